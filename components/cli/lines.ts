@@ -3,7 +3,8 @@ import { AppError } from '#core/errors/errors.ts';
 const newline = 0x0a;
 
 /**
- * Lines of a stream of bytes, without their newlines, holding one line at a time. The last one must be ended, too.
+ * Lines of a stream of bytes, without their newlines, with one line in memory at a time. The last line must end with a
+ * newline too.
  * @throws AppError unprocessable LINE_TOO_LONG or LINE_UNFINISHED
  */
 export async function* readLines(

@@ -4,7 +4,7 @@ import { AppError, isAppError } from '#core/errors/errors.ts';
 import { findDocketHash } from '#core/ledger/register-id.ts';
 import { faultText, summaryText, verifyExport } from './verify.ts';
 
-/** Where the program reads and writes. */
+/** Input and output of the program. */
 export interface Surface {
   readonly verifier: Verifier;
   /** Bytes of a file; `-` is standard input. Reading throws AppError not_found FILE_UNREADABLE. */
@@ -30,7 +30,7 @@ const options = {
 } as const;
 
 function usage(problem: string, cause?: unknown): AppError {
-  const text = `${problem}; chancery --help tells what there is`;
+  const text = `${problem}; chancery --help lists the commands`;
   return new AppError('invalid', 'INVALID_ARGUMENTS', text, { cause });
 }
 

@@ -17,7 +17,7 @@ function pieces(bytes: Buffer, size: number): Readable {
   return Readable.from(Array.from({ length: count }, (_, n) => bytes.subarray(n * size, (n + 1) * size)));
 }
 
-/** What the program says of a file with that content. */
+/** Output of the program for a file with that content. */
 async function command(content: string | Error, args = ['verify', 'FILE'], pieceBytes = 1000) {
   const said = { out: '', err: '' };
   const code = await run(args, {
@@ -37,7 +37,7 @@ async function command(content: string | Error, args = ['verify', 'FILE'], piece
 }
 
 describe('chancery verify', () => {
-  it('tells what a register holds, and ends with 0', async () => {
+  it('prints what a register contains, and exits with 0', async () => {
     const { code, out, err } = await command(file);
     expect([code, err]).toEqual([0, '']);
     expect(out).toContain('Everything verifies.');
@@ -46,11 +46,11 @@ describe('chancery verify', () => {
     expect(out).toContain('cosigned by 4 of 4 validators');
   });
 
-  it('reads lines however they are cut', async () => {
+  it('reads lines whatever chunks they arrive in', async () => {
     for (const size of [1, 7, 100_000]) expect((await command(file, undefined, size)).code).toBe(0);
   });
 
-  it('ends with 1 and says where the first fault is', async () => {
+  it('exits with 1 and prints the place of the first fault', async () => {
     const txId = register.dockets[1]?.docket.header.transactionIds[0];
     const { code, out, err } = await command(file.replace('"payload":"eyJuIjox', '"payload":"eyJuIjoy'));
     expect([code, out]).toEqual([1, '']);
@@ -59,7 +59,7 @@ describe('chancery verify', () => {
     );
   });
 
-  it('ends with 1 for a file that is cut off', async () => {
+  it('exits with 1 for a truncated file', async () => {
     expect(await command(file.slice(0, -1))).toMatchObject({
       code: 1,
       err: expect.stringContaining('line 6: LINE_UNFINISHED'),
@@ -69,13 +69,13 @@ describe('chancery verify', () => {
     expect((await command(short)).err).toContain('not whole');
   });
 
-  it('demands the genesis that it is told', async () => {
+  it('requires the given genesis hash', async () => {
     expect((await command(file, ['verify', 'FILE', '--genesis', genesis])).code).toBe(0);
     const other = await command(file, ['verify', 'FILE', '--genesis', 'f'.repeat(64)]);
     expect(other).toMatchObject({ code: 1, err: expect.stringContaining('GENESIS_MISMATCH') });
   });
 
-  it('ends with 2 for what is no export, or no command', async () => {
+  it('exits with 2 for a file that is no export, and for an unknown command', async () => {
     const unreadable = new AppError('not_found', 'FILE_UNREADABLE', 'no such file');
     for (const content of ['', 'hello', 'hello\n', '{"a":1}\n', unreadable]) {
       expect((await command(content)).code, String(content)).toBe(2);
@@ -93,7 +93,7 @@ describe('chancery verify', () => {
     expect(await command(file, ['--help'])).toEqual({ code: 0, out: USAGE, err: '' });
   });
 
-  it('holds no line that is longer than a line can be', async () => {
+  it('refuses a line over the maximum length without buffering it', async () => {
     const long = `${'x'.repeat(MAX_EXPORT_LINE_BYTES + 1)}\n`;
     const { code, err } = await command(`${file.split('\n')[0]}\n${long}`, undefined, 1 << 20);
     expect([code, err]).toEqual([1, expect.stringContaining('line 2: LINE_TOO_LONG')]);

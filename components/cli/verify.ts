@@ -9,23 +9,23 @@ import {
 } from '#core/ledger/export/verify-export.ts';
 import { readLines } from './lines.ts';
 
-/** What became of a file. */
-export type Verdict =
+/** Outcome of the verification of a file. */
+export type VerificationResult =
   | { readonly holds: true; readonly summary: ExportSummary }
   | { readonly holds: false; readonly fault: ExportFault };
 
 const isOfLine = (code: string) => code === 'LINE_TOO_LONG' || code === 'LINE_UNFINISHED';
 
 /**
- * Verifies the export of a register as it is read.
- * @param genesisHash what docket 0 must be, for whoever knows it from elsewhere
- * @throws AppError invalid EXPORT_UNKNOWN for what is no export
+ * Verifies the export of a register while it is read.
+ * @param genesisHash expected hash of docket 0, for callers that know it from another source
+ * @throws AppError invalid EXPORT_UNKNOWN for a file that is no export
  */
 export async function verifyExport(
   chunks: AsyncIterable<Uint8Array>,
   verifier: Verifier,
   genesisHash?: string,
-): Promise<Verdict> {
+): Promise<VerificationResult> {
   const verification = new ExportVerifier(verifier);
   let line = 0;
   try {
@@ -50,7 +50,7 @@ export async function verifyExport(
   }
 }
 
-/** A verified export for people. */
+/** Summary of a verified export, for people. */
 export function summaryText(summary: ExportSummary): string {
   const { dockets, transactions, validators, cosigners } = summary;
   const missing = validators.filter((each) => !cosigners.includes(each));
@@ -67,7 +67,7 @@ export function summaryText(summary: ExportSummary): string {
   return `Everything verifies.\n${lines.join('')}`;
 }
 
-/** Where the first fault of an export is, for people. */
+/** Place of the first fault of an export, for people. */
 export function faultText({ line, docketNumber, txId, code, message }: ExportFault): string {
   const docket = docketNumber === undefined ? '' : `, docket ${docketNumber}`;
   const transaction = txId === undefined ? '' : `, transaction ${txId}`;

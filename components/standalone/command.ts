@@ -13,7 +13,7 @@ import { openStateDirectory, type StateDirectory } from './state/directory.ts';
 import { lockDirectory } from './state/lock.ts';
 import type { FleetEvent } from './supervise.ts';
 
-/** Time that stopping everything may take; Ctrl-C promises five seconds. */
+/** Time that stopping may take; the documented maximum for Ctrl-C is five seconds. */
 const stopDeadlineMs = 4_900;
 
 async function main(): Promise<number> {
@@ -50,7 +50,9 @@ async function main(): Promise<number> {
   return reason === 'interrupted' && stopped ? 0 : 1;
 }
 
-/** Asks the Chancery that runs on the directory to start one of its validators again, and waits until it is ready. */
+/**
+ * Requests from the running Chancery of the directory to restart one of its validators, and waits until it is ready.
+ */
 async function again(directory: StateDirectory, name: string): Promise<number> {
   const pid = await askControl(directory.sockets, directory.root, `again ${name}`);
   process.stdout.write(`${name} runs again, process ${pid}.\n`);
@@ -111,7 +113,7 @@ function explain(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Runs local mode until Ctrl-C; gives the exit code and writes what a person must know to standard error. */
+/** Runs local mode until Ctrl-C; returns the exit code, and writes messages for people to standard error. */
 export async function command(): Promise<number> {
   try {
     return await main();

@@ -10,7 +10,7 @@ import { type ComponentDatabases, prepareEmbedded, prepareGiven } from './databa
 import { startPostgres } from './postgres/embedded.ts';
 import { type StateDirectory, writePrivate } from './state/directory.ts';
 
-/** What replaces an embedded part; each stands for itself. */
+/** External replacements of embedded parts; each may be given independently. */
 export interface Given {
   readonly databaseUrl?: string | undefined;
   readonly natsUrl?: string | undefined;
@@ -36,7 +36,7 @@ export interface Infrastructure {
 export interface InfrastructureOptions {
   readonly directory: StateDirectory;
   readonly installation: string;
-  /** Who gets an SVID. */
+  /** Client ids that get an SVID. */
   readonly clientIds: readonly string[];
   readonly natsPort: number;
   readonly given: Given;
@@ -44,11 +44,11 @@ export interface InfrastructureOptions {
   readonly clock: Clock;
 }
 
-const storing = listServices()
+const databaseServices = listServices()
   .filter(({ stores, status }) => stores === true && status === 'served')
   .map(({ name }) => name);
 
-/** Starts what is not given: identity, database and bus, in this order (decision D30). */
+/** Starts the parts that are not external: identity, database and bus, in this order. */
 export async function startInfrastructure(options: InfrastructureOptions): Promise<Infrastructure> {
   const { given, log } = options;
   const cleanup = new Cleanup();
@@ -109,14 +109,14 @@ async function databases(options: InfrastructureOptions, cleanup: Cleanup): Prom
     const secretOf = (name: string, make: () => string): string =>
       keepText(join(directory.secrets, name), make);
     return {
-      databases: await prepareGiven(given.databaseUrl, storing, secretOf),
+      databases: await prepareGiven(given.databaseUrl, databaseServices, secretOf),
       broken: new Promise(() => undefined),
     };
   }
   const postgres = await startPostgres({ dataDir: directory.postgres, socketDir: directory.sockets, log });
   cleanup.add('postgres', () => postgres.stop());
   return {
-    databases: await prepareEmbedded((database, role) => postgres.url(database, role), storing),
+    databases: await prepareEmbedded((database, role) => postgres.url(database, role), databaseServices),
     pid: postgres.pid,
     broken: postgres.ended,
   };

@@ -6,7 +6,7 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { ProcessPlan, ServiceName } from './layout.ts';
 
-/** A component that runs: in this process or in one of its own. */
+/** A running component, in this process or in one of its own. */
 export interface Running {
   readonly name: string;
   readonly pid: number;
@@ -21,8 +21,8 @@ const readyDeadlineMs = 60_000;
 const stopDeadlineMs = 4_000;
 
 /**
- * Runs components in this process: the same `create` as in a pod, the same sockets, the same environment. `logOf` makes
- * the logger of each; a child logger would carry the member `service` twice.
+ * Launches components in this process: the same `create` as in a pod, the same sockets, the same environment. `logOf`
+ * creates the logger of each; a child logger would contain the member `service` twice.
  */
 export function launchInProcess(logOf: (name: string) => Logger): Launch {
   return async ({ name, service, env }) => {
@@ -86,16 +86,18 @@ const starters: Readonly<Record<ServiceName, Starter>> = {
   },
 };
 
-/** Runs each component as a child process whose output goes to `logDir/NAME.log`; ready when its probe says so. */
+/**
+ * Launches each component as a child process with its output in `logDir/NAME.log`. It is ready when its probe succeeds.
+ */
 export function launchProcesses(logDir: string): Launch {
   return async ({ name, service, env }) => {
     const output = openSync(join(logDir, `${name}.log`), 'a', 0o600);
     const main = new URL(`../${service}/main.ts`, import.meta.url);
     const child = spawn(process.execPath, [main.pathname], {
       env: { PATH: '/usr/bin:/bin', NODE_COMPILE_CACHE: getCompileCacheDir() ?? '', ...env },
-      // Ctrl-C in a terminal reaches a whole process group: the order of stopping is decided here
+      // Ctrl-C in a terminal signals the whole process group, but the launcher decides the order of stopping.
       detached: true,
-      // the channel tells the child when this process dies, whatever ended it
+      // The channel notifies the child when this process dies, for any reason.
       stdio: ['ignore', output, output, 'ipc'],
     });
     closeSync(output);

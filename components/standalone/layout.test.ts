@@ -35,7 +35,7 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
   const stages = planProcesses(aroundOf(count));
   const plans = stages.flat();
 
-  test('start in the order of the design: nobody calls upwards, and no validator waits for another', () => {
+  test('start in order: none calls a later one during its start, and no validator waits for another', () => {
     expect(stages.map((stage) => stage.map(({ name }) => name))).toEqual([
       ['tenant'],
       ['wallet'],
@@ -72,7 +72,7 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
     }
   });
 
-  test('only the components that store get a database, each its own', () => {
+  test('only components with a database get one, each its own', () => {
     const urls = plans.flatMap(({ env }) => env['DATABASE_URL'] ?? []);
     expect(urls).toEqual(['postgres://tenant', 'postgres://wallet', 'postgres://register']);
   });

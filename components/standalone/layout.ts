@@ -5,7 +5,7 @@ import { clientIdOf, listServices } from '#core/identity/services.ts';
 /** A service that local mode runs. */
 export type ServiceName = 'tenant' | 'wallet' | 'register' | 'validator' | 'gateway';
 
-/** Services of which there is one. */
+/** Services with one process. */
 export type SingleName = Exclude<ServiceName, 'validator'>;
 
 /** One process: its name, the component it runs, the client id of its SVID and the environment it reads. */
@@ -28,11 +28,11 @@ export interface ValidatorPlace {
   readonly validatorId: string;
   readonly ports: Ports;
   readonly dataDir: string;
-  /** Where the others dial when that is not where it listens, host:port. */
+  /** The address that peers dial when it differs from the listener's, host:port. */
   readonly endpoint?: string | undefined;
 }
 
-/** What the plan is made from; every address is loopback. */
+/** Inputs of the plan; every address is loopback. */
 export interface Surroundings {
   readonly installation: string;
   readonly gatewayPort: number;
@@ -159,7 +159,7 @@ function validator(around: Surroundings, place: ValidatorPlace): ProcessPlan {
       CHANCERY_DATA_DIR: dataDir,
       CHANCERY_WALLET_GRPC: at(around.ports.wallet.grpc),
       CHANCERY_REGISTER_GRPC: at(around.ports.register.grpc),
-      // several share the cores of one machine
+      // Several validators share the cores of one machine.
       ...(around.validators.length > 1 ? { CHANCERY_VERIFY_WORKERS: '1' } : {}),
     },
   };
@@ -183,8 +183,8 @@ function gateway(around: Surroundings): ProcessPlan {
 }
 
 /**
- * The processes in their start order (decision D30), stage by stage; those of one stage start at the same time, because
- * no validator waits for another one. Stopping goes the other way.
+ * The processes in their start order, in stages. Those of one stage start at the same time, because no validator waits
+ * for another one. They stop in the reverse order.
  */
 export function planProcesses(around: Surroundings): readonly (readonly ProcessPlan[])[] {
   return [

@@ -31,7 +31,7 @@ import { type FleetEvent, type Supervision, supervise } from './supervise.ts';
 const singles = 4;
 const adminEmail = 'admin@chancery.local';
 
-/** What `local.json` tells programs. */
+/** Content of `local.json`, for programs. */
 export interface LocalState {
   readonly gatewayUrl: string;
   readonly mtlsTokenUrl: string;
@@ -47,7 +47,7 @@ export interface LocalState {
     readonly https: string;
     readonly ops: string;
   }[];
-  /** Of several validators in processes of their own only those that run now. */
+  /** Of several validators in processes of their own, only those that are running. */
   readonly processes: readonly { readonly name: string; readonly pid: number }[];
 }
 
@@ -55,7 +55,7 @@ export interface LocalState {
 export interface Local {
   readonly state: LocalState;
   readonly embedded: Infrastructure['embedded'];
-  /** Resolves with a line for people when something ended that should run. */
+  /** Resolves with a line for people when an essential process has ended. */
   readonly broken: Promise<string>;
   stop(): Promise<void>;
 }
@@ -66,13 +66,13 @@ export interface LocalOptions {
   readonly given: Given;
   /** Log of the launcher itself. */
   readonly log: Logger;
-  /** Makes the logger of a component that runs in this process. */
+  /** Creates the logger of a component that runs in this process. */
   readonly logOf: (name: string) => Logger;
-  /** One of several validators ended or runs again; `local.json` says so already. */
+  /** Called after one of several validators ended or runs again; `local.json` is already up to date. */
   readonly onChange: (event: FleetEvent) => void;
 }
 
-/** Starts infrastructure and components in their order; on a throw everything started is stopped again. */
+/** Starts infrastructure and components in order. When it throws, everything started is stopped again. */
 export async function startLocal(local: LocalOptions): Promise<Local> {
   const cleanup = new Cleanup();
   try {
@@ -127,7 +127,7 @@ function checkEndpoints({ validatorEndpoints }: Given, validators: number): void
   throw new AppError('invalid', 'INVALID_REQUEST', message);
 }
 
-/** Starts the components and tells programs where they are, again after each change. */
+/** Starts the components and writes their addresses for programs, again after each change. */
 async function run(
   around: Surroundings,
   infrastructure: Infrastructure,
@@ -154,7 +154,7 @@ async function run(
   });
   running = supervision;
   const state = write(supervision);
-  cleanup.add('control', await serveControl(directory.sockets, (line) => obey(supervision, line)));
+  cleanup.add('control', await serveControl(directory.sockets, (line) => executeCommand(supervision, line)));
   const broken = Promise.race([
     supervision.broken,
     infrastructure.broken.then((reason) => `PostgreSQL ended: ${reason}`),
@@ -162,8 +162,8 @@ async function run(
   return { state, embedded: infrastructure.embedded, broken, stop: () => cleanup.run(log) };
 }
 
-/** `again NAME` starts an ended validator again and answers with its process id. */
-async function obey(supervision: Supervision, line: string): Promise<string> {
+/** Handles `again NAME`: restarts an ended validator and answers with its process id. */
+async function executeCommand(supervision: Supervision, line: string): Promise<string> {
   const [command, name = ''] = line.split(' ');
   if (command === 'again') return String(await supervision.again(name));
   throw new AppError('invalid', 'INVALID_REQUEST', `unknown command ${command}`);

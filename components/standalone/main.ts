@@ -7,10 +7,11 @@ if (process.features.typescript === false) {
   );
   process.exitCode = 1;
 } else {
-  // stripped and compiled modules are kept, which halves the next start; the cache may go at any time
+  // Stripped and compiled modules are cached, which halves the time of the next start. The cache may be deleted at any
+  // time.
   enableCompileCache(fileURLToPath(new URL('../../node_modules/.cache/chancery', import.meta.url)));
   const { command } = await import('./command.ts');
   process.exitCode = await command();
-  // sockets that ended with their peers must not hold the process
+  // Sockets whose peers have ended must not keep the process alive.
   setTimeout(() => process.exit(), 500).unref();
 }

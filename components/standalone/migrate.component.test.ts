@@ -11,7 +11,7 @@ interface Ended {
 
 function migrate(component: string, url: string): Promise<Ended> {
   const main = fileURLToPath(new URL(`../${component}/main.ts`, import.meta.url));
-  // what a deployment sets beside the database is there and not looked at
+  // Other settings of a deployment are present and must not be read.
   const env = { DATABASE_URL: url, CHANCERY_TENANT_GRPC: 'no address', CHANCERY_KEK_FILE: '/nowhere' };
   const known = component === 'wallet' ? env : { DATABASE_URL: url, CHANCERY_INSTALLATION: 'Not a name' };
   const child = spawn(process.execPath, [main, 'migrate'], { env: known, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -20,9 +20,9 @@ function migrate(component: string, url: string): Promise<Ended> {
   return new Promise((resolve) => child.on('close', (code) => resolve({ code, output: texts.join('') })));
 }
 
-describe('a process that is asked to migrate', () => {
+describe('a process with the argument migrate', () => {
   it.each(['tenant', 'wallet', 'register'])(
-    '%s brings its schema up to date and ends',
+    '%s brings its schema up to date and exits',
     { timeout: 60_000 },
     async (component) => {
       const url = await testDatabase(`migrate_${component}`);

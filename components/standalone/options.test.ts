@@ -6,7 +6,7 @@ describe('the command line of local mode', () => {
     expect(parseOptions([])).toEqual({ dataDir: '.chancery', port: 8080, processes: false });
   });
 
-  test('takes what it names', () => {
+  test('parses every option', () => {
     const args = ['--data', '/somewhere', '--port', '0', '--processes', '--validators', '7'];
     expect(parseOptions(args)).toEqual({
       dataDir: '/somewhere',
@@ -30,7 +30,7 @@ describe('the command line of local mode', () => {
     );
   });
 
-  test('takes addresses for validators to announce, and refuses what is none', () => {
+  test('parses the addresses that validators announce, and refuses invalid ones', () => {
     expect(parseEndpoints('127.0.0.1:7001, proxy.test:7002')).toEqual(['127.0.0.1:7001', 'proxy.test:7002']);
     for (const text of ['127.0.0.1', 'a:1,', 'a:0', 'a:1 b:2']) {
       expect(() => parseEndpoints(text)).toThrow(/CHANCERY_VALIDATOR_ENDPOINTS takes host:port/);

@@ -3,16 +3,16 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { endpoint } from '#kit/config/config.ts';
 
-/** What `npm start --` accepts. */
+/** Options of `npm start --`. */
 export interface Options {
   readonly dataDir: string;
   /** Gateway port; 0 means any free one. */
   readonly port: number;
-  /** Each component as a process of its own. */
+  /** Runs each component as a process of its own. */
   readonly processes: boolean;
-  /** Number of validators, 1 to 7; what the data directory keeps, or one, when it is not named. */
+  /** Number of validators, 1 to 7. When absent, the number stored in the data directory, or one. */
   readonly validators: number | undefined;
-  /** Not a start: the running Chancery of this directory is asked to start this validator's process again. */
+  /** Instead of a start: the running Chancery of this directory is requested to restart this validator's process. */
   readonly again: string | undefined;
 }
 
@@ -29,7 +29,7 @@ npm start -- [--data DIR] --again NAME
   --again NAME     start the ended validator NAME of a running Chancery again (validator-0, ...)
 `;
 
-/** Reads the command line; throws `invalid` with one clear line for anything it does not know. */
+/** Parses the command line; throws `invalid` with one clear line for any unknown option. */
 export function parseOptions(args: readonly string[]): Options {
   const { values } = parse(args);
   const port = portOf.safeParse(values.port);
@@ -58,7 +58,7 @@ function parseValidators(text: string | undefined): number | undefined {
 
 /**
  * Addresses that validators announce instead of their own (`CHANCERY_VALIDATOR_ENDPOINTS`), separated by commas.
- * @throws AppError invalid INVALID_REQUEST for what is no `host:port`
+ * @throws AppError invalid INVALID_REQUEST for an entry that is no `host:port`
  */
 export function parseEndpoints(text: string): readonly string[] {
   const endpoints = text.split(',').map((one) => one.trim());

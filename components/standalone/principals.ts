@@ -5,7 +5,7 @@ import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { connectWorkload, serviceSpiffeId } from '#kit/workload/workload.ts';
 import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 
-/** Where the operator's identity and the tenant service are reached. */
+/** The operator's identity and the address of the tenant service. */
 export interface PrincipalOptions {
   readonly operatorSocket: string;
   readonly tenantGrpc: { readonly host: string; readonly port: number };
@@ -13,7 +13,7 @@ export interface PrincipalOptions {
   readonly runtime: Runtime;
 }
 
-/** Keeps a service principal for each validator, as the operator does in a cluster. */
+/** Upserts a service principal for each validator, as the operator does in a cluster. */
 export async function upsertValidators(
   options: PrincipalOptions,
   validatorIds: readonly string[],

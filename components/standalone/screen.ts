@@ -2,7 +2,7 @@ import { faultTolerance, quorum } from '#core/ledger/consensus.ts';
 import type { Infrastructure } from './infrastructure.ts';
 import type { FleetEvent } from './supervise.ts';
 
-/** What a person reads after `npm start`. Plain text, no secret in it. */
+/** Output of `npm start` for people: plain text without secrets. */
 export interface Started {
   readonly gatewayUrl: string;
   readonly mtlsTokenUrl: string;
@@ -14,13 +14,13 @@ export interface Started {
   readonly embedded: Infrastructure['embedded'];
 }
 
-/** How many validators, and how many of them may fail. */
+/** The number of validators, and the number of them that may fail. */
 function describeSet(size: number): string {
   const tolerated = faultTolerance(size);
-  return `${size}${tolerated === 0 ? '' : `; sealing goes on without ${tolerated} of them`}`;
+  return `${size}${tolerated === 0 ? '' : `; sealing continues without ${tolerated} of them`}`;
 }
 
-/** What a person reads when one of several validators ended or runs again. */
+/** Message for people when one of several validators ended or runs again. */
 export function describeChange(event: FleetEvent, dataDir: string): string {
   const { name, reason, running, planned } = event;
   const count = `${running} of ${planned} validators run, ${quorum(planned)} are needed to seal.`;

@@ -12,7 +12,7 @@ const plan = (service: ServiceName, name: string = service): ProcessPlan => ({
   env: {},
 });
 
-/** Processes that end when they are told to. */
+/** Processes that end when the test ends them. */
 class Launcher {
   readonly log: string[] = [];
   readonly ends = new Map<string, (reason: string) => void>();
@@ -54,7 +54,7 @@ async function begin(validators: number, launcher = new Launcher()) {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('the processes of local mode while they run', () => {
-  test('start stage by stage, those of a stage at the same time, and stop the other way', async () => {
+  test('start in stages, those of a stage at the same time, and stop in reverse order', async () => {
     const { supervision, cleanup, launcher } = await begin(2);
     expect(launcher.log).toEqual([
       'begin tenant',
@@ -80,7 +80,7 @@ describe('the processes of local mode while they run', () => {
     expect(launcher.log).toEqual(['stop gateway', 'stop validator-0', 'stop validator-1', 'stop tenant']);
   });
 
-  test('of several validators one may end, and be started again; all others end everything', async () => {
+  test('of several validators one may end and be restarted; the end of any other process ends all', async () => {
     const { supervision, events, launcher } = await begin(4);
     launcher.ends.get('validator-2')?.('SIGKILL');
     await settle();
@@ -96,7 +96,7 @@ describe('the processes of local mode while they run', () => {
     expect(await supervision.broken).toBe('tenant ended: exit code 1');
   });
 
-  test('the only validator ends everything', async () => {
+  test('end when the only validator ends', async () => {
     const { supervision, events, launcher } = await begin(1);
     launcher.ends.get('validator-0')?.('SIGKILL');
     expect(await supervision.broken).toBe('validator-0 ended: SIGKILL');
@@ -104,7 +104,7 @@ describe('the processes of local mode while they run', () => {
     await expect(supervision.again('validator-0')).rejects.toThrow();
   });
 
-  test('a validator that does not start again may be tried once more', async () => {
+  test('a validator whose restart failed may be restarted again', async () => {
     const { supervision, launcher } = await begin(2);
     launcher.ends.get('validator-1')?.('SIGKILL');
     await settle();
@@ -115,7 +115,7 @@ describe('the processes of local mode while they run', () => {
     expect(supervision.running()).toHaveLength(4);
   });
 
-  test('a stage that fails lets everything that began be stopped', async () => {
+  test('when a stage fails, everything started is stopped', async () => {
     const launcher = new Launcher();
     launcher.refuses = 'validator-0';
     const cleanup = new Cleanup();

@@ -3,12 +3,12 @@ import type { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import type { Launch, Running } from './launch.ts';
 import type { ProcessPlan } from './layout.ts';
 
-/** What happened to a validator that others go on without. */
+/** A change of one of several validators. */
 export interface FleetEvent {
   readonly name: string;
-  /** Undefined: it runs again. */
+  /** Why it ended; undefined when it runs again. */
   readonly reason: string | undefined;
-  /** Validators that run now, and how many there should be. */
+  /** Number of running validators, and of all. */
   readonly running: number;
   readonly planned: number;
 }
@@ -16,21 +16,21 @@ export interface FleetEvent {
 export interface SuperviseOptions {
   readonly launch: Launch;
   readonly cleanup: Cleanup;
-  /** After each stage that runs: what must be done before the next one starts. */
+  /** Called after each stage, before the next one starts. */
   readonly afterStage: (stage: readonly ProcessPlan[]) => Promise<void>;
-  /** One of several validators ended or runs again. */
+  /** Called when one of several validators ended or runs again. */
   readonly onChange: (event: FleetEvent) => void;
 }
 
 /** The processes of local mode while they run. */
 export interface Supervision {
-  /** What runs now, in start order. */
+  /** The running processes, in start order. */
   running(): readonly Running[];
-  /** Resolves with a line for people when something ended that nothing goes on without. */
+  /** Resolves with a line for people when an essential process ended. */
   readonly broken: Promise<string>;
   /**
-   * Starts a validator that ended again; resolves when it is ready, with its process id.
-   * @throws AppError not_found UNKNOWN_VALIDATOR, conflict VALIDATOR_RUNS, or what its start throws
+   * Restarts a validator that ended; resolves with its process id when it is ready.
+   * @throws AppError not_found UNKNOWN_VALIDATOR, conflict VALIDATOR_RUNS, or the error of its start
    */
   again(name: string): Promise<number>;
 }
@@ -42,8 +42,8 @@ interface Slot {
 }
 
 /**
- * Starts the processes stage by stage. When one ends, all end; but of several validators the others go on, as a set of
- * several does, and the one that ended may be started again.
+ * Starts the processes in stages. When one ends, all are stopped. With several validators, the end of one does not stop
+ * the others, and it may be restarted.
  */
 export async function supervise(
   stages: readonly (readonly ProcessPlan[])[],
@@ -56,7 +56,7 @@ export async function supervise(
   const mayEnd = ({ service }: ProcessPlan): boolean => service === 'validator' && validators > 1;
   let stopping = false;
 
-  const tell = (name: string, reason: string | undefined): void => {
+  const report = (name: string, reason: string | undefined): void => {
     const running = slots.filter(
       ({ plan, running }) => plan.service === 'validator' && running !== undefined,
     );
@@ -67,7 +67,7 @@ export async function supervise(
     if (stopping) return;
     slot.current = undefined;
     slot.running = undefined;
-    if (mayEnd(slot.plan)) tell(slot.plan.name, reason);
+    if (mayEnd(slot.plan)) report(slot.plan.name, reason);
     else broken.resolve(`${slot.plan.name} ended: ${reason}`);
   }
 
@@ -109,7 +109,7 @@ export async function supervise(
       if (slot.current !== undefined)
         throw new AppError('conflict', 'VALIDATOR_RUNS', `${name} runs already`);
       const { pid } = await start(slot);
-      tell(name, undefined);
+      report(name, undefined);
       return pid;
     },
   };

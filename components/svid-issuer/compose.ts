@@ -15,7 +15,7 @@ export { startIssuer };
 
 const BODY_LIMIT_BYTES = 16 * 1024;
 const CONNECTIONS_LIMIT = 2_048;
-/** Other replicas may sign with the former root until their next look. */
+/** Other replicas may sign with the former root until their next poll. */
 const SLACK_MS = 60_000;
 
 /** Builds the issuer; resolves when it has an authority and listens. */
@@ -30,7 +30,7 @@ export const createSvidIssuer: Create<SvidIssuerConfig> = (config, runtime) => {
   });
 };
 
-/** The same with another pace, as tests have it. */
+/** The same with other intervals, for tests. */
 export async function openSvidIssuer(
   config: SvidIssuerConfig,
   runtime: Runtime,
@@ -107,7 +107,7 @@ async function listenTls(parts: Parts, cluster: HttpClusterApi, keeper: Authorit
     title: 'Chancery SVID issuer',
     bodyLimitBytes: BODY_LIMIT_BYTES,
     https: own,
-    // who calls has no certificate yet
+    // A caller has no certificate yet.
     clientCertificates: false,
   });
   app.server.maxConnections = CONNECTIONS_LIMIT;
@@ -131,7 +131,10 @@ async function listenTls(parts: Parts, cluster: HttpClusterApi, keeper: Authorit
   return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_ISSUER_PORT });
 }
 
-/** By address before the cluster is asked, by client id after: a pod that starts over and over stays below both. */
+/**
+ * Limits by address before the cluster is called, and by client id afterwards. A pod that restarts in a loop stays
+ * below both.
+ */
 function createLimiter({ runtime }: Parts): RateLimiter {
   return createRateLimiter({
     profile: 'production',

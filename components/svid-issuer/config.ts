@@ -8,7 +8,7 @@ const objectName = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'expected the name of an object');
 
-/** `a,b` to a set of service accounts that are client ids of services. */
+/** Parses `a,b` into a set of service accounts, which are client ids of services. */
 const serviceAccounts = z.string().transform((text, context): ReadonlySet<string> => {
   const names = text.split(',').map((name) => name.trim());
   if (

@@ -1,7 +1,7 @@
 import { AppError, type AppErrorOptions, type ErrorKind, isAppError } from '#core/errors/errors.ts';
 import { refusalOf } from '#kit/http/http.ts';
 
-/** Every reason for which no SVID is given: kind, code, and what the caller is told. */
+/** Every reason to refuse an SVID: kind, code, and the text for the caller. */
 const refusals = {
   token_missing: ['unauthenticated', 'IDENTITY_TOKEN_REFUSED', 'A ServiceAccount token is required.'],
   token_rejected: ['unauthenticated', 'IDENTITY_TOKEN_REFUSED', 'The cluster does not accept the token.'],
@@ -22,13 +22,15 @@ const refusals = {
 
 export type RefusalReason = keyof typeof refusals;
 
-/** The refusal of a reason; its details carry the reason for logs, metrics and the caller. */
+/** The refusal for a reason; its details contain the reason for logs, metrics and the caller. */
 export function refusal(reason: RefusalReason, options: AppErrorOptions = {}): AppError {
   const [kind, code, message] = refusals[reason];
   return new AppError(kind, code, message, { ...options, details: { reason } });
 }
 
-/** The reason of a refusal, or what its status says when it was made elsewhere: a bounded set, the label of a metric. */
+/**
+ * The reason of a refusal, or its status when it was thrown elsewhere: a bounded set of values for the metric's label.
+ */
 export function reasonOf(error: unknown): string {
   const reason = isAppError(error) ? error.details?.['reason'] : undefined;
   if (typeof reason === 'string' && Object.hasOwn(refusals, reason)) return reason;

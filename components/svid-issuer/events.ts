@@ -2,10 +2,10 @@ import { refusalOf } from '#kit/http/http.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { reasonOf } from './errors.ts';
 
-/** What the issuer counts and logs: one function for each thing that happens. */
+/** Counters and log lines of the issuer: one function for each event. */
 export interface IssuerEvents {
   issued(clientId: string, expiresAtMs: number): void;
-  /** Faults of ours are logged where every listener logs them. */
+  /** Internal errors are logged by the listener. */
   refused(error: unknown, address: string): void;
 }
 

@@ -16,24 +16,24 @@ export const audience = `spiffe://${installation}/service/svid-issuer`;
 
 const timing: KeeperTiming = { pollMs: 50, staleMs: 1_500, overlapMs: 5_500, startMs: 5_000 };
 
-export interface Asked {
+export interface SvidRequest {
   readonly token?: string | undefined;
   readonly body: string;
 }
 
-export interface Answered {
+export interface SvidResponse {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** What the kubelet mounts, and how it is renewed. */
+/** The files that the kubelet mounts, and their renewal. */
 interface PodFiles {
   readonly tokenFile: string;
   readonly caFile: string;
   refresh(): void;
 }
 
-/** An issuer on loopback before a cluster of its own, and pods that have tokens of that cluster. */
+/** An issuer on loopback with a fake cluster, and pods with tokens of that cluster. */
 export class IssuerWorld {
   readonly runtime: TestRuntime = testRuntime('svid-issuer');
   readonly #folder = mkdtempSync(join(tmpdir(), 'chy-issuer-'));
@@ -68,11 +68,11 @@ export class IssuerWorld {
 
   config(): SvidIssuerConfig {
     const config = loadConfig(svidIssuerSettings, this.environment(this.#port));
-    // shorter than anybody may set it
+    // Shorter than the setting allows.
     return { ...config, CHANCERY_SVID_TTL_SECONDS: this.#ttlSeconds };
   }
 
-  /** What a process of the issuer reads. */
+  /** Settings of the issuer's process. */
   environment(port: number): Readonly<Record<string, string>> {
     return {
       CHANCERY_INSTALLATION: installation,
@@ -105,7 +105,7 @@ export class IssuerWorld {
     return this.server.token({ username, audiences: [audience], ...other });
   }
 
-  /** What the kubelet mounts into a pod. */
+  /** The files that the kubelet mounts into a pod. */
   pod(account: string, pod: string): IssuerPlace & PodFiles {
     const tokenFile = join(this.#folder, `${pod}.token`);
     const caFile = join(this.#folder, `${pod}.crt`);
@@ -117,9 +117,9 @@ export class IssuerWorld {
     return { url: this.url, installation, tokenFile, caFile, refresh };
   }
 
-  /** One request of whoever asks. */
-  ask({ token, body }: Asked): Promise<Answered> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answered>();
+  /** One request of a caller. */
+  ask({ token, body }: SvidRequest): Promise<SvidResponse> {
+    const { promise, resolve, reject } = Promise.withResolvers<SvidResponse>();
     const headers = {
       'content-type': 'application/json',
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
@@ -137,7 +137,7 @@ export class IssuerWorld {
     return promise;
   }
 
-  /** Value of a counter of the issuer, by its whole name with labels. */
+  /** Value of a counter of the issuer, by its full name with labels. */
   async metric(name: string): Promise<number> {
     const text = await this.runtime.telemetry.registry.metrics();
     const line = text.split('\n').find((one) => one.startsWith(`chancery_svid_issuer_${name} `));

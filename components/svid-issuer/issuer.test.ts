@@ -33,7 +33,7 @@ function forged(csr: string): string {
 
 const body = (csr: string) => JSON.stringify({ csr });
 
-// short, so that renewal by time alone is what the contract sees
+// Short, so that the contract sees renewal by time alone.
 workloadContract('ServiceAccount issuer', async () => {
   const world = await IssuerWorld.open(6);
   return {
@@ -89,7 +89,7 @@ describe('the issuer', () => {
     expect(names).toContain('CA:FALSE');
   });
 
-  it('has a certificate of the same authority for itself, by its SPIFFE id and by its Service', async () => {
+  it("has a certificate of the same authority for itself, with its SPIFFE id and its Service's name", async () => {
     const port = Number(new URL(world.url).port);
     const socket = connect({ port, host: '127.0.0.1', ca: world.bundle, servername: `svid-issuer.acme.svc` });
     await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject));
@@ -173,7 +173,7 @@ describe('the issuer', () => {
     },
   );
 
-  it('says that the cluster cannot judge tokens, and goes on when it can', async () => {
+  it('reports that the cluster cannot review tokens, and recovers with it', async () => {
     world.server.reviewsFail = true;
     const asked = { token: world.token('service-wallet'), body: body(await csrFor()) };
     const refused = await world.ask(asked);
@@ -184,7 +184,7 @@ describe('the issuer', () => {
     expect((await world.ask(asked)).status).toBe(200);
   });
 
-  it('gives nothing while it does not know the authority of the moment, and is not ready', async () => {
+  it('issues nothing without the present authority, and is not ready', async () => {
     const asked = { token: world.token('service-wallet'), body: body(await csrFor()) };
     expect((await fetch(`${world.ops}/ready`)).status).toBe(200);
     world.server.setData('secrets', 'chancery-identity-authority', { 'authorities.json': 'eA==' });
@@ -193,7 +193,7 @@ describe('the issuer', () => {
     expect((await fetch(`${world.ops}/alive`)).status).toBe(200);
   });
 
-  it('lets nobody ask without end', async () => {
+  it('limits the requests of every caller', async () => {
     const asked = { token: world.token('service-tenant'), body: body(await csrFor()) };
     const statuses = await Promise.all(
       Array.from({ length: 80 }, async () => (await world.ask(asked)).status),
@@ -205,7 +205,7 @@ describe('the issuer', () => {
     expect(reviews.length).toBe(80 - limited.length);
   });
 
-  it('is a process that waits for the API server, and ends when told', { timeout: 20_000 }, async () => {
+  it('is a process that waits for the API server, and ends on a signal', { timeout: 20_000 }, async () => {
     world.server.mode = 'breaks';
     const before = world.server.requests.length;
     const child = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {

@@ -21,7 +21,7 @@ export interface OwnSvid extends TlsSource {
   stop(): void;
 }
 
-/** The issuer's own certificate: an SVID of the authority that it keeps, which also names its Service. */
+/** The issuer's own certificate: an SVID of its authority, with the DNS name of its Service. */
 export async function openOwnSvid(options: OwnSvidOptions): Promise<OwnSvid> {
   const own = new RotatingSvid(options);
   await own.renew();

@@ -26,7 +26,7 @@ async function withWorkload(issuer: IssuerPlace, act: (workload: Workload) => Pr
   }
 }
 
-/** Calls again and again; resolves with the number of calls once stopped, rejects with the first failure. */
+/** Repeats a call; resolves with the number of calls once stopped, rejects with the first failure. */
 function keepCalling(call: () => Promise<void>) {
   let isOver = false;
   const run = async () => {
@@ -72,7 +72,7 @@ async function serve(workload: Workload) {
   return { port, stop: () => app.close() };
 }
 
-describe('identities that change', () => {
+describe('rotating identities', () => {
   let world: IssuerWorld;
 
   beforeEach(async () => {
@@ -82,7 +82,7 @@ describe('identities that change', () => {
     await world.stop();
   });
 
-  it('fail no call while SVIDs and roots turn over', { timeout: 40_000 }, async () => {
+  it('fail no call while SVIDs and roots are rotated', { timeout: 40_000 }, async () => {
     const first = world.bundle;
     const register = world.pod('service-register', 'service-register-0');
     const wallet = world.pod('service-wallet', 'service-wallet-0');
@@ -108,7 +108,7 @@ describe('identities that change', () => {
     });
   });
 
-  it('stay while the issuer is away, until they expire, and come back with it', {
+  it('stay in use while the issuer is away, until they expire, and recover with it', {
     timeout: 20_000,
   }, async () => {
     const place = world.pod('service-wallet', 'service-wallet-0');
@@ -138,7 +138,7 @@ describe('identities that change', () => {
     });
   });
 
-  it('that do not come are told of each time the issuer is away', { timeout: 20_000 }, async () => {
+  it('that do not arrive are logged each time the issuer is away', { timeout: 20_000 }, async () => {
     const runtime = testRuntime('wallet', { level: 'warn' });
     const issuer = world.pod('service-wallet', 'service-wallet-0');
     const workload = await connectWorkload({ issuer, log: runtime.log, clock });
@@ -154,7 +154,7 @@ describe('identities that change', () => {
     workload.stop();
   });
 
-  it('are asked for with the token and the roots of the moment', { timeout: 20_000 }, async () => {
+  it('are requested with the present token and roots', { timeout: 20_000 }, async () => {
     const place = world.pod('service-wallet', 'service-wallet-0');
     await withWorkload(place, async (workload) => {
       const before = world.server.requests.length;
@@ -167,7 +167,7 @@ describe('identities that change', () => {
   });
 });
 
-describe('a workload that asks the issuer', () => {
+describe('a workload that requests SVIDs from the issuer', () => {
   let world: IssuerWorld;
 
   beforeEach(async () => {
@@ -190,7 +190,7 @@ describe('a workload that asks the issuer', () => {
     workload.stop();
   });
 
-  it('says why it has no identity', async () => {
+  it('reports why it has no identity', async () => {
     const place = world.pod('service-tenant', 'service-tenant-0');
     await expect(connect(place)).rejects.toMatchObject({
       code: 'WORKLOAD_IDENTITY_MISSING',
@@ -200,7 +200,7 @@ describe('a workload that asks the issuer', () => {
     await expect(connect(without)).rejects.toThrow('/nowhere/token cannot be read (ENOENT)');
   });
 
-  it('shows its token to nobody but the issuer', async () => {
+  it('sends its token to the issuer only', async () => {
     const place = world.pod('service-wallet', 'service-wallet-0');
     const register = await connectWorkload({
       issuer: world.pod('service-register', 'service-register-0'),

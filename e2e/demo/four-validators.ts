@@ -8,9 +8,9 @@ import { duration, type Steps } from './steps.ts';
 
 const sealedByFour = 40;
 const sealedAfterwards = 40;
-/** Accepted transactions after which one of four is killed. */
+/** Number of accepted transactions after which one of four validators is killed. */
 const killedAfter = 20;
-/** The one that the gateway talks to. */
+/** The validator that the gateway calls. */
 const victim = 'validator-0';
 const patienceMs = 30_000;
 const againMs = 5_000;
@@ -37,8 +37,8 @@ async function sealedCount({ api, token, registerId }: Set): Promise<number> {
 }
 
 /**
- * Has transactions of a key of our own sealed. An answer that a dying validator owes, and what only its log has, is no
- * loss: the same signed transactions are handed in again, and twice is once.
+ * Has transactions signed by an outside key sealed. When a validator dies before it answers, or while only its log
+ * holds a transaction, the same signed transactions are submitted again; a repetition has no effect.
  */
 async function sealAll(set: Set, count: number, onTaken: (taken: number) => void): Promise<void> {
   const { api, token, registerId } = set;
@@ -61,7 +61,7 @@ async function sealAll(set: Set, count: number, onTaken: (taken: number) => void
   });
 }
 
-/** Who signed the dockets of a register. */
+/** The validators that signed the dockets of a register. */
 async function signersOf({ api, token, registerId }: Set): Promise<{ dockets: number; fewest: number }> {
   const dockets = await fetchDockets(api, token, `/api/registers/${registerId}`);
   const counts = dockets.map(({ certificate }) => certificate.signatures.length);
@@ -69,8 +69,8 @@ async function signersOf({ api, token, registerId }: Set): Promise<{ dockets: nu
 }
 
 /**
- * A second system, of four validators, each a process of its own: they seal together; then one of them is killed while
- * transactions come in, and the chain goes on and verifies.
+ * A second system with four validators, each a process of its own. They seal together. Then one of them is killed while
+ * transactions arrive, and the others continue the chain, which verifies.
  */
 export async function fourValidators(steps: Steps, dataDir: string): Promise<void> {
   let system: LocalSystem | undefined;

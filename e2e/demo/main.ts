@@ -25,7 +25,7 @@ const throughRegister = 200;
 const signedOutside = 50;
 const genesis = 1;
 
-/** The caller's side of a running system. */
+/** A client of a running system. */
 interface Caller {
   readonly api: Api;
   readonly token: string;
@@ -135,7 +135,7 @@ async function serviceTokens(steps: Steps, system: LocalSystem): Promise<void> {
     const { clientId, expiresInSeconds } = await mintWithSvid(system.state, 'service-register');
     return [`${clientId} for ${expiresInSeconds} s`, undefined];
   });
-  await steps.run('ask with the wrong certificate', async () => {
+  await steps.run('request a token with the wrong certificate', async () => {
     const refusal = await refusedWithWrongSvid(system.state, 'service-wallet', 'service-register');
     return [`refused: ${refusal}`, undefined];
   });

@@ -1,8 +1,8 @@
 import { UnexpectedAnswer } from '../harness/api.ts';
 
-/** Prints one line a step: number, what is done, what happened, how long it took. */
+/** Prints one line a step: number, action, result, duration. */
 export interface Steps {
-  /** Runs a step; its result's `said` ends the line. A throw prints what failed and is passed on. */
+  /** Runs a step; its `said` ends the line. An error is printed and thrown again. */
   run<T>(title: string, act: () => Promise<readonly [said: string, result: T]>): Promise<T>;
   readonly startedAt: number;
 }
@@ -31,7 +31,7 @@ export function duration(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** What a person needs to know of a failed step. */
+/** Text of a failed step for people. */
 export function explain(error: unknown): string {
   if (error instanceof UnexpectedAnswer) {
     return error.message;

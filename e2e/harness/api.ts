@@ -6,7 +6,7 @@ export interface Answer {
   readonly bytes: Uint8Array;
 }
 
-/** A refused call, with everything a person needs to see why. */
+/** A refused call, with everything needed to see the cause. */
 export class UnexpectedAnswer extends Error {
   constructor(call: string, answer: Answer, expected: readonly number[]) {
     const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body, null, 2);

@@ -42,17 +42,17 @@ const answer = z.object({
   unreachable: z.array(z.string()),
 });
 
-/** Two signed messages of one member for one place. */
+/** Two signed messages of one member for one position (height, round, kind). */
 export type Conviction = z.output<typeof conviction>;
 type Message = z.output<typeof message>;
 
-/** What the validators of a register hold against its members. */
+/** The evidence against members that the validators of a register hold. */
 export async function convictionsOf(api: Api, token: string, registerId: string): Promise<Conviction[]> {
   const path = `/api/admin/validators/${registerId}/evidence`;
   return answer.parse((await api.expect(200, 'GET', path, { token })).body).evidence;
 }
 
-/** Whether somebody who has nothing but this sees that one key signed two different things for one place. */
+/** Whether this evidence alone proves that one key signed two different messages for one position. */
 export function isProof({ signers, first, second }: Conviction): boolean {
   const [signer, ...more] = signers;
   if (signer === undefined || more.length > 0) return false;
@@ -87,7 +87,7 @@ const conditions = z.object({
   ),
 });
 
-/** What `GET /api/admin/validation/status` warns of: of a register, and of each of its members by id. */
+/** The warnings of `GET /api/admin/validation/status`: of a register, and of each of its members by id. */
 export async function conditionsOf(api: Api, token: string, registerId: string) {
   const { body } = await api.expect(200, 'GET', '/api/admin/validation/status', { token });
   const found = conditions.parse(body).registers.find((one) => one.registerId === registerId);
@@ -99,7 +99,7 @@ const proposals = z.object({
   items: z.array(z.object({ proposalId: z.string(), operationType: z.string(), target: z.string() })),
 });
 
-/** What the roster is asked to decide now. */
+/** The open proposals of the roster. */
 export async function openProposals(api: Api, token: string, registerId: string) {
   const path = `/api/registers/${registerId}/governance/proposals?status=Pending`;
   return proposals.parse((await api.expect(200, 'GET', path, { token })).body).items;

@@ -71,7 +71,7 @@ type Docket = z.output<typeof docket>;
 /** An inclusion proof as the interface answers it. */
 export type Proof = z.output<typeof proof>;
 
-/** All that verification needs, as the public interface gave it. */
+/** Everything that verification needs, as read from the public interface. */
 export interface Evidence {
   readonly registerId: string;
   readonly dockets: readonly Docket[];
@@ -110,8 +110,8 @@ export async function fetchCosigners(api: Api, token: string, registerId: string
 const attempts = 20;
 
 /**
- * Fetches dockets, records, payloads, inclusion proofs and the checkpoint of a register, all of one head:
- * what a docket sealed in the meantime has mixed is fetched again.
+ * Fetches dockets, records, payloads, inclusion proofs and the checkpoint of a register, all of one head. When a docket
+ * is sealed in the meantime, the data is fetched again.
  */
 export async function collectEvidence(api: Api, token: string, registerId: string): Promise<Evidence> {
   for (let attempt = 1; ; attempt += 1) {
@@ -176,7 +176,7 @@ function checkProof(evidence: Evidence, txId: string, of: Docket, logRoot: Uint8
   need(inDocket && inLog, `inclusion proof of ${txId}`);
 }
 
-/** Every docket of the evidence, verified as a replica would. */
+/** Verifies every docket of the evidence, as a replica would. */
 function verifyDockets(evidence: Evidence): ChainVerifier {
   const chain = new ChainVerifier(evidence.registerId, createVerifier(nodeEd25519()));
   for (const { certificate: decided, consensusVotes, ...header } of evidence.dockets) {
@@ -194,7 +194,7 @@ export function replayRules(evidence: Evidence): LedgerRules {
   return verifyDockets(evidence).rules;
 }
 
-/** Verifies everything offline and returns the head hash; throws at the first thing that does not hold. */
+/** Verifies everything offline and returns the head hash; throws at the first fault. */
 export function checkEvidence(evidence: Evidence): string {
   const chain = verifyDockets(evidence);
   for (const each of evidence.dockets) {
@@ -248,7 +248,7 @@ export function flipOneByte(evidence: Evidence): readonly string[] {
     },
   };
   return Object.entries(copies).map(([kind, copy]) => {
-    need(refused(copy), `one byte of ${kind} was changed and nobody noticed`);
+    need(refused(copy), `one byte of ${kind} was changed and verification still passed`);
     return kind;
   });
 }

@@ -10,7 +10,7 @@ import type { Answer, Api } from './api.ts';
 import { createWallet, type Wallet, waitConfirmed } from './journey.ts';
 import { until } from './wait.ts';
 
-/** Somebody with an account, a wallet, and the DID that the wallet's key makes. */
+/** A person with an account, a wallet, and the DID of the wallet's key. */
 export interface Person {
   readonly email: string;
   readonly password: string;
@@ -59,7 +59,7 @@ const ballot = z.object({
 export type Roster = z.output<typeof roster>;
 export type Ballot = z.output<typeof ballot>;
 
-/** An organisation that the seeded administrator founds. */
+/** An organisation that the seeded administrator creates. */
 export async function createOrganization(
   api: Api,
   root: string,
@@ -73,7 +73,7 @@ export async function createOrganization(
   return organization.parse({ subdomain, ...(made.body as object) });
 }
 
-/** A person of an organisation, signed in, with a wallet of their own. */
+/** Creates a person of an organisation, signed in, with a wallet of their own. */
 export async function createPerson(
   api: Api,
   root: string,
@@ -108,7 +108,7 @@ export async function signWithWallet(api: Api, person: Person, digestHex: string
   return signAnswer.parse(answer.body).signature;
 }
 
-/** A vote on an open proposal that the approver signs with their own wallet, for somebody else to bring. */
+/** A vote on an open proposal that the approver signs with their own wallet, for another member to submit. */
 export async function approvalOf(
   api: Api,
   approver: Person,
@@ -121,13 +121,16 @@ export async function approvalOf(
   return { approverDid: approver.did, signature, isApproval };
 }
 
-/** A register's governance as people reach it through the gateway. */
+/** A register's governance through the gateway. */
 export interface Governed {
   readonly registerId: string;
   get(path: string, who: Person): Promise<Answer>;
-  propose(who: Person, wish: object): Promise<Answer>;
-  /** Proposes, expects acceptance and waits until the transaction is sealed. The id of the proposal, if one opened. */
-  decide(who: Person, wish: object): Promise<string | undefined>;
+  propose(who: Person, request: object): Promise<Answer>;
+  /**
+   * Proposes, expects acceptance and waits until the transaction is sealed. Returns the id of the proposal, if one was
+   * opened.
+   */
+  decide(who: Person, request: object): Promise<string | undefined>;
   vote(who: Person, proposalId: string, body: object): Promise<Answer>;
   /** Votes and waits until the vote is sealed. */
   cast(who: Person, proposalId: string, body: object): Promise<void>;
@@ -137,7 +140,7 @@ export interface Governed {
   ballot(who: Person, proposalId: string): Promise<Ballot>;
   /** Waits until a proposal has a status. */
   waitStatus(who: Person, proposalId: string, status: string): Promise<void>;
-  /** A governance transaction that its sender signs with their wallet and hands in ready. */
+  /** Submits a governance transaction that its sender signed with their wallet. */
   send(
     who: Person,
     actionId: string,

@@ -45,8 +45,8 @@ export async function createWallet(api: Api, token: string, keyType: string): Pr
   return walletAnswer.parse(answer.body);
 }
 
-/** What a register is created with, besides its owner. */
-export interface RegisterWish {
+/** Settings of a new register, besides its owner. */
+export interface RegisterSpec {
   readonly title: string;
   readonly devMode?: boolean;
   readonly policy?: object;
@@ -56,7 +56,7 @@ export interface RegisterWish {
 export async function createRegister(
   api: Api,
   token: string,
-  wish: string | RegisterWish,
+  spec: string | RegisterSpec,
   owner: Wallet,
 ): Promise<string> {
   const initiated = await api.expect(201, 'POST', '/api/registers/initiate', {
@@ -64,7 +64,7 @@ export async function createRegister(
     json: {
       description: 'Made by a journey',
       owners: [{ walletAddress: owner.walletAddress }],
-      ...(typeof wish === 'string' ? { title: wish } : wish),
+      ...(typeof spec === 'string' ? { title: spec } : spec),
     },
   });
   const { id, nonce, attestationsToSign } = initiateAnswer.parse(initiated.body);
@@ -101,7 +101,7 @@ export interface RestSubmission {
   readonly payload: unknown;
 }
 
-/** Submits through the register service, which has the wallet service sign as the caller. */
+/** Submits through the register service, for which the wallet service signs as the caller. */
 export async function submitThroughRegister(
   api: Api,
   token: string,
@@ -122,7 +122,7 @@ export async function submitThroughRegister(
 
 const countAnswer = z.object({ totalCount: z.number() });
 
-/** Waits until the register counts `count` sealed transactions. */
+/** Waits until the register has `count` sealed transactions. */
 export async function waitCount(api: Api, token: string, registerId: string, count: number): Promise<void> {
   await until(`${count} confirmed transactions`, 30_000, async () => {
     const path = `/api/registers/${registerId}/transactions?pageSize=1`;

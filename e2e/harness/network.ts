@@ -1,42 +1,42 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** What happens to bytes on their way from one validator to another. */
+/** Treatment of bytes between two validators. */
 export interface LinkRule {
   readonly delayMs?: number;
-  /** The delay varies by so much in both directions; bytes of one connection stay in order. */
+  /** The delay varies by this amount in both directions; bytes of one connection stay in order. */
   readonly jitterMs?: number;
-  /** Share of chunks that arrive late by a retransmission, as a lost packet of TCP does: 0 to 1. */
+  /** Share of chunks that arrive late, as after a retransmission of TCP: 0 to 1. */
   readonly loss?: number;
-  /** Nothing arrives until the rule changes; connections stay open, as with a cable that is pulled. */
+  /** Nothing arrives until the rule changes; connections stay open, as with an unplugged cable. */
   readonly cut?: boolean;
 }
 
-/** The network between validators: each listens behind a proxy of its own, which knows who calls. Linux only. */
+/** The network between validators: each listens behind a proxy of its own, which identifies its callers. Linux only. */
 export interface FaultyNetwork {
-  /** What each validator announces, by its id. */
+  /** The address that each validator announces, by its id. */
   readonly endpoints: Readonly<Record<string, string>>;
-  /** Sets what happens from one validator to another; `*` stands for all of them. */
+  /** Sets the rule from one validator to another; `*` stands for all of them. */
   rule(from: string, to: string, rule: LinkRule): void;
-  /** Validators of different groups do not hear each other. */
+  /** Cuts all connections between validators of different groups. */
   partition(...groups: readonly (readonly string[])[]): void;
-  /** Everything arrives again. */
+  /** Removes every rule. */
   heal(): void;
   close(): Promise<void>;
 }
 
 export interface NetworkMember {
   readonly id: string;
-  /** The process that calls from there; it may change with a restart. */
+  /** The process of the member; it may change with a restart. */
   readonly pid: () => number | undefined;
-  /** The port it really listens on; undefined while nobody knows it: callers wait. */
+  /** The port that the member listens on; callers wait while it is undefined. */
   readonly port: () => number | undefined;
 }
 
 const retransmissionMs = 200;
 const knownEveryMs = 20;
 
-/** The members may start after the network: ports and processes are asked for when somebody calls. */
+/** Opens the network. The members may start later: ports and processes are looked up at each connection. */
 export async function openFaultyNetwork(members: readonly NetworkMember[]): Promise<FaultyNetwork> {
   const rules = new Map<string, LinkRule>();
   const pipes = new Set<Pipe>();
@@ -153,7 +153,7 @@ class Pipe {
   }
 }
 
-/** Which member's process holds the other end of a connection. */
+/** The member whose process holds the other end of a connection. */
 function callerOf(socket: Socket, members: readonly NetworkMember[]): string | undefined {
   const inode = inodeOf(socket.remotePort ?? 0, socket.localPort ?? 0);
   if (inode === undefined) return undefined;

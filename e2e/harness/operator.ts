@@ -11,7 +11,7 @@ export interface InternalAnswer {
   readonly body: Json;
 }
 
-/** With whose certificate and whose token an internal route is called. */
+/** The certificate and the token with which an internal route is called. */
 export interface As {
   readonly certificate: string;
   readonly token: string | undefined;
@@ -19,7 +19,7 @@ export interface As {
 
 const operator: As = { certificate: 'service-operator', token: 'service-operator' };
 
-/** Calls of internal routes on the mutual-TLS listeners of an installation, as its operator makes them. */
+/** Calls internal routes on the mutual-TLS listeners of an installation, as its operator does. */
 export function createOperator(state: LocalState) {
   const certificates = new Map<string, Promise<Required<ClientCertificate>>>();
   const tokens = new Map<string, Promise<{ token: string }>>();
@@ -33,7 +33,7 @@ export function createOperator(state: LocalState) {
     if (validator !== undefined) return validator.https;
     return `127.0.0.1:${environmentOf(state, name)['CHANCERY_HTTPS_PORT']}`;
   };
-  /** @param to a process: wallet, register, or the id of a validator */
+  /** @param to name of a process: wallet, register, or the id of a validator */
   async function call(to: string, line: string, body?: unknown, as: As = operator): Promise<InternalAnswer> {
     const [method, path] = line.split(' ');
     const { certificate, token: holder } = as;

@@ -3,7 +3,7 @@ import { walletAddress } from '#core/crypto/address.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { boundTxId, payloadHash, signingDigest, type TransactionEnvelope } from '#core/ledger/transaction.ts';
 
-/** A key that no service knows. */
+/** A key that no service holds. */
 export interface OutsideKey {
   /** Standard base64 of the 32 raw bytes. */
   readonly publicKey: string;
@@ -26,7 +26,7 @@ export interface Submission {
   readonly Metadata: Readonly<Record<string, string>>;
 }
 
-/** What a test may choose about a transaction; the rest has sound values. */
+/** The members of a transaction that a test may choose; the others have valid values. */
 export interface Content {
   readonly registerId: string;
   readonly payload: unknown;
@@ -45,7 +45,7 @@ export function createOutsideKey(): OutsideKey {
 
 const ledgerTime = (ms: number): string => formatLedgerTimestamp(BigInt(ms) * 1000n);
 
-/** Builds and signs a transaction the way any client in any language would. */
+/** Builds and signs a transaction like a client in any language. */
 export function signSubmission(key: OutsideKey, content: Content): Submission {
   const envelope: TransactionEnvelope = {
     registerId: content.registerId,

@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { until } from './wait.ts';
 
-/** How a process was started. Linux only. */
+/** Command line and environment of a process. Linux only. */
 export interface ProcessStart {
   readonly program: string;
   readonly words: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Command line and environment of a running process, without the channel to the one that started it. */
+/** Command line and environment of a running process, without the IPC channel to its parent. */
 export function startOf(pid: number | undefined): ProcessStart {
   const read = (file: string) => readFileSync(`/proc/${pid}/${file}`, 'utf8').split('\0').filter(Boolean);
   const env = Object.fromEntries(
@@ -23,13 +23,13 @@ export function startOf(pid: number | undefined): ProcessStart {
 
 /** A process that a test started itself. */
 export interface OwnProcess {
-  /** Everything it wrote so far. */
+  /** Its output so far. */
   output(): string;
-  /** SIGKILL; resolves when it is gone. */
+  /** Sends SIGKILL; resolves when the process has ended. */
   kill(): Promise<void>;
 }
 
-/** Starts a component the way another process was started, with some settings changed; resolves when it is ready. */
+/** Starts a component as another process was started, with some settings changed; resolves when it is ready. */
 export async function startLike(
   { program, words, env: given }: ProcessStart,
   changes: Readonly<Record<string, string>>,

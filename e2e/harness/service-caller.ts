@@ -7,7 +7,7 @@ import { connectWorkload, serviceSpiffeId } from '#kit/workload/workload.ts';
 import { mintWithSvid } from './service-token.ts';
 import type { LocalState } from './system.ts';
 
-/** What a process of an installation was started with, by its name in `local.json`. Linux only. */
+/** Environment of a process of an installation, by its name in `local.json`. Linux only. */
 export function environmentOf(state: LocalState, name: string): Readonly<Record<string, string>> {
   const pid = state.processes.find((one) => one.name === name)?.pid;
   const entries = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean);
@@ -16,7 +16,7 @@ export function environmentOf(state: LocalState, name: string): Readonly<Record<
   );
 }
 
-/** Who calls which service; `token: false` leaves the caller's own service token out. */
+/** Caller and service of a call; `token: false` leaves the caller's own service token out. */
 export interface ServiceCall {
   readonly as: string;
   readonly server: string;
@@ -24,7 +24,7 @@ export interface ServiceCall {
   readonly token?: boolean;
 }
 
-/** gRPC calls with an identity that the installation issues: its SVID, and its service token. */
+/** gRPC calls with an identity of the installation: its SVID and its service token. */
 export async function connectService<S extends GenServiceMethods>(
   state: LocalState,
   service: GenService<S>,

@@ -17,7 +17,7 @@ export interface TokenAnswer {
   readonly body: string;
 }
 
-/** The SVID of a client id, as the Workload API hands it out. */
+/** The SVID of a client id, as the Workload API gives it. */
 export async function fetchSvid(state: LocalState, clientId: string): Promise<Required<ClientCertificate>> {
   const log = createLogger({ service: 'journey', level: 'silent' });
   const workload = await connectWorkload({
@@ -30,7 +30,7 @@ export async function fetchSvid(state: LocalState, clientId: string): Promise<Re
   return { key, cert, ca };
 }
 
-/** One client_credentials request to the mTLS token listener, with the given certificate. */
+/** Sends one client_credentials request to the mTLS token listener, with the given certificate. */
 export function askToken(
   state: LocalState,
   certificate: ClientCertificate,
@@ -44,7 +44,7 @@ export function askToken(
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         ...certificate,
-        // SVIDs name no host: the chain is verified, the name is the SPIFFE id
+        // SVIDs name no host: the chain is verified, and the SPIFFE id is the name.
         checkServerIdentity: () => undefined,
         agent: false,
       },
@@ -80,7 +80,7 @@ export async function mintWithSvid(
   return { token, clientId, expiresInSeconds };
 }
 
-/** Asks for one client's token with another one's SVID; returns the refusal and throws when there is none. */
+/** Requests one client's token with another one's SVID; returns the refusal and throws when there is none. */
 export async function refusedWithWrongSvid(
   state: LocalState,
   holder: string,

@@ -6,7 +6,7 @@ import { type Api, createApi } from './api.ts';
 import { signIn } from './journey.ts';
 import { type LocalState, type LocalSystem, readState, startSystem } from './system.ts';
 
-/** What the journeys of one test file share: a running installation and its administrator. */
+/** The installation that the journeys of one test file share, and its administrator. */
 export interface Installation {
   readonly api: Api;
   readonly state: LocalState;
@@ -15,8 +15,8 @@ export interface Installation {
 }
 
 /**
- * Starts local mode before the tests of a file and stops it after them. CHANCERY_TEST_STATE names a file in the shape
- * of `local.json` that describes an installation that runs already: then that one is used, whatever `args` say.
+ * Starts local mode before the tests of a file and stops it after them. When CHANCERY_TEST_STATE names a file in the
+ * form of `local.json` that describes a running installation, that one is used, whatever `args` are.
  */
 export function installation(args: readonly string[] = []): Installation {
   const given = process.env['CHANCERY_TEST_STATE'];

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 /** A file system of a few MiB that a test fills and empties. */
 export interface SmallDisk {
   readonly path: string;
-  /** Takes all the room there is. */
+  /** Fills the free space. */
   fill(): void;
-  /** Gives it back. */
+  /** Frees it again. */
   free(): void;
 }
 
@@ -23,9 +23,9 @@ const script =
   'for d in "$@"; do mount -t tmpfs -o size=8m,mode=0700 small "$d" || exit 1; done; echo ready; exec cat';
 
 /**
- * Two small file systems: the two directories that CHANCERY_TEST_SMALL_DISK names, separated by a comma, or two of memory in a
- * mount namespace of their own, which root may make, and others where user namespaces are allowed. They go with the
- * process that made them. Undefined, with a line that says so, where neither works.
+ * Opens two small file systems: the two directories that CHANCERY_TEST_SMALL_DISK names, separated by a comma, or two
+ * of memory in a mount namespace of their own, which root may create, and others where user namespaces are allowed.
+ * They end with the process that created them. Undefined, with a line that reports it, where neither works.
  */
 export async function openSmallDisks(): Promise<SmallDisks | undefined> {
   const [one, two] = (process.env[given] ?? '').split(',').filter((path) => path !== '');

@@ -19,28 +19,28 @@ const localState = z.object({
   processes: z.array(z.object({ name: z.string(), pid: z.number() })),
 });
 
-/** What a running local mode tells programs in `local.json`. */
+/** Content of the `local.json` of a running local mode. */
 export type LocalState = z.output<typeof localState>;
 
-/** What a file in the shape of `local.json` says. */
+/** Reads a file in the form of `local.json`. */
 export function readState(path: string): LocalState {
   return localState.parse(JSON.parse(readFileSync(path, 'utf8')));
 }
 
-/** Local mode as a child process, seen from outside. */
+/** Local mode as a child process. */
 export interface LocalSystem {
   readonly state: LocalState;
   readonly startedInMs: number;
   readonly output: () => string;
-  /** Ctrl-C; resolves with the exit code and how long stopping took. */
+  /** Sends Ctrl-C; resolves with the exit code and the duration of stopping. */
   stop(): Promise<{ readonly code: number | null; readonly tookMs: number }>;
-  /** SIGKILL to every process of the system at once; resolves when they are gone. */
+  /** Sends SIGKILL to every process of the system at once; resolves when they have ended. */
   kill(): Promise<void>;
-  /** SIGKILL to one process by its name in `local.json`. */
+  /** Sends SIGKILL to one process by its name in `local.json`. */
   killOne(name: string): void;
-  /** What `local.json` says now: processes come and go. */
+  /** The present content of `local.json`. */
   current(): LocalState;
-  /** Starts a validator that ended again, as a person does; resolves when it is ready. */
+  /** Restarts a validator that ended, with the command for people; resolves when it is ready. */
   again(name: string): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export interface SystemOptions {
 
 const main = fileURLToPath(new URL('../../components/standalone/main.ts', import.meta.url));
 
-/** Starts local mode on any free port and waits until it says that it is ready. */
+/** Starts local mode on any free port and waits until it reports that it is ready. */
 export async function startSystem(options: SystemOptions): Promise<LocalSystem> {
   const startedAt = performance.now();
   const localJson = `${options.dataDir}/local.json`;

@@ -1,7 +1,7 @@
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import type { Api } from './api.ts';
 
-/** What verification of an access token found. */
+/** Result of the verification of an access token. */
 export interface VerifiedToken {
   readonly algorithm: string;
   readonly keyId: string;
@@ -9,7 +9,7 @@ export interface VerifiedToken {
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-/** Verifies an access token against the published keys with jose, which the product does not sign with. */
+/** Verifies an access token against the published keys with jose, which the product does not use for signing. */
 export async function verifyAccessToken(
   api: Api,
   token: string,

@@ -57,7 +57,7 @@ const consensus = z.object({
   ),
 });
 
-/** A register as all validators together tell it. */
+/** A register in the status that all validators report together. */
 export type SetStatus = z.output<typeof set>;
 
 /** `GET /api/admin/validation/status`. */
@@ -65,7 +65,7 @@ export async function validationStatus(api: Api, token: string): Promise<z.outpu
   return status.parse((await api.expect(200, 'GET', '/api/admin/validation/status', { token })).body);
 }
 
-/** One register of it; throws when it is not there. */
+/** The status of one register; throws when it is missing. */
 export async function setStatus(api: Api, token: string, registerId: string): Promise<SetStatus> {
   const { registers } = await validationStatus(api, token);
   const found = registers.find((one) => one.registerId === registerId);

@@ -1,4 +1,4 @@
-/** Asks again every 20 ms until the answer is not undefined; throws with `what` when the deadline passes. */
+/** Polls every 20 ms until the answer is not undefined; throws with `what` when the deadline passes. */
 export async function until<T>(
   what: string,
   deadlineMs: number,
@@ -17,7 +17,7 @@ export async function until<T>(
   }
 }
 
-/** Runs `act` over all items with at most `width` under way. Results keep the items' order. */
+/** Runs `act` over all items, at most `width` at a time. Results keep the items' order. */
 export async function inParallel<T, R>(
   items: readonly T[],
   width: number,

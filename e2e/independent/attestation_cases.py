@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Votes of the specification that must not count, and a set of its own to show that the check tells them apart.
+"""Votes of the specification that must not count, and a set of valid ones that the check must accept.
 
-A sealed docket carries what members said of it after the decision. Nobody counts these votes to decide anything, so
-nothing else would notice a stranger among them, a member that is there twice, or a rejection that reads as approval.
+A sealed docket carries the votes that members gave after the decision. They decide nothing, so no other check would
+detect a vote of a non-member, a repeated member, or a rejection that is counted as an approval.
 """
 import sys
 
@@ -16,7 +16,7 @@ TIMESTAMP = "2026-11-21T10:00:00.0000000+00:00"
 
 
 def vote_of(private, name, docket_hash, approved=True):
-    """A vote that is signed as it should be, whoever signs it."""
+    """A correctly signed vote of any signer."""
     public = raw_public_key(private.public_key())
     vote = {"docketHash": docket_hash, "approved": approved, "timestamp": TIMESTAMP, "validatorId": name}
     vote |= {"algorithm": "ED25519", "publicKey": public, "validatorAddress": wallet_address("ED25519", unb64(public))}
@@ -24,7 +24,7 @@ def vote_of(private, name, docket_hash, approved=True):
 
 
 def spoiled_votes(docket, members):
-    """(what is wrong, all votes of the docket with that in them); each must be refused."""
+    """(fault, all votes of the docket with this fault); each must be refused."""
     votes = docket["consensusVotes"]
     stranger = Ed25519PrivateKey.from_private_bytes(b"\x77" * 32)
     silent = [m["validatorId"] for m in members if m["validatorId"] not in {vote["validatorId"] for vote in votes}]
@@ -59,13 +59,13 @@ def docket_with(votes):
 
 
 def cases():
-    """(what, the votes of one docket, the members that approve; None for votes that must be refused)"""
+    """(case, the votes of one docket, the members that approve; None for votes that must be refused)"""
     keys, names, members = own_set()
     approvals = [vote_of(key, name, HASH) for key, name in zip(keys, names)]
     rejection = vote_of(keys[3], names[3], HASH, approved=False)
     yield "nobody voted", [], []
     yield "all members approve", approvals, names
-    yield "a rejection may stand there and approves nothing", [*approvals[:3], rejection], names[:3]
+    yield "a rejection is allowed and approves nothing", [*approvals[:3], rejection], names[:3]
     other = vote_of(keys[3], names[3], OTHER_HASH, approved=False)
     yield "so may the rejection of another proposal", [*approvals[:3], other], names[:3]
     yield "rejections alone approve nothing", [rejection], []

@@ -1,4 +1,4 @@
-"""Blueprints as they are published: what their three hashes are made over, and which transaction publishes one."""
+"""Blueprints as they are published: the input of their three hashes, and the transaction that publishes one."""
 from ledger_formats import Refused, jcs, read_json, sha256
 
 PUBLISH_ACTION = "blueprint-publish"
@@ -32,7 +32,7 @@ SCHEMAS = {
 
 
 def strip(schema, dropped):
-    """A schema without some keywords at every place where a schema stands."""
+    """A schema without some keywords, at every place where a schema may be."""
     if not isinstance(schema, dict):
         return schema
     kept = {}

@@ -14,7 +14,7 @@ REGISTER = "0123456789abcdef0123456789abcdef"
 OTHER_REGISTER = "f" * 32
 PUBLISHER = "did:platform:w:w1qdf3q6tl433zl3al00lzv4uqgyy0lucqpq2nf2tsv9txnyqjgr3ss2uttek"
 
-# What becomes of the example, and which of the three hashes a change must leave as it is.
+# Changes of the example, and which of the three hashes each must not change.
 ALL = ("publicationTxId", "execDefHash", "structuralHash")
 WORDS, LOOKS, NOTHING = ("execDefHash", "structuralHash"), ("execDefHash",), ()
 

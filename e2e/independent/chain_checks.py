@@ -87,16 +87,16 @@ def check_certificate(docket, members, network, threshold):
 
 
 def vote_bytes(vote):
-    """What a vote of the specification signs: docketHash|validatorAddress|approved|timestamp, as text."""
+    """The text that a vote of the specification signs: docketHash|validatorAddress|approved|timestamp."""
     approved = "true" if vote["approved"] else "false"
     return "|".join([vote["docketHash"], vote["validatorAddress"], approved, vote["timestamp"]]).encode()
 
 
 def check_attestations(docket, members):
-    """The specification's votes: each of another member of the set at that height, by the key that it has there.
+    """The specification's votes: each of another member of the set at that height, by its key at that height.
 
-    A member may have rejected the docket, or another one that was proposed in its place: such a vote stands beside the
-    docket and approves nothing. Returns the members that approve.
+    A member may have rejected the docket, or another one that was proposed for its number: such a vote is stored with
+    the docket and approves nothing. Returns the members that approve.
     """
     keys = {member["validatorId"]: (member["algorithm"], member["publicKey"]) for member in members}
     number, voters, approving = docket["docketNumber"], set(), []

@@ -37,7 +37,7 @@ from tampering import tamperings
 
 
 def replay(register, evidence):
-    """Replays the rules alone, as if every hash around them had been made to fit."""
+    """Replays the rules alone, as if every hash around them had been recomputed to match."""
     done = Replay(register)
     for docket in evidence["dockets"]:
         ids = docket["transactionIds"]

@@ -60,7 +60,7 @@ def members(value, names, what):
 
 
 def read_line(line):
-    """The data of a line. Every byte is fixed by what it says: the text must be the canonical one."""
+    """The data of a line. Every value has one spelling: the text must be the canonical one."""
     value = read_json(line)
     need(isinstance(value, dict) and jcs(value) == line, "the line is not in canonical form")
     return value
@@ -84,14 +84,14 @@ def genesis_config(payload, network):
 
 
 def note_keys(network, register, rules):
-    """Who may sign the checkpoint behind the last docket: name of the line, kind, key. The log comes first."""
+    """The keys that may sign the checkpoint of the last docket: name of the line, kind, key. The log comes first."""
     yield f"{network}/registers/{register}", b"\x01", unb64(rules["systemKey"]["publicKey"])
     for member in active_members(rules):
         yield f"{network}/validators/{member['validatorId']}", b"\x04", unb64(member["publicKey"])
 
 
 def check_note(note, keys, size, root):
-    """The C2SP checkpoint: its body to the byte, and each line by a known key, none twice. Returns who cosigned."""
+    """The C2SP checkpoint: its exact body, and each line by a known key, none twice. Returns the cosigners."""
     keys = list(keys)
     origin = keys[0][0]
     body = f"{origin}\n{size}\n{b64(root)}\n"
@@ -101,7 +101,7 @@ def check_note(note, keys, size, root):
     for line in note[len(body) + 1 : -1].split("\n"):
         dash, name, text = line.split(" ")
         blob = unb64(text)
-        need(dash == "\u2014" and (name, blob[:4]) in known, "a line of the checkpoint is of nobody known")
+        need(dash == "\u2014" and (name, blob[:4]) in known, "a line of the checkpoint is by an unknown key")
         need(name not in seen, f"{name} signs the checkpoint twice")
         kind, key = known[name, blob[:4]]
         message, signature = body.encode(), blob[4:]
@@ -115,7 +115,7 @@ def check_note(note, keys, size, root):
 
 
 class Export:
-    """What was read so far. `take` each line, then `finish`."""
+    """State of the verification. `take` each line, then `finish`."""
 
     def __init__(self):
         self.line, self.header, self.previous, self.log, self.rules = 0, None, None, Log(), None
@@ -172,7 +172,7 @@ class Export:
         need(known["registerId"] == docket["registerId"], "the record is of another register")
         self.leaves.append(leaf_hash(record))
         self.size += len(record)
-        # only what control transactions say is needed again
+        # only the content of control transactions is needed again
         self.taken.append((known, payload if known["type"] in ("Control", "Genesis") else b""))
         if len(self.taken) == len(docket["transactionIds"]):
             self.close(docket)
@@ -199,8 +199,8 @@ class Export:
         self.previous, self.rules, self.docket = {name: docket[name] for name in names}, after, None
 
     def take_checkpoint(self, value):
-        need(self.log.size == self.header["dockets"], "another number of dockets than the first line says")
-        need(self.transactions == value["transactions"], "another number of transactions than the last line says")
+        need(self.log.size == self.header["dockets"], "the number of dockets differs from the first line")
+        need(self.transactions == value["transactions"], "the number of transactions differs from the last line")
         keys = note_keys(self.network, self.header["registerId"], self.rules)
         root = bytes.fromhex(self.previous["logRoot"])
         self.cosigned = check_note(value["checkpoint"], keys, self.log.size, root)
@@ -232,7 +232,7 @@ def flips(data, count, seed):
 
 
 def check_flips(path, count, seed):
-    """How many changed copies are refused, and how many are not."""
+    """Numbers of refused and of accepted changed copies."""
     with open(path, "rb") as file:
         data = file.read()
     refused = missed = 0
@@ -247,7 +247,7 @@ def check_flips(path, count, seed):
 
 
 def check_accepted(path, ids):
-    """What is sealed twice, or was accepted and is not sealed; counts of both."""
+    """Transactions that are sealed twice, or were accepted and are not sealed; counts of both."""
     with open(path, "rb") as file:
         dockets = (json.loads(line) for line in file if line.startswith(b'{"attestations"'))
         sealed = Counter(each for value in dockets for each in value["docket"]["transactionIds"])

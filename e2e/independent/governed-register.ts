@@ -13,7 +13,7 @@ import {
 } from '../harness/governance.ts';
 import { createRegister, submitThroughRegister, waitConfirmed, waitOnline } from '../harness/journey.ts';
 
-/** A register and somebody who may read it. */
+/** A register and an account that may read it. */
 export interface GovernedRegister {
   readonly registerId: string;
   readonly owner: Person;
@@ -50,7 +50,7 @@ async function seal({ api, register, owner }: Scene, n: number): Promise<void> {
   );
 }
 
-/** The validator set of four becomes three, four again, and three once more; an Action is sealed by each of them. */
+/** Changes the validator set from four to three, to four and to three again; an Action is sealed by each of them. */
 async function changeValidators(scene: Scene): Promise<void> {
   const { owner, register } = scene;
   const validator = (act: string) => `/api/validators/${register.registerId}/validator-3/${act}`;
@@ -60,7 +60,7 @@ async function changeValidators(scene: Scene): Promise<void> {
   }
 }
 
-/** An operation of two people in one transaction: the second one's approval comes along, signed with their wallet. */
+/** An operation of two people in one transaction: the approval of the second is included, signed with their wallet. */
 async function addTogether({ api, register, owner, second, third }: Scene): Promise<void> {
   const { rosterHash } = await register.roster(owner);
   const operation: Operation = {
@@ -75,15 +75,15 @@ async function addTogether({ api, register, owner, second, third }: Scene): Prom
   const digest = approvalDigest({ ...facts, operation, rosterHashBefore: rosterHash });
   const signature = await signWithWallet(api, second, digest);
   const approvals = [{ approverDid: second.did, signature, isApproval: true, comment: 'together' }];
-  const { proposerDid: _proposer, ...wish } = operation;
-  await register.decide(owner, { ...wish, approvals, mode: 'direct' });
+  const { proposerDid: _proposer, ...request } = operation;
+  await register.decide(owner, { ...request, approvals, mode: 'direct' });
 }
 
-/** Three of three must agree by now: what passes by a vote that somebody else brings, what fails, what stays open. */
+/** Three of three must agree: proposals that pass by a vote that another member submits, fail, or stay open. */
 async function propose(scene: Scene): Promise<void> {
   const { api, register, owner, second, third, fourth } = scene;
-  const opened = async (who: Person, wish: object): Promise<string> => {
-    const id = await register.decide(who, { ...wish, mode: 'proposal' });
+  const opened = async (who: Person, request: object): Promise<string> => {
+    const id = await register.decide(who, { ...request, mode: 'proposal' });
     if (id === undefined) throw new Error('no proposal was opened');
     return id;
   };
@@ -104,7 +104,10 @@ async function propose(scene: Scene): Promise<void> {
   await register.cast(third, open, { decision: 'approve' });
 }
 
-/** Policies: alone while that suffices, by proposal afterwards; development mode off by the installation. */
+/**
+ * Changes policies: alone while that suffices, by proposal afterwards; development mode is switched off by the
+ * installation.
+ */
 async function changePolicies(scene: Scene, isAlone: boolean): Promise<void> {
   const { register, owner, second } = scene;
   const base = `/api/registers/${register.registerId}`;
@@ -134,8 +137,8 @@ export async function createGovernedRegister(api: Api, root: string): Promise<Go
   const second = await create('second', 'Administrator');
   const third = await create('third', 'User', 'NISTP256');
   const fourth = await create('fourth', 'User');
-  const wish = { title: 'Governed', devMode: true };
-  const registerId = await createRegister(api, owner.token, wish, owner.wallet);
+  const request = { title: 'Governed', devMode: true };
+  const registerId = await createRegister(api, owner.token, request, owner.wallet);
   await waitOnline(api, owner.token, registerId);
   const register = governed(api, registerId);
   const scene = { api, register, owner, second, third, fourth };

@@ -17,7 +17,7 @@ import { createRandom, type Random } from '#kit/testing/random.ts';
 import { type Cast, createCast, type Person } from './history-cast.ts';
 import { type Draft, nextDraft } from './history-drafts.ts';
 
-/** One docket that somebody proposes, and what the rules of the product make of it. */
+/** One proposed docket, and its result by the rules of the product. */
 interface Step {
   readonly docketNumber: number;
   readonly timestamp: string;
@@ -93,7 +93,7 @@ function transactionOf(draft: Draft, txId: string, createdAt: string): ControlTr
 
 function chanceless<T>(items: readonly T[]): T {
   const [first] = items;
-  if (first === undefined) throw new Error('somebody has to sign');
+  if (first === undefined) throw new Error('at least one person has to sign');
   return first;
 }
 
@@ -122,8 +122,8 @@ function step(rules: LedgerRules, drafts: readonly Draft[], context: ControlCont
 }
 
 /**
- * A random history of one register: most of what happens in it is sound, the rest is refused, and each docket comes with
- * what the product's rules made of it.
+ * A random history of one register: most of its transactions are valid, the others are refused, and each docket has its
+ * result by the product's rules.
  */
 export function createHistory(seed: number, length: number): History {
   const random = createRandom(seed);

@@ -13,7 +13,7 @@ export interface Person {
   readonly key: { readonly publicKey: string; readonly algorithm: Algorithm };
 }
 
-/** Who takes part in a history: people, validators by id, the installation. */
+/** Participants of a history: people, validators by id, the installation. */
 export interface Cast {
   readonly people: readonly Person[];
   readonly validatorKeys: readonly Person[];

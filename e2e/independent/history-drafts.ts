@@ -20,13 +20,13 @@ import { possessionBytes } from '#core/ledger/possession.ts';
 import type { Random } from '#kit/testing/random.ts';
 import type { Cast, Person } from './history-cast.ts';
 
-/** A control transaction that somebody wants to send. */
+/** A control transaction to send. */
 export interface Draft extends Omit<GovernanceDraft, 'payload'> {
   readonly payloadText: string;
   readonly signers: readonly Person[];
 }
 
-/** Where a history stands. */
+/** The present state of a history. */
 export interface Situation {
   readonly random: Random;
   readonly cast: Cast;
@@ -42,7 +42,7 @@ function shifted(timestamp: string, seconds: number): string {
   return formatLedgerTimestamp(ticksToMicros(parseTimestamp(timestamp)) + BigInt(seconds) * 1_000_000n);
 }
 
-/** Mostly somebody on the roster who votes, the owner most of all. */
+/** Mostly a voting member of the roster, and the owner most often. */
 function proposerOf({ random, cast, rules }: Situation): Person {
   const voters = votersOf(rules).map(({ subject }) => subject);
   const fitting = cast.people.filter(({ did }) => voters.includes(did));
@@ -145,7 +145,7 @@ function cryptoPolicyOf({ random, rules, context }: Situation): Loose {
   };
 }
 
-/** What an operation of a kind says besides who proposes it and when. */
+/** Members of an operation of a kind, besides its proposer and its time. */
 function membersOf(operationType: OperationType, now: Situation): Loose {
   const { random, cast } = now;
   const target = random.pick(cast.people);
@@ -194,11 +194,11 @@ function operationOf(operationType: OperationType, proposer: Person, now: Situat
     ...(random.chance(0.1) ? { status: 'Pending' } : {}),
     ...membersOf(operationType, now),
   };
-  // What the members make together is judged by the shape of the payload.
+  // The schema of the payload judges the combination of the members.
   return JSON.parse(canonicalJson(operation)) as Operation;
 }
 
-/** Approvals of some people: most sound, some of others' keys, some against it, some twice. */
+/** Approvals of some people: most are valid, some use others' keys, some reject, some are repeated. */
 function approvalsOf(operation: Operation, rosterHashBefore: string, now: Situation): Approval[] {
   const { random, cast, rules } = now;
   const willing = random.pick([0.2, 0.7, 1, 1]);
@@ -268,7 +268,7 @@ function draftProposal(now: Situation): [string, Loose, Person] {
   return [action, random.chance(0.7) ? bare : payload, proposer];
 }
 
-/** What a validator or the installation saw, mostly of a validator that is there and in a fresh proposal. */
+/** Evidence of a validator or the installation, mostly about a present validator and in a fresh proposal. */
 function draftAccusation(now: Situation): [string, Loose, Person] {
   const { random, cast, rules } = now;
   const known = cast.validatorKeys.filter((one) =>
@@ -330,7 +330,7 @@ function draftRegistration(now: Situation): [string, Loose, Person] {
   return ['control.validator.register', payload, signer];
 }
 
-/** What somebody sends next. */
+/** The next transaction that a participant sends. */
 export function nextDraft(now: Situation): Draft {
   const { random, rules } = now;
   const isOpen = rules.proposals.length > 0;

@@ -1,6 +1,6 @@
 """Bytes, trees, keys, addresses and times of a register, and everything of it that is hashed or signed.
 
-Nothing here knows what a register may do; that is register_rules.py. Formats: vectors/ledger.json in
+The rules of a register are in register_rules.py. Formats: vectors/ledger.json in
 components/core/ledger has figures for each of them.
 """
 import base64
@@ -53,7 +53,7 @@ def unb64(text):
 
 
 def unb64_any(text):
-    """Bytes of base64 in either alphabet, padded or not; every text that is accepted has no second meaning."""
+    """Bytes of base64 in either alphabet, padded or not; every accepted text has one meaning."""
     standard = text.replace("-", "+").replace("_", "/")
     body = standard.rstrip("=")
     need(standard in (body, body + "=" * (-len(body) % 4)), "padding of base64")
@@ -102,7 +102,7 @@ def jcs_text(value):
 
 
 def jcs(value):
-    """Canonical JSON (RFC 8785). A member that is absent has no key; null never stands for it."""
+    """Canonical JSON (RFC 8785). A member that is absent has no key; null is never used for it."""
     return jcs_text(value).encode()
 
 
@@ -202,7 +202,7 @@ class Log:
         return edge
 
     def root_with(self, leaf):
-        """The root that there would be with one more leaf."""
+        """The root with one more leaf."""
         *rest, (_, root) = self.edge_with(leaf)
         for _, left in reversed(rest):
             root = node_hash(left, root)
@@ -252,7 +252,7 @@ SMALL_ORDER_Y = (0, 1, FIELD - 1) + tuple(
 
 
 def is_strict_ed25519(key, signature):
-    """What stands before the equation: S below the group order, A and R canonical and not of small order."""
+    """Checks before the equation: S below the group order, A and R canonical and not of small order."""
     points = [int.from_bytes(point, "little") % 2**255 for point in (key, signature[:32])]
     small = any(y >= FIELD or y in SMALL_ORDER_Y for y in points)
     return len(signature) == 64 and not small and int.from_bytes(signature[32:], "little") < GROUP_ORDER
@@ -281,7 +281,7 @@ def signature_holds(algorithm, key, message, signature, prehashed=False):
 
 
 def text_signature_holds(key, signature, message, prehashed=False):
-    """The same for {algorithm, publicKey} and a signature as base64 of any spelling; malformed texts do not hold."""
+    """The same for {algorithm, publicKey} and a signature as base64 of any spelling; malformed texts are invalid."""
     try:
         raw, sign = unb64_any(key["publicKey"]), unb64_any(signature)
     except (Refused, ValueError):
@@ -330,7 +330,7 @@ def member_did(address):
 
 
 def key_did(key):
-    """The member that a key {algorithm, publicKey} makes."""
+    """The member that holds a key {algorithm, publicKey}."""
     return member_did(wallet_address(key["algorithm"], unb64(key["publicKey"])))
 
 
@@ -372,7 +372,7 @@ def quorum(size, threshold=1):
 
 
 def sign_bytes(kind, message):
-    """What a proposal or a vote signs. `docket` absent: a nil vote, zeros for hash and roots."""
+    """The bytes that a proposal or a vote signs. `docket` absent: a nil vote, zeros for hash and roots."""
     docket = message.get("docket") or {"docketHash": ZERO, "merkleRoot": ZERO, "logRoot": ZERO}
     return (
         b"platform:consensus:v1\n"
@@ -388,13 +388,13 @@ def sign_bytes(kind, message):
 
 
 def attestation_bytes(register, name, entry):
-    """What a member of the roster signed to take its role."""
+    """The data that a member of the roster signed to accept its role."""
     data = {"role": entry["role"], "subject": entry["subject"], "grantedAt": entry["grantedAt"]}
     return jcs({**data, "registerId": register, "registerName": name})
 
 
 def possession_bytes(register, entry):
-    """What a validator signs to prove that it has its key."""
+    """The bytes that a validator signs to prove possession of its key."""
     facts = {"registerId": register, "validatorId": entry["validatorId"], "publicKey": entry["publicKey"]}
     return b"platform:validator-pop:v1\n" + jcs(facts)
 
@@ -406,7 +406,7 @@ def roster_hash(register, roster):
 
 
 def decided(operation):
-    """The operation without what changes while it is decided on."""
+    """The operation without the members that change while it is decided on."""
     return {name: operation[name] for name in operation if name not in ("status", "approvalSignatures")}
 
 
@@ -430,7 +430,7 @@ def operation_id(register, operation, roster_hash_before):
 
 
 def suspension_id(register, accused, roster_hash_before):
-    """The identity of the question whether a validator shall be suspended: observers ask a roster once about a term."""
+    """The identity of a suspension: observers may propose it to a roster once a term of a validator."""
     said = {"domain": "platform:governance-suspension:v1", "registerId": register}
     term = {name: accused[name] for name in ("validatorId", "effectiveFromDocket")}
     return sha256(jcs({**said, **term, "rosterHashBefore": roster_hash_before})).hex()

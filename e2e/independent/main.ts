@@ -31,7 +31,7 @@ const stepsInHistory = 80;
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const command = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
 
-/** The export of a register, judged offline by two programs; a sample of its bytes is changed, too. */
+/** The export of a register, verified offline by two programs; a sample of its bytes is changed, too. */
 async function exported(state: LocalState, token: string, registerId: string, dir: string): Promise<Counts> {
   const file = join(dir, `${registerId}.jsonl`);
   const path = `/api/registers/${registerId}/export`;
@@ -44,7 +44,7 @@ async function exported(state: LocalState, token: string, registerId: string, di
     : { ...theirs, failed: theirs.failed + 1 };
 }
 
-/** Checkpoints and proofs of a register, judged by Go's own libraries for transparency logs. */
+/** Checkpoints and proofs of a register, verified by Go's own libraries for transparency logs. */
 async function goProofs(state: LocalState, registerId: string): Promise<Counts> {
   if (!hasGo()) {
     process.stdout.write('\ngo\nskipped: no Go\n');
@@ -137,7 +137,7 @@ async function governedRegister(state: LocalState, dir: string): Promise<Counts[
   ];
 }
 
-/** The system register, with the publications that it begins with. */
+/** The system register, with its first publications. */
 async function systemRegister(state: LocalState, account: readonly string[], dir: string): Promise<Counts[]> {
   const api = createApi(state.gatewayUrl);
   const token = await administratorToken(state);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads a register through /odata/ with a client library that knows OData and nothing of Chancery (python-odata).
+"""Reads a register through /odata/ with a general client library for OData (python-odata).
 
     odata_client.py http://127.0.0.1:8080 REGISTER_ID --email admin@... --password-file FILE
 """
@@ -104,7 +104,7 @@ def check_refusals(checks, own, service):
     checks.equal("so has an operator that is not there", error_code(own.filter("position add 1 eq 2")), "QUERY_NOT_SUPPORTED")
     checks.equal("so has a page that is too large", error_code(own.limit(101)), "QUERY_INVALID")
     nobody = service.query(transactions).filter(transactions.registerId == "0" * 32)
-    checks.equal("what nobody sees is not there", nobody.all(), [])
+    checks.equal("registers that the caller may not see are absent", nobody.all(), [])
 
 
 def main():

@@ -3,13 +3,13 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Checks of a program that ended. */
+/** Checks of an ended program. */
 export interface Counts {
   readonly passed: number;
   readonly failed: number;
 }
 
-/** How a program ended, and what it printed. */
+/** Exit code and output of a program. */
 export interface Ended {
   readonly code: number | null;
   readonly output: string;
@@ -31,13 +31,13 @@ export function execute(command: string, args: readonly string[], input = ''): P
   });
 }
 
-/** Runs a Python program of this folder, with the packages of `dist/venv` where that is there. */
+/** Runs a Python program of this folder, with the packages of `dist/venv` where it exists. */
 export async function script(name: string, args: readonly string[]): Promise<Counts> {
   const python = existsSync(ownPython) ? ownPython : 'python3';
   return countsOf(name, await execute(python, ['-B', join(folder, name), ...args]));
 }
 
-/** What a program counted; one that ends with an error and counted none has failed. */
+/** The checks that a program counted; a program that exits with an error and counted none has failed. */
 export function countsOf(name: string, { code, output }: Ended): Counts {
   process.stdout.write(`\n${name}\n${output}`);
   const counted = /^(\d+) passed, (\d+) failed$/m.exec(output);

@@ -10,7 +10,7 @@ function originOf(checkpoint: string): string {
   return checkpoint.slice(0, checkpoint.indexOf('\n'));
 }
 
-/** Proofs that each log of a register is the beginning of each later one. */
+/** Proofs that each log of a register is a prefix of each later one. */
 async function fetchConsistency(api: Api, token: string, { registerId, dockets }: Evidence) {
   const sizes = dockets.map((_, index) => index + 1);
   const pairs = sizes.flatMap((to) => sizes.slice(0, to).map((from) => ({ from, to })));
@@ -44,7 +44,7 @@ function inclusionsOf({ dockets, records, proofs }: Evidence) {
   );
 }
 
-/** What a register proves of itself, as JSON for a program that shares no code with us. */
+/** The proofs of a register, as JSON for a program that shares no code with the product. */
 export async function proofsText(api: Api, token: string, evidence: Evidence): Promise<string> {
   return JSON.stringify({
     origin: originOf(evidence.checkpoint),

@@ -1,4 +1,4 @@
-"""Compares what an installation says of a register with what its sealed control transactions decided."""
+"""Compares an installation's answers about a register with the decisions of its sealed control transactions."""
 from ledger_formats import MEMBER, key_did, need, quorum, roster_hash, ticks, timestamp_text
 from register_effects import active_members, voters
 from register_policy import owner_may_bypass

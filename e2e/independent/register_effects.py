@@ -1,4 +1,4 @@
-"""What each operation makes of the rules of a register: the rules after it, or Refused. Nobody's right is judged."""
+"""Effects of operations: the rules of a register after each, or Refused. Authority is judged elsewhere."""
 from ledger_formats import (
     TICKS_PER_SECOND,
     PREVOTE,
@@ -103,7 +103,7 @@ def with_status(validator, status, docket_number):
 
 
 def check_validator_key(rules, entry):
-    """Ed25519, nobody else's, and its holder has it."""
+    """Ed25519, unused on the register, with a valid proof of possession."""
     need(entry["algorithm"] == "ED25519", "keys of validators are Ed25519", "VAL_SIG_001")
     for other in rules["validators"]:
         is_free = not same_key(other, entry) or other["validatorId"] == entry["validatorId"]
@@ -126,7 +126,7 @@ def put_validator(rules, known, entry, **facts):
 
 
 def register_validator(rules, entry, at):
-    """Active at once on a public register, else it waits for approval."""
+    """Active at once on a public register, else pending approval."""
     is_public = rules["policy"]["validators"]["registrationMode"] == "public"
     known = find(rules["validators"], "validatorId", entry["validatorId"])
     may_enter = known is None or (is_public and known["status"] == "Pending" and same_key(known, entry))
@@ -142,7 +142,7 @@ def register_validator(rules, entry, at):
 
 
 def add_validator(rules, operation, at):
-    """Approves one that waits, is suspended, came in public mode, was removed, or that nobody has heard of."""
+    """Approves a validator that is pending, suspended, joined in public mode, was removed, or is new."""
     entry = operation["validatorEntry"]
     known = find(rules["validators"], "validatorId", entry["validatorId"])
     status = known["status"] if known else None
@@ -238,7 +238,7 @@ def update_policy(rules, operation, at):
 
 
 def with_ejections(rules, eject_at):
-    """Validators that nobody approved leave the set at the first docket that is not earlier than `eject_at`."""
+    """Validators without approval leave the set at the first docket that is not earlier than `eject_at`."""
 
     def judged(each):
         is_due = eject_at is not None and each["status"] == "Active" and "approvedBy" not in each
@@ -248,7 +248,7 @@ def with_ejections(rules, eject_at):
 
 
 def update_crypto_policy(rules, policy):
-    """A new crypto policy. Development mode never comes back, and nobody who governs is shut out."""
+    """A new crypto policy. Development mode cannot be switched on again, and no governing key is excluded."""
     before = rules["cryptoPolicy"]
     need(before["devMode"] or not policy["devMode"], "development mode does not come back", "VAL_POLICY_003")
     need(policy["version"] == before["version"] + 1, "the crypto policy is not the next version", "VAL_POLICY_004")

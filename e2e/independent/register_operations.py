@@ -82,7 +82,7 @@ def operation_end(operation, ttl_days):
 
 
 def check_operation(rules, payload, at):
-    """What every operation must meet in whatever form it comes: size, roster, time, and that it is not enacted."""
+    """What every operation must meet in any form: size, roster, time, and that it is not enacted."""
     operation, before = payload["operation"], payload["rosterHashBefore"]
     need(len(jcs(operation)) <= MAX_OPERATION_BYTES, "the operation is too large", "VAL_SIZE_001")
     need(before == roster_hash(rules["registerId"], rules["roster"]), "the roster changed", "VAL_PERM_009")
@@ -162,7 +162,7 @@ def update_metadata(rules, transaction, kind, at):
 
 
 def apply_registration(rules, transaction, kind, at):
-    """A validator registers itself, or somebody who may send control transactions does with its proof of possession."""
+    """Registers a validator: by itself, or by a sender of control transactions with its proof of possession."""
     try:
         payload, failure = shaped(shapes.register_payload, transaction), None
     except Refused as refusal:
@@ -225,7 +225,7 @@ def check_opener(rules, transaction, payload, at):
 
 
 def check_observer(rules, transaction, payload, at):
-    """They ask a roster once about a term of a validator, with a fresh proposal, and none asks about itself."""
+    """Observers propose once a term of a validator, with a fresh proposal, and never about themselves."""
     operation = payload["operation"]
     is_first = operation["proposerDid"] == member_did(transaction["senderAddress"])
     need(is_first, "the proposer is not the first signer", "VAL_PERM_003")

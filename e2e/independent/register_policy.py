@@ -1,4 +1,4 @@
-"""The policy of a register: what it may say, what counts when it says nothing, and what it makes of a signature."""
+"""The policy of a register: its members, its defaults, and its judgement of signatures."""
 from ledger_formats import Refused, need
 from register_shapes import is_whole, units
 
@@ -38,7 +38,7 @@ def plain(word):
 
 
 def word(*words):
-    """Case, `-` and `_` do not matter; what counts is the spelling given here. The first word is the default."""
+    """Case, `-` and `_` do not matter; the spelling given here is used. The first word is the default."""
 
     def read(value, name):
         value = words[0] if value is None else value
@@ -117,7 +117,7 @@ def read_members(value, shapes, name):
 
 
 def read_policy(value):
-    """A policy with all that counts: what is left out gets its default."""
+    """A complete policy: absent members get their defaults."""
     value = without_nulls(value)
     need(isinstance(value, dict), "policy is not an object", MALFORMED)
     sections = {name: read_members(value.get(name, {}), shapes, name) for name, shapes in SECTIONS.items()}
@@ -138,7 +138,7 @@ def read_policy(value):
     return policy
 
 
-# Less than this, and no docket is ever timely, or no transaction small enough to change the policy back.
+# With less than this no docket is timely, or no transaction is small enough to change the policy back.
 LEAST = {"precisionMs": 50, "messageDelayMs": 1000, "maxTransactionBytes": 16_384}
 
 
@@ -152,7 +152,7 @@ def owner_may_bypass(policy, voters):
 
 
 def check_algorithms(crypto_policy, algorithms):
-    """What the crypto policy in force says of the algorithms that one transaction is signed with."""
+    """Judges the algorithms of a transaction's signatures by the crypto policy in force."""
     if crypto_policy["enforcementMode"] == "Permissive":
         return
     accepted, required = crypto_policy["acceptedSignatureAlgorithms"], crypto_policy["requiredSignatureAlgorithms"]

@@ -1,4 +1,4 @@
-"""Folds the dockets of a register and keeps what is compared with the interface: rules, policies, proposals."""
+"""Folds the dockets of a register and keeps the state to compare with the interface: rules, policies, proposals."""
 from ledger_formats import read_json
 from register_rules import ACTIONS, check_genesis, fold_docket, is_governance
 
@@ -6,7 +6,7 @@ SOURCES = {"policy": "policy-update", "cryptoPolicy": "crypto-policy-update"}
 
 
 class Replay:
-    """What the control transactions decided, docket by docket."""
+    """The decisions of the control transactions, docket by docket."""
 
     def __init__(self, register):
         self.register, self.rules, self.height = register, None, 0
@@ -46,7 +46,7 @@ class Replay:
         versions.append((now, fitting[-1], docket["docketNumber"]))
 
     def note_closed(self, before, sent):
-        """A proposal that is gone was enacted, or a vote of this docket rejected it, or its time is over."""
+        """A proposal that is no longer open was enacted, was rejected by a vote of this docket, or has expired."""
         opened = {record["txId"] for record, _ in sent if ACTIONS[record["actionId"]][0] == "propose"}
         known = opened | {each["proposalId"] for each in before["proposals"]}
         for gone in known - {each["proposalId"] for each in self.rules["proposals"]}:

@@ -1,8 +1,8 @@
-"""Replays what the control transactions of a register decided: roster, validators, policies, open proposals.
+"""Replays the control transactions of a register: roster, validators, policies, open proposals.
 
 The rules of a register are one JSON object. `genesis_rules` makes the first from the genesis record; `fold_docket`
-gives the rules after a docket, which are in force from the next one on, or raises Refused when the docket may not hold
-what it holds. The certificate of docket h is judged by the rules after docket h - 1.
+gives the rules after a docket, which are in force from the next one on, or raises Refused when the docket may not contain
+its transactions. The certificate of docket h is judged by the rules after docket h - 1.
 """
 from blueprint_formats import PUBLISH_ACTION, is_publication
 from ledger_formats import (
@@ -31,7 +31,7 @@ from register_operations import (
 from register_policy import check_algorithms, read_policy
 from register_votes import check_signers
 
-# What an action of the governance blueprint carries, and which operation it is for (None: any).
+# The payload of each action of the governance blueprint, and its operation (None: any).
 ACTIONS = {
     **{kind: ("operation", kind) for kind in EFFECTS},
     "control.validator.approve": ("operation", "add-validator"),
@@ -54,7 +54,7 @@ ACTIONS = {
 
 
 def check_genesis_record(record):
-    """Every member of the roster took its role itself, every validator has its key, and the numbers fit."""
+    """Every member of the roster attested its role, every validator possesses its key, and the numbers fit."""
     register, roster = record["registerId"], record["attestations"]
     need([entry["role"] for entry in roster].count("Owner") == 1, "there is not exactly one owner")
     need(len({entry["subject"] for entry in roster}) == len(roster), "a member is on the roster twice")
@@ -125,7 +125,7 @@ def control_transaction(record, payload):
 
 
 def begin_docket(rules, at):
-    """What time alone changes: validators whose grace is over leave, as far as one docket may change the set."""
+    """Changes by time alone: validators whose grace is over leave, within the limit of changes of one docket."""
     after = rules
     for each in rules["validators"]:
         if each["status"] != "Active" or "ejectAt" not in each or not is_over(each["ejectAt"], at):
@@ -141,7 +141,7 @@ def begin_docket(rules, at):
 
 
 def check_set_change(before, after):
-    """Limits of one docket: how many members change, and how few may be left of the set that was."""
+    """Limits of one docket: how many members change, and how few may remain of the previous set."""
     changes, old, left = count_set_changes(before, after), len(active_members(before)), len(active_members(after))
     if changes == 0:
         return
@@ -190,7 +190,7 @@ def fold_docket(rules, docket, transactions):
 
 
 def check_genesis(docket, record, payload, register):
-    """Docket 0 holds the genesis transaction alone and says what follows from it. Returns the first rules."""
+    """Docket 0 contains only the genesis transaction and what follows from it. Returns the first rules."""
     genesis = read_json(payload)
     need(record["type"] == "Genesis" and len(docket["transactionIds"]) == 1, "docket 0 holds exactly the genesis")
     need(genesis["registerId"] == register, "the genesis record names another register")

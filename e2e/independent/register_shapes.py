@@ -1,4 +1,4 @@
-"""Shapes of what control transactions carry: which members there are, and what each may be.
+"""Shapes of the payloads of control transactions: their members, and the values of each.
 
 A shape is a function that raises Refused for anything else. `members` makes one for an object that has exactly the
 members it names; "?" at the end of a name: the member may be absent.
@@ -52,7 +52,7 @@ def matching(pattern):
 
 
 def one_of(*words):
-    # `in` alone would take 1 for true
+    # `in` alone would accept 1 as true
     return fits(lambda v: any(type(v) is type(word) and v == word for word in words), f"is none of {words}")
 
 

@@ -1,9 +1,9 @@
-"""Who may say something about a register, and which votes on an operation count."""
+"""The signers that may govern a register, and the votes on an operation that count."""
 from ledger_formats import approval_digest, member_did, need, text_signature_holds
 from register_effects import find, same_key, voters
 from register_policy import owner_may_bypass
 
-# ---------------------------------------------------------------- who signed
+# ---------------------------------------------------------------- signers
 
 
 def roster_signers(rules, transaction):
@@ -43,7 +43,7 @@ def required_approvals(formula, count):
 
 
 def eligible_voters(rules, operation):
-    """Owner and admins, without the one that is to be removed."""
+    """Owner and admins, without the target of a removal."""
     removed = operation["targetDid"] if operation["operationType"] == "remove-member" else None
     return [entry for entry in voters(rules) if entry["subject"] != removed]
 
@@ -53,7 +53,7 @@ def vote(did, is_approval, comment=None):
 
 
 def count_votes(rules, operation, roster_hash_before, approvals, signed):
-    """The votes that count: of those who may vote, the first of each, and only what verifies with the roster's key."""
+    """The votes that count: the first valid vote of each eligible voter, by the roster's key."""
     eligible = {entry["subject"]: entry for entry in eligible_voters(rules, operation)}
     votes = {}
     for each in approvals:
@@ -80,14 +80,14 @@ def approvals_among(votes):
 
 
 def is_accepted(operation, votes, answer=True):
-    """Whether the one who is to become the owner has said so (`answer` False: has declined)."""
+    """Whether the target of a transfer has accepted it (`answer` False: has declined)."""
     if operation["operationType"] != "transfer-ownership":
         return answer
     return any(each["did"] == operation["targetDid"] and each["isApproval"] is answer for each in votes)
 
 
 def may_bypass(rules, operation):
-    """An owner whom the policy lets decide alone, about members only."""
+    """An owner that may decide alone by the policy, on members only."""
     proposer = find(rules["roster"], "subject", operation["proposerDid"])
     is_owner = proposer is not None and proposer["role"] == "Owner"
     about_members = operation["operationType"] in ("add-member", "remove-member", "change-role")

@@ -1,4 +1,4 @@
-"""The REST interface of an installation as a client in any language meets it: signing in, reading, submitting."""
+"""The REST interface of an installation for a client in any language: signing in, reading, submitting."""
 import json
 import time
 import urllib.error
@@ -79,12 +79,12 @@ def submit(api, register):
 
 
 def collect(api, register):
-    """Everything the checks need, as the interface gives it; again when the register went on in the meantime."""
+    """Everything the checks need, as the interface returns it; repeated when a docket is sealed in the meantime."""
     for _ in range(10):
         evidence = collect_once(api, register)
         if evidence["said"]["register"]["height"] == len(evidence["dockets"]):
             return evidence
-    raise Refused("the register does not stand still long enough to be read")
+    raise Refused("the register seals dockets during every attempt to read it")
 
 
 def collect_once(api, register):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Replays random histories of governance and compares each docket with what the product's rules made of it.
+"""Replays random histories of governance and compares each docket with the result of the product's rules.
 
     rules_replay.py FILE
 
-FILE holds one history a line: the genesis record, and dockets of control transactions, sound and unsound. After each
+FILE holds one history a line: the genesis record, and dockets of control transactions, valid and invalid. After each
 docket both sides must have the same rules to the byte, or refuse it with the same code.
 """
 import json

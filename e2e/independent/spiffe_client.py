@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches an X.509-SVID with the SPIFFE client of PyPI from a Workload API socket and checks all that it says.
+"""Fetches an X.509-SVID with the SPIFFE client of PyPI from a Workload API socket and checks all of its content.
 
     spiffe_client.py /path/to/service-register.sock spiffe://dev-local/service/service-register
 """
@@ -65,7 +65,7 @@ def check_svid(svid, authorities, expected):
 
 
 def check_stream(client, expected):
-    """The stream gives a full picture at once and stays open for the next ones."""
+    """The stream sends a full snapshot at once and stays open for the next ones."""
     seen, errors, arrived = [], [], threading.Event()
 
     def on_context(context):

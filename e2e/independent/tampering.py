@@ -35,7 +35,7 @@ def in_bytes(kind, tx_id):
 
 
 def in_payload(tx_id, change):
-    """`change` gets the payload as data; what it makes of it takes the place of the bytes."""
+    """`change` gets the payload as data; its result replaces the bytes."""
 
     def rewrite(e):
         value = read_json(e["payloads"][tx_id])
@@ -104,7 +104,7 @@ def of_votes(evidence, rules_before):
 
 
 def of_claims(evidence):
-    """What the interface says of the rules."""
+    """Answers of the interface about the rules."""
 
     def in_member(e):
         e["said"]["roster"]["members"][0]["role"] = "Auditor"
@@ -135,10 +135,10 @@ def in_operation(value):
 
 
 def of_governance(evidence, rules_before):
-    """Approvals and operations that decided something: (judge, what, change).
+    """Approvals and operations that decided something: (judge, case, change).
 
-    "check" sees that the payload is another one. "replay" takes every hash for granted, as if somebody had made all of
-    them anew: then the approvals themselves must not hold.
+    "check" detects the changed payload. "replay" accepts every hash, as if an attacker had recomputed all of them: then
+    the approvals themselves must be refused.
     """
     for docket, rules in zip(evidence["dockets"][1:], rules_before[1:]):
         for tx_id in docket["transactionIds"]:

@@ -9,8 +9,8 @@ const here = installation();
 const chosenByAttacker = 'granite harbour lantern nine';
 const chosenByBeta = 'violet meadow engine forty';
 
-describe('accounts of one address in several organisations, from outside', () => {
-  test('whoever created an account with an address before is not handed the organisation that adds it', async () => {
+describe('accounts of one address in several organisations', () => {
+  test('an earlier account with an address gets no access to the organisation that adds it', async () => {
     const { access_token: root } = await signIn(here.api, here.state);
     const administered = async (name: string) => {
       const organization = await createOrganization(here.api, root, name);

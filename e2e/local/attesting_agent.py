@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""One Workload API socket for every service, as an agent on a node has it: callers are told apart by their process.
+"""One Workload API socket for every service, like that of an agent on a node: callers are identified by their process.
 
     attesting_agent.py LISTEN_SOCKET FOLDER_OF_SOCKETS
 
-The kernel says which process connects (SO_PEERCRED); its command line says which component it is; the connection is
-then joined to that service's own socket in the folder. Prints "ready" when it listens.
+The kernel identifies the connecting process (SO_PEERCRED), its command line the component; the connection is then
+joined to that service's own socket in the folder. Prints "ready" when it listens.
 """
 import pathlib
 import socket

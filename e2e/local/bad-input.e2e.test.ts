@@ -13,7 +13,7 @@ const nobody = '00000000-0000-4000-8000-000000000000';
 const noRegister = 'fe'.repeat(16);
 const mebibyte = 1024 * 1024;
 
-/** Every refusal has the specification's members, a request's own path, and says nothing of the inside. */
+/** Whether a refusal has the specification's members and the request's own path, and reveals nothing internal. */
 function isRefusal(answer: Answer, path: string, status: number | readonly number[]): void {
   const call = `${path}: ${JSON.stringify(answer.body)}`;
   expect([status].flat(), call).toContain(answer.status);
@@ -27,7 +27,7 @@ function isRefusal(answer: Answer, path: string, status: number | readonly numbe
   expect(JSON.stringify(answer.body), call).not.toMatch(/node_modules|\.ts:\d|select .* from|stack/i);
 }
 
-describe('bad input, from outside', () => {
+describe('bad input', () => {
   let owner: Wallet;
   let registerId = '';
   const key = createOutsideKey();
@@ -68,7 +68,7 @@ describe('bad input, from outside', () => {
     validatePath,
   ];
 
-  test('JSON that is none, in every spelling, is refused everywhere and leaves nothing behind', async () => {
+  test('malformed JSON, in every spelling, is refused everywhere and leaves nothing behind', async () => {
     const before = await totals();
     const texts = [
       '',
@@ -91,7 +91,7 @@ describe('bad input, from outside', () => {
     expect(await totals()).toEqual(before);
   });
 
-  test('bytes that are no UTF-8 are refused', async () => {
+  test('bytes that are not UTF-8 are refused', async () => {
     for (const path of jsonRoutes()) {
       const response = await fetch(new URL(path, here.api.baseUrl), {
         method: 'POST',
@@ -123,7 +123,7 @@ describe('bad input, from outside', () => {
     expect(await totals()).toEqual(before);
   });
 
-  test('paging outside its range is refused or clamped, never a fault', async () => {
+  test('paging outside its range is refused or clamped, and never an internal error', async () => {
     for (const query of ['page=0', 'page=-1', 'page=x', 'pageSize=0', 'pageSize=1e9', 'pageSize=NaN']) {
       for (const path of ['/api/wallets', '/api/registers', submitPath()]) {
         const answer = await send('GET', `${path}?${query}`);
@@ -159,7 +159,7 @@ describe('bad input, from outside', () => {
     expect(codeOf(refused)).toBe('VAL_SIZE_001');
   });
 
-  test('a body that grows without end and headers without end are cut off', async () => {
+  test('a body without end and headers without end are cut off', async () => {
     const chunk = new Uint8Array(mebibyte).fill(0x20);
     let sent = 0;
     const body = new ReadableStream<Uint8Array>({
@@ -185,7 +185,7 @@ describe('bad input, from outside', () => {
     await here.api.expect(200, 'GET', '/api/wallets', { token: here.token() });
   });
 
-  test('ids that nobody has are 404 with the same shape', async () => {
+  test('unknown ids are 404 with the same shape', async () => {
     const cases: readonly [string, string, unknown?][] = [
       ['GET', `/api/wallets/${nobody}`],
       ['GET', '/api/wallets/not-a-uuid'],
@@ -209,7 +209,7 @@ describe('bad input, from outside', () => {
     }
   });
 
-  test('odd paths are refused and do not hurt', async () => {
+  test('malformed paths are refused and do no harm', async () => {
     const paths = [
       '/api/wallets/%00',
       '/api/wallets/%ff',
@@ -235,7 +235,7 @@ describe('bad input, from outside', () => {
     }
     const path = `/api/registers/${registerId}/dockets`;
     isRefusal(await send('POST', path, { json: {} }), path, 403);
-    // introspection answers as RFC 6749 has it, like every OAuth endpoint
+    // Introspection answers as RFC 6749 says, like every OAuth endpoint.
     const introspected = await send('POST', '/api/auth/token/introspect', { json: { token: here.token() } });
     expect([introspected.status, introspected.body]).toMatchObject([
       403,
@@ -243,7 +243,7 @@ describe('bad input, from outside', () => {
     ]);
   });
 
-  test('a docket written by somebody who may not is 403, by one who may but wrong it is refused whole', async () => {
+  test('a docket from an unauthorised caller is 403, a wrong one from an authorised caller is refused whole', async () => {
     const path = `/api/registers/${registerId}/dockets`;
     const { body: docket } = await here.api.expect(200, 'GET', `${path}/0`, { token: here.token() });
     const { token: wallet } = await mintWithSvid(here.state, 'service-wallet');
@@ -295,7 +295,7 @@ describe('bad input, from outside', () => {
     }
   });
 
-  test('a pool that is full answers 429 with Retry-After, and empties when validation goes on', async () => {
+  test('a full pool answers 429 with Retry-After, and empties when validation is resumed', async () => {
     const act = (name: string) =>
       here.api.expect(200, 'POST', `/api/admin/validation/${name}/${registerId}`, { token: here.token() });
     await act('pause');

@@ -19,7 +19,7 @@ import { type LocalSystem, startSystem } from '../harness/system.ts';
 
 const rounds = process.env['CHANCERY_TEST_LENGTH'] === 'full' ? 100 : 3;
 
-/** Sends transactions until the system dies; remembers which ones were accepted and which were seen confirmed. */
+/** Sends transactions until the system dies; records which were accepted and which were seen confirmed. */
 class Load {
   readonly accepted = new Set<string>();
   readonly confirmed = new Set<string>();
@@ -48,20 +48,20 @@ class Load {
           }
         }
       } catch {
-        // the connection broke because the system was killed: the answer is unknown, which promises nothing
+        // The connection broke because the system was killed: without an answer there is no promise.
         return;
       }
     }
   }
 }
 
-/** The version of the policy that the interface shows. */
+/** The version of the policy that the interface returns. */
 async function policyVersion(api: Api, token: string, registerId: string): Promise<number> {
   const { body } = await api.expect(200, 'GET', `/api/registers/${registerId}/policy`, { token });
   return z.object({ policy: z.object({ version: z.number() }) }).parse(body).policy.version;
 }
 
-/** Changes the policy until the system dies; the highest version that was seen in force. */
+/** Changes the policy until the system dies; returns the highest version that was seen in force. */
 async function govern(
   load: Load,
   api: Api,
@@ -76,7 +76,7 @@ async function govern(
       const json = { policy: { governance: { proposalTtlDays: 1 + (seen % 90) } }, updatedBy };
       await api.send('POST', `/api/registers/${register.id}/policy/update`, { token, json });
     } catch {
-      // killed: what was asked last may be sealed or not
+      // Killed: the last request may be sealed or not.
       break;
     }
   }

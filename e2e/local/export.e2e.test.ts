@@ -19,7 +19,7 @@ import { inParallel } from '../harness/wait.ts';
 const here = installation();
 const program = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
 
-/** The program as people start it. */
+/** The command line program. */
 async function chancery(args: readonly string[]) {
   const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise<number | null>((resolve, reject) => {
@@ -30,7 +30,7 @@ async function chancery(args: readonly string[]) {
   return { code, out, err };
 }
 
-describe('the export of a register, from outside', () => {
+describe('the export of a register', () => {
   const folder = mkdtempSync(join(tmpdir(), 'chancery-export-'));
   let owner: Wallet;
   let registerId = '';
@@ -62,7 +62,7 @@ describe('the export of a register, from outside', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test('ledger A29: it verifies offline, and one changed byte is found and named', async () => {
+  test('it verifies offline, and one changed byte is found and named', async () => {
     const bytes = await fetchExport();
     const good = await chancery(['verify', fileOf('good.jsonl', bytes)]);
     expect(good).toMatchObject({ code: 0, err: '' });
@@ -80,7 +80,7 @@ describe('the export of a register, from outside', () => {
     expect(short.code).toBe(1);
   });
 
-  test('a file that is no export, or not there, is told from one that does not hold', async () => {
+  test('a file that is no export, or missing, is distinguished from one that does not verify', async () => {
     expect(await chancery(['verify', fileOf('other.jsonl', Buffer.from('{"a":1}\n'))])).toMatchObject({
       code: 2,
       err: expect.stringContaining('not that of an export'),

@@ -8,7 +8,7 @@ import { setStatus } from '../harness/validation.ts';
 import { inParallel, until } from '../harness/wait.ts';
 
 const capacity = 10_000;
-/** Below the bound for one sender, 256. */
+/** Below the limit of one sender, 256. */
 const perSender = 200;
 const here = installation();
 const isFull = process.env['CHANCERY_TEST_LENGTH'] === 'full';
@@ -16,9 +16,11 @@ const isFull = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const renaming = z.object({ pendingChange: z.object({ txId: z.string() }) });
 const docket = z.object({ transactionIds: z.array(z.string()) });
 
-/** Ten thousand transactions take half a minute: the bounds themselves are tested at the pool (components/validator). */
+/**
+ * Ten thousand transactions take half a minute; the limits themselves are tested at the pool (components/validator).
+ */
 test.runIf(isFull)(
-  'A9: a paused register takes 10,000 transactions and no more; what governs it still enters, and is sealed first',
+  'a paused register accepts 10,000 transactions and no more; control transactions still enter and are sealed first',
   async () => {
     const { api } = here;
     const token = here.token();

@@ -57,8 +57,8 @@ function startAgent(listen: string, folder: string): Promise<ChildProcess> {
   });
 }
 
-describe('a given Workload API', () => {
-  test('reaches every process as unix:..., however it was written', () => {
+describe('an external Workload API', () => {
+  test('is passed to every process as unix:..., however it was written', () => {
     for (const given of ['/run/agent.sock', 'unix:/run/agent.sock', 'unix:///run/agent.sock']) {
       const values = environments(given);
       expect(values).toHaveLength(5);
@@ -68,7 +68,7 @@ describe('a given Workload API', () => {
     }
   });
 
-  describe.skipIf(!attests)('on one socket, behind an agent that tells processes apart', () => {
+  describe.skipIf(!attests)('on one socket, behind an agent that identifies processes', () => {
     let root = '';
     let issuer: Awaited<ReturnType<typeof startIssuer>>;
     let agent: ChildProcess;
@@ -94,7 +94,7 @@ describe('a given Workload API', () => {
       rmSync(root, { recursive: true, force: true });
     });
 
-    test('each process of --processes gets its own identity, and a transaction is sealed', async () => {
+    test('gives each process of --processes its own identity, and a transaction is sealed', async () => {
       const env = { SPIFFE_ENDPOINT_SOCKET: `unix:${given}` };
       const system = await startSystem({ dataDir: join(root, 'data'), args: ['--processes'], env });
       try {
@@ -114,7 +114,7 @@ describe('a given Workload API', () => {
       }
     });
 
-    test('one identity for everybody in one process is refused with the reason, and everything ends', async () => {
+    test('with one identity for all components of one process is refused with the reason, and everything ends', async () => {
       const env = { SPIFFE_ENDPOINT_SOCKET: `unix:${given}` };
       await expect(startSystem({ dataDir: join(root, 'single'), env })).rejects.toThrow(
         /chancery: .*the server is spiffe:\/\/\S+, not spiffe:\/\//,

@@ -34,7 +34,7 @@ interface Payload {
   readonly rosterHashAfter: string;
 }
 
-/** A governance transaction as somebody without any service of ours makes it. */
+/** A governance transaction as a client without any service builds it. */
 function transactionOf(key: OutsideKey, registerId: string, actionId: string, payload: object) {
   const { blueprintId, metadata } = governanceDraft(actionId, payload);
   const createdAt = at();
@@ -84,7 +84,7 @@ describe('governance with keys that no service holds', () => {
     const signature = sign(null, Buffer.from(digest, 'hex'), key.privateKey).toString('base64');
     return { approverDid: didOf(key), isApproval: true, signature };
   };
-  /** An operation that takes a member off, as everybody can compute it from the roster. */
+  /** An operation that removes a member, which every client can compute from the roster. */
   const removal = async (
     proposer: OutsideKey,
     target: string,
@@ -122,7 +122,7 @@ describe('governance with keys that no service holds', () => {
     await register.waitStatus(owner, id ?? '', 'Recorded');
   });
 
-  test('two members who hold their own keys decide without any wallet', async () => {
+  test('two members with keys of their own decide without any wallet', async () => {
     const id = await register.decide(owner, { ...addOf(eve, 'Auditor'), mode: 'proposal' });
     await sealed(ben, 'control.governance.approve', { version: 2, proposalId: id, decision: 'approve' });
     await register.waitStatus(owner, id ?? '', 'Recorded');
@@ -155,7 +155,7 @@ describe('governance with keys that no service holds', () => {
     expect(codeOf(await submit(labelled))).toEqual([422, 'VAL_PERM_009']);
   });
 
-  test('an operation that was enacted is not enacted again when the roster is what it was', async () => {
+  test('an enacted operation is not enacted again when the roster is the same as before', async () => {
     const add = async () => {
       const id = await register.decide(owner, { ...addOf(eve, 'Auditor'), mode: 'proposal' });
       await sealed(ada, 'control.governance.approve', { version: 2, proposalId: id, decision: 'approve' });
@@ -185,7 +185,7 @@ describe('governance with keys that no service holds', () => {
     }
   });
 
-  test('payloads that say more, less or something else are refused', async () => {
+  test('payloads with missing, additional or changed members are refused', async () => {
     const sound = approved(await removal(ada, didOf(eve)), ben);
     const { operation, ...rest } = sound;
     const odd: readonly (readonly [number, string, object])[] = [
@@ -212,7 +212,7 @@ describe('governance with keys that no service holds', () => {
     expect((await register.roster(owner)).controlTransactionCount).toBe(before);
   });
 
-  test('keys without a place on the roster send no control transaction', async () => {
+  test('keys outside the roster send no control transaction', async () => {
     const nobody = createOutsideKey();
     const payload = await removal(nobody, didOf(eve));
     expect(codeOf(await act(nobody, 'remove-member', payload))).toEqual([403, 'VAL_PERM_001']);
@@ -222,9 +222,9 @@ describe('governance with keys that no service holds', () => {
     expect(codeOf(await act(ada, 'control.governance.enact', enact))).toEqual([422, 'VAL_PERM_012']);
   });
 
-  test('a proposal with an end of its own is over when that is reached', async () => {
-    const wish = { ...addOf(createOutsideKey(), 'Auditor'), expiresAt: at(2_500), mode: 'proposal' };
-    const id = (await register.decide(owner, wish)) ?? '';
+  test('a proposal with an end of its own expires at that time', async () => {
+    const request = { ...addOf(createOutsideKey(), 'Auditor'), expiresAt: at(2_500), mode: 'proposal' };
+    const id = (await register.decide(owner, request)) ?? '';
     expect((await register.ballot(owner, id)).status).toBe('Pending');
     await register.waitStatus(owner, id, 'Expired');
     expect((await register.ballot(owner, id)).dataToSign).toEqual([]);
@@ -234,24 +234,24 @@ describe('governance with keys that no service holds', () => {
     expect([409, 422]).toContain(answer.status);
   });
 
-  test('the same wish under one Idempotency-Key is one proposal', async () => {
-    const wish = { ...addOf(createOutsideKey(), 'Designer'), mode: 'proposal' };
+  test('the same request under one Idempotency-Key is one proposal', async () => {
+    const request = { ...addOf(createOutsideKey(), 'Designer'), mode: 'proposal' };
     const propose = (json: object) =>
       here.api.send('POST', `/api/registers/${register.registerId}/governance/propose`, {
         token: owner.token,
         json,
-        headers: { 'idempotency-key': `wish-${didOf(ada)}` },
+        headers: { 'idempotency-key': `proposal-${didOf(ada)}` },
       });
-    const first = await propose(wish);
+    const first = await propose(request);
     expect(first.status).toBe(202);
-    expect((await propose(wish)).body).toEqual(first.body);
-    expect(codeOf(await propose({ ...wish, targetRole: 'Auditor' }))).toEqual([
+    expect((await propose(request)).body).toEqual(first.body);
+    expect(codeOf(await propose({ ...request, targetRole: 'Auditor' }))).toEqual([
       409,
       'IDEMPOTENCY_KEY_REUSED',
     ]);
   });
 
-  test('of changes that meet, each is sealed or told why not, and none waits for ever', async () => {
+  test('of concurrent changes each is sealed or refused with a reason, and none waits for ever', async () => {
     const registerId = await createRegister(here.api, owner.token, 'Crowded', owner.wallet);
     await waitOnline(here.api, owner.token, registerId);
     const crowded = governed(here.api, registerId);
@@ -279,7 +279,7 @@ describe('governance with keys that no service holds', () => {
     expect([members.length, rosterVersion]).toEqual([1 + sealedOnes.length, 1 + sealedOnes.length]);
   });
 
-  test('bodies that are none are refused in the shape of the specification', async () => {
+  test('malformed bodies are refused in the form of the specification', async () => {
     const base = `/api/registers/${register.registerId}`;
     const posts = [
       `${base}/governance/propose`,

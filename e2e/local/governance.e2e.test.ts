@@ -30,7 +30,7 @@ const historyPage = z.object({
   hasMore: z.boolean(),
 });
 
-describe('a register that governs itself, from outside', () => {
+describe('a register that governs itself', () => {
   let register: Governed;
   let owner: Person;
   let second: Person;
@@ -44,9 +44,9 @@ describe('a register that governs itself, from outside', () => {
     targetRole,
   });
   const removeOf = (who: Person) => ({ operationType: 'remove-member', targetDid: who.did });
-  const refusedWith = async (who: Person, wish: object) => codeOf(await register.propose(who, wish));
-  const opened = async (who: Person, wish: object): Promise<string> => {
-    const id = await register.decide(who, { ...wish, mode: 'proposal' });
+  const refusedWith = async (who: Person, request: object) => codeOf(await register.propose(who, request));
+  const opened = async (who: Person, request: object): Promise<string> => {
+    const id = await register.decide(who, { ...request, mode: 'proposal' });
     if (id === undefined) throw new Error('no proposal was opened');
     return id;
   };
@@ -54,7 +54,7 @@ describe('a register that governs itself, from outside', () => {
     for (const who of approvers) await register.cast(who, id, { decision: 'approve' });
     await register.waitStatus(owner, id, 'Recorded');
   };
-  /** Approvals of one operation that people sign before anything of it is on the chain. */
+  /** Approvals of one operation that people sign before any part of it is on the chain. */
   const presigned = async (operation: Operation, ...approvers: readonly Person[]) => {
     const { rosterHash } = await register.roster(owner);
     return Promise.all(
@@ -90,7 +90,7 @@ describe('a register that governs itself, from outside', () => {
     register = governed(here.api, registerId);
   });
 
-  test('ledger A12: the owner alone adds an admin, and two must agree from then on', async () => {
+  test('the owner alone adds an admin, and from then on two must agree', async () => {
     expect((await register.roster(owner)).quorum).toMatchObject({
       voters: 1,
       required: 1,
@@ -107,7 +107,7 @@ describe('a register that governs itself, from outside', () => {
     ]);
   });
 
-  test('ledger A12: a vote that its signer did not hand in counts as well', async () => {
+  test('a vote counts when another member submits it', async () => {
     const id = await opened(owner, addOf(third, 'Admin'));
     const shown = await register.ballot(third, id);
     expect(shown).toMatchObject({ status: 'Pending', votesReceived: 1, votesRequired: 2 });
@@ -117,12 +117,12 @@ describe('a register that governs itself, from outside', () => {
     expect(codeOf(await register.vote(third, id, { decision: 'approve' }))).toEqual([409, 'PROPOSAL_CLOSED']);
   });
 
-  test('ledger A12: an admin alone removes nobody, a quorum does, in one transaction', async () => {
+  test('an admin alone removes no member, a quorum does, in one transaction', async () => {
     expect(await refusedWith(second, { ...removeOf(third), mode: 'direct' })).toEqual([403, 'VAL_PERM_008']);
     const operation = removal(second, third);
     const approvals = await presigned(operation, owner);
-    const wish = { ...removeOf(third), proposedAt: operation.proposedAt, approvals, mode: 'direct' };
-    expect(await register.decide(second, wish)).toBeUndefined();
+    const request = { ...removeOf(third), proposedAt: operation.proposedAt, approvals, mode: 'direct' };
+    expect(await register.decide(second, request)).toBeUndefined();
     expect(await register.roles(owner)).not.toHaveProperty([third.did]);
     const again = await register.send(second, 'remove-member', {
       version: 2,
@@ -134,11 +134,11 @@ describe('a register that governs itself, from outside', () => {
     await approve(await opened(owner, addOf(third, 'Admin')), second);
   });
 
-  test('ledger A12: a forged approval does not count, and nobody counts twice', async () => {
+  test('a forged approval does not count, and no member counts twice', async () => {
     const operation = removal(owner, third);
     const [sound] = await presigned(operation, second);
     const [own] = await presigned(operation, owner);
-    const wish = { ...removeOf(third), proposedAt: operation.proposedAt, mode: 'direct' };
+    const request = { ...removeOf(third), proposedAt: operation.proposedAt, mode: 'direct' };
     const refused: readonly (readonly unknown[])[] = [
       [{ ...sound, signature: forged }],
       [{ ...sound, approverDid: fourth.did }],
@@ -146,9 +146,9 @@ describe('a register that governs itself, from outside', () => {
       [{ ...sound, isApproval: false }],
     ];
     for (const approvals of refused) {
-      expect(await refusedWith(owner, { ...wish, approvals })).toEqual([403, 'VAL_PERM_008']);
+      expect(await refusedWith(owner, { ...request, approvals })).toEqual([403, 'VAL_PERM_008']);
     }
-    const later = { ...wish, proposedAt: now(), approvals: [sound] };
+    const later = { ...request, proposedAt: now(), approvals: [sound] };
     expect(await refusedWith(owner, later)).toEqual([403, 'VAL_PERM_008']);
     const id = await opened(owner, addOf(fourth, 'Auditor'));
     const ballot = await register.ballot(owner, id);
@@ -162,7 +162,7 @@ describe('a register that governs itself, from outside', () => {
     expect(await register.roles(owner)).toMatchObject({ [fourth.did]: 'Auditor' });
   });
 
-  test('ledger A12: ownership goes to an admin who accepts it, and the last owner stays', async () => {
+  test('ownership is transferred to an admin that accepts it, and the last owner stays', async () => {
     const transferTo = (who: Person) => ({ operationType: 'transfer-ownership', targetDid: who.did });
     expect(await refusedWith(owner, transferTo(fourth))).toEqual([422, 'VAL_PERM_006']);
     expect(await refusedWith(second, removeOf(owner))).toEqual([422, 'VAL_PERM_005']);
@@ -177,7 +177,7 @@ describe('a register that governs itself, from outside', () => {
     expect(await register.roles(owner)).toMatchObject({ [owner.did]: 'Admin', [second.did]: 'Owner' });
   });
 
-  test('ledger A12: a proposal does not outlive the roster that it was made for', async () => {
+  test('a proposal ends with the roster that it was made for', async () => {
     const stale = await opened(third, removeOf(owner));
     await approve(await opened(second, { ...removeOf(fourth) }), third);
     expect((await register.ballot(owner, stale)).rosterChanged).toBe(true);
@@ -189,7 +189,7 @@ describe('a register that governs itself, from outside', () => {
     await approve(await opened(second, addOf(fourth, 'Auditor')), third);
   });
 
-  test('whoever is not on the roster, or only watches, decides nothing', async () => {
+  test('a person outside the roster or with a role without vote decides nothing', async () => {
     expect(await refusedWith(fourth, addOf(stranger, 'Admin'))).toEqual([403, 'VAL_PERM_003']);
     const id = await opened(second, removeOf(third));
     expect(codeOf(await register.vote(fourth, id, { decision: 'approve' }))).toEqual([403, 'VAL_PERM_003']);
@@ -208,10 +208,10 @@ describe('a register that governs itself, from outside', () => {
     await register.waitStatus(owner, id, 'Rejected');
   });
 
-  test('what cannot be an operation is refused before anything is signed', async () => {
+  test('an impossible operation is refused before anything is signed', async () => {
     const before = (await register.roster(owner)).controlTransactionCount;
     const key = createOutsideKey();
-    const wishes: readonly (readonly [number, object])[] = [
+    const requests: readonly (readonly [number, object])[] = [
       [400, { operationType: 'add-member', targetDid: `did:platform:w:${key.address}`, targetRole: 'Admin' }],
       [400, { operationType: 'dissolve' }],
       [400, { operationType: 'remove-member', targetDid: 'did:web:example.org' }],
@@ -220,8 +220,8 @@ describe('a register that governs itself, from outside', () => {
       [422, { ...removeOf(third), proposedAt: '2020-01-01T00:00:00.0000000+00:00', mode: 'direct' }],
       [422, addOf(third, 'Admin')],
     ];
-    for (const [status, wish] of wishes) {
-      expect((await register.propose(second, wish)).status, JSON.stringify(wish)).toBe(status);
+    for (const [status, request] of requests) {
+      expect((await register.propose(second, request)).status, JSON.stringify(request)).toBe(status);
     }
     const withKey = { publicKey: key.publicKey, algorithm: 'ED25519' };
     const foreign = { ...addOf(stranger, 'Admin'), targetKey: withKey };
@@ -229,7 +229,7 @@ describe('a register that governs itself, from outside', () => {
     expect((await register.roster(owner)).controlTransactionCount).toBe(before);
   });
 
-  test('the history pages through everything once, newest first', async () => {
+  test('the history lists everything once, newest first, page by page', async () => {
     const { controlTransactionCount } = await register.roster(owner);
     const seen: { txId: string; docketNumber: number }[] = [];
     for (let page = 1; ; page += 1) {
@@ -255,7 +255,7 @@ describe('a register that governs itself, from outside', () => {
     expect((await register.get(`/proposals/${'0'.repeat(64)}`, owner)).status).toBe(404);
   });
 
-  test('title and metadata are facts of the ledger, the rest of a register is not for anybody to set', async () => {
+  test('title and metadata are facts of the ledger, and no caller may set the other members of a register', async () => {
     const path = `/api/registers/${register.registerId}`;
     const put = (who: Person, json: object) => here.api.send('PUT', path, { token: who.token, json });
     const changed = await put(owner, { title: 'Assembly of ärger', metadata: { floor: '2' } });
@@ -279,12 +279,12 @@ describe('a register that governs itself, from outside', () => {
     });
   });
 
-  test('the chain of all that verifies offline', async () => {
+  test('the whole chain verifies offline', async () => {
     const evidence = await collectEvidence(here.api, owner.token, register.registerId);
     expect(checkEvidence(evidence)).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  test('an owner or admin deletes the register here, nobody else', async () => {
+  test('an owner or admin deletes the register in this installation, and no other caller does', async () => {
     const path = `/api/registers/${register.registerId}`;
     const remove = ({ token }: Person) => here.api.send('DELETE', path, { token });
     expect((await remove(fourth)).status).toBe(403);

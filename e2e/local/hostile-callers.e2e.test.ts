@@ -27,12 +27,12 @@ afterAll(() => {
   for (const close of closers) close();
 });
 
-describe.runIf(process.platform === 'linux')('A8: who may write dockets, and which', () => {
+describe.runIf(process.platform === 'linux')('only validators write dockets, and only valid ones', () => {
   let registerId = '';
   let evidence: Evidence;
   const path = () => `/api/registers/${registerId}/dockets`;
 
-  /** A sealed docket as the interface gave it, with its records and payloads: the body of POST /dockets. */
+  /** A sealed docket as the interface returns it, with its records and payloads: the body of POST /dockets. */
   function bodyOf(docketNumber: number) {
     const found = evidence.dockets[docketNumber];
     if (found === undefined) throw new Error(`docket ${docketNumber} is not sealed`);
@@ -68,7 +68,7 @@ describe.runIf(process.platform === 'linux')('A8: who may write dockets, and whi
     evidence = await collectEvidence(here.api, token, registerId);
   });
 
-  test('people and services that seal nothing are refused', async () => {
+  test('people, and services that do not seal, are refused', async () => {
     const docket = bodyOf(1);
     expect((await here.api.send('POST', path(), { json: docket })).status).toBe(401);
     const person = await here.api.send('POST', path(), { token: here.token(), json: docket });
@@ -78,7 +78,7 @@ describe.runIf(process.platform === 'linux')('A8: who may write dockets, and whi
     }
   });
 
-  test('a sealed docket that comes again changes nothing, over REST and over gRPC', async () => {
+  test('a repeated docket changes nothing, over REST and over gRPC', async () => {
     const before = await height();
     for (const clientId of ['validator-0', 'validator-3']) {
       const answer = await write(clientId, bodyOf(2));
@@ -125,7 +125,7 @@ describe.runIf(process.platform === 'linux')('A8: who may write dockets, and whi
     expect(await height()).toBe(before);
   });
 
-  test('another docket under a number that is taken, and one that is ahead, are conflicts', async () => {
+  test('another docket for a stored number, and a number ahead, are conflicts', async () => {
     const before = await height();
     const other = { ...bodyOf(3), docketNumber: 2 };
     expect(refusalOf(await write('validator-0', other))).toEqual([409, 'DOCKET_DIVERGENCE']);
@@ -135,7 +135,7 @@ describe.runIf(process.platform === 'linux')('A8: who may write dockets, and whi
     expect(await height()).toBe(before);
   });
 
-  test('a certificate with a vote too few, or with votes of another round or docket, proves nothing', async () => {
+  test('a certificate with a vote too few, or with votes of another round or docket, is refused', async () => {
     const docket = bodyOf(3);
     const { certificate } = docket;
     const withCertificate = (change: object) => ({ ...docket, certificate: { ...certificate, ...change } });
@@ -156,7 +156,7 @@ describe.runIf(process.platform === 'linux')('A8: who may write dockets, and whi
     expect(whole.status).toBe(200);
   });
 
-  test('what would come next is refused with a wrong Merkle root, and without a certificate of its own', async () => {
+  test('the next docket is refused with a wrong Merkle root, and without a certificate of its own', async () => {
     const before = await height();
     const { merkleRoot, ...last } = bodyOf(before - 1);
     const timestamp = `2099${last.timestamp.slice(4)}`;
@@ -171,7 +171,7 @@ describe.runIf(process.platform === 'linux')('A8: who may write dockets, and whi
     expect(await height()).toBe(before);
   });
 
-  test('the set has sealed with a quorum of its four members all the while', () => {
+  test('the set seals with a quorum of its four members all the while', () => {
     for (const { certificate } of evidence.dockets) {
       const voters = new Set(certificate.signatures.map(({ validatorId }) => validatorId));
       expect(voters.size).toBeGreaterThanOrEqual(quorum);
@@ -180,11 +180,11 @@ describe.runIf(process.platform === 'linux')('A8: who may write dockets, and whi
   });
 });
 
-describe.runIf(process.platform === 'linux')('A31: what the signing component signs, and for whom', () => {
+describe.runIf(process.platform === 'linux')('the signing component and its callers', () => {
   let database: pg.Client;
   let address = '';
   const hex = (bytes: number) => randomBytes(bytes).toString('hex');
-  const wish = (change: object = {}) => ({
+  const request = (change: object = {}) => ({
     registerId: hex(16),
     transactionId: hex(32),
     payloadHash: hex(32),
@@ -223,13 +223,13 @@ describe.runIf(process.platform === 'linux')('A31: what the signing component si
       code: 'DERIVATION_PATH_REFUSED',
     },
     {
-      what: 'the docket path, asked for by the register service',
+      what: 'the docket path, requested by the register service',
       as: register,
       path: 'platform:docket-signing',
       code: 'SIGNING_NOT_ALLOWED',
     },
     {
-      what: 'the control path, asked for by a validator',
+      what: 'the control path, requested by a validator',
       as: 'validator-0',
       path: controlPath,
       code: 'SIGNING_NOT_ALLOWED',
@@ -247,8 +247,8 @@ describe.runIf(process.platform === 'linux')('A31: what the signing component si
       code: 'SIGNING_CLAIM_MISSING',
       token: false,
     },
-  ])('$what is refused, and the row says who asked for what', async ({ as, path, code, token }) => {
-    const wanted = wish({ derivationPath: path });
+  ])('$what is refused, and the audit row names the caller', async ({ as, path, code, token }) => {
+    const wanted = request({ derivationPath: path });
     const signer = await signerFor(as, token);
     await expect(signer.signControl(wanted)).rejects.toMatchObject({ kind: 'forbidden', code });
     const rows = await rowsOf(wanted.registerId);
@@ -267,14 +267,14 @@ describe.runIf(process.platform === 'linux')('A31: what the signing component si
     expect(rows[0]?.['caller_subject'] !== '').toBe(token !== false);
   });
 
-  test('of a register ten control signatures a minute are given, and the eleventh is refused, with a row for each', async () => {
-    const { registerId } = wish();
+  test('ten control signatures a minute are given for a register, and the eleventh is refused, with an audit row each', async () => {
+    const { registerId } = request();
     const signer = await signerFor(register);
     for (let n = 0; n < 10; n += 1) {
-      const { signature } = await signer.signControl(wish({ registerId }));
+      const { signature } = await signer.signControl(request({ registerId }));
       expect(signature).toHaveLength(64);
     }
-    const eleventh = wish({ registerId });
+    const eleventh = request({ registerId });
     await expect(signer.signControl(eleventh)).rejects.toMatchObject({
       kind: 'rate_limited',
       code: 'RATE_LIMITED',
@@ -285,6 +285,6 @@ describe.runIf(process.platform === 'linux')('A31: what the signing component si
       'RATE_LIMITED',
     ]);
     expect(rows.at(-1)).toMatchObject({ transaction_id: eleventh.transactionId, caller: nameOf(register) });
-    await expect(signer.signControl(wish())).resolves.toMatchObject({ signature: expect.anything() });
+    await expect(signer.signControl(request())).resolves.toMatchObject({ signature: expect.anything() });
   });
 });

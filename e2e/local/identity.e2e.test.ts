@@ -9,8 +9,8 @@ import { until } from '../harness/wait.ts';
 
 const here = installation();
 
-describe('identity, from outside', () => {
-  test('identity A1: password grant, claims, published keys', async () => {
+describe('identity', () => {
+  test('password grant, claims, published keys', async () => {
     const tokens = await signIn(here.api, here.state);
     expect(tokens.expires_in).toBe(3600);
     const { claims } = await verifyAccessToken(here.api, tokens.access_token, here.state.installation);
@@ -30,7 +30,7 @@ describe('identity, from outside', () => {
     expect([client.status, client.body]).toMatchObject([400, { error: 'unsupported_grant_type' }]);
   });
 
-  test('identity A3: internal paths do not exist at the gateway, however they are written', async () => {
+  test('internal paths do not exist at the gateway, in any spelling', async () => {
     const paths = [
       '/api/internal/service-auth/token',
       '/API/Internal/service-auth/token',
@@ -51,7 +51,7 @@ describe('identity, from outside', () => {
     }
   });
 
-  test('identity A4: a SPIFFE certificate mints its own token and no other', async () => {
+  test('a SPIFFE certificate mints its own token and no other', async () => {
     const { token } = await mintWithSvid(here.state, 'service-register');
     expect(token.split('.')).toHaveLength(3);
     expect(await refusedWithWrongSvid(here.state, 'service-wallet', 'service-register')).toBe(
@@ -61,7 +61,7 @@ describe('identity, from outside', () => {
     await expect(askToken(here.state, { ca }, 'service-wallet')).rejects.toThrow();
   });
 
-  test('identity A7: a suspended organisation is out within a second, and in again when it is opened', async () => {
+  test('a suspended organisation is refused within a second, and admitted again after it is reopened', async () => {
     const { access_token: root } = await signIn(here.api, here.state);
     const organization = await createOrganization(here.api, root, 'pausing');
     const person = await createPerson(here.api, root, organization, { name: 'boss', role: 'Administrator' });
@@ -93,13 +93,13 @@ describe('identity, from outside', () => {
     expect([protectedOne.status, protectedOne.body]).toMatchObject([409, { code: 'PLATFORM_ORG_PROTECTED' }]);
   });
 
-  test('identity A8: a person goes from one organisation to another, and every service sees it', async () => {
+  test('a person switches organisations, and every service follows', async () => {
     const { access_token: root } = await signIn(here.api, here.state);
     const home = await createOrganization(here.api, root, 'switch-home');
     const away = await createOrganization(here.api, root, 'switch-away');
     const foreign = await createOrganization(here.api, root, 'switch-foreign');
     const users = (organizationId: string) => `/api/organizations/${organizationId}/users`;
-    // the seeded administrator, whose address is verified, founds all three
+    // The seeded administrator, whose address is verified, creates all three.
     const founderOf = async (of: { readonly id: string; readonly subdomain: string }) => {
       const boss = await createPerson(here.api, root, of, { name: 'boss', role: 'Administrator' });
       const { body } = await here.api.expect(200, 'GET', users(of.id), { token: boss.token });
@@ -150,11 +150,11 @@ describe('identity, from outside', () => {
     const { items } = all as { items: { id: string; userCount: number }[] };
     const countOf = (id: string) => items.find((one) => one.id === id)?.userCount;
     expect([home, away, foreign].map(({ id }) => countOf(id))).toEqual([1, 2, 1]);
-    // the next sign-in without an organisation goes to the one that was entered last
+    // The next sign-in without an organisation selects the one that was entered last.
     await signInTo('system');
   });
 
-  test('identity A18: auditors read what happened, also what another service refused', async () => {
+  test('auditors read the audit log, with refusals of other services', async () => {
     const { access_token: root } = await signIn(here.api, here.state);
     const organization = await createOrganization(here.api, root, 'audited');
     const boss = await createPerson(here.api, root, organization, { name: 'boss', role: 'Administrator' });
@@ -198,7 +198,7 @@ describe('identity, from outside', () => {
     expect(outside.status).toBe(404);
   });
 
-  test('identity A23: a person is told of what happens to them, and nobody else', async () => {
+  test('a person receives notices of changes that concern them, and no other person does', async () => {
     const { access_token: root } = await signIn(here.api, here.state);
     const organization = await createOrganization(here.api, root, 'telling');
     const anna = await createPerson(here.api, root, organization, { name: 'anna', role: 'User' });
@@ -222,7 +222,7 @@ describe('identity, from outside', () => {
     expect(outside.status).toBe(404);
   });
 
-  test('identity A27: a token that was logged out is refused by every service within a second', async () => {
+  test('a token is refused by every service within a second after logout', async () => {
     const { access_token: token } = await signIn(here.api, here.state);
     const uses = ['/api/auth/me', '/api/wallets', '/api/registers'];
     for (const path of uses) {
@@ -236,7 +236,7 @@ describe('identity, from outside', () => {
     }
   });
 
-  test('a refresh token works once; its reuse ends the family', async () => {
+  test('a refresh token works once; its reuse revokes the family', async () => {
     const tokens = await signIn(here.api, here.state);
     const refresh = (refreshToken: string) =>
       here.api.send('POST', '/api/auth/token/refresh', { json: { refreshToken } });

@@ -18,7 +18,7 @@ const here = installation();
 const submitPath = '/api/v1/transactions/validate';
 const unknownTx = 'ab'.repeat(32);
 
-describe('a register, from outside', () => {
+describe('a register', () => {
   let registerId = '';
   let owner: Wallet;
   const key = createOutsideKey();
@@ -34,14 +34,14 @@ describe('a register, from outside', () => {
     await waitOnline(here.api, here.token(), registerId);
   });
 
-  test('ledger A1: docket 0 is genesis and links to nothing', async () => {
+  test('docket 0 is genesis and links to nothing', async () => {
     const answer = await here.api.expect(200, 'GET', `/api/registers/${registerId}/dockets/0`, {
       token: here.token(),
     });
     expect(answer.body).toMatchObject({ docketNumber: 0, isGenesis: true, previousHash: '0'.repeat(64) });
   });
 
-  test('ledger L-68, L-77, L-129: what waits, would be proposed, was counted and is missing, through the gateway', async () => {
+  test('waiting transactions, previews, metrics and missing dockets are readable through the gateway', async () => {
     const token = here.token();
     const ask = async (path: string) => (await here.api.expect(200, 'GET', path, { token })).body;
     expect(await ask(`/api/validation/transactions/${registerId}`)).toMatchObject({ items: [], page: 1 });
@@ -54,26 +54,26 @@ describe('a register, from outside', () => {
     const config = { token, json: { consensus: { signatureThresholdMin: 1 } } };
     const refusedPatch = await here.api.expect(400, 'PUT', '/api/admin/config', config);
     expect(refusedPatch.body).toMatchObject({ code: 'POLICY_CONTROLLED' });
-    // with a token: an installation may keep it from the public
+    // With a token, because an installation may keep it private.
     await until('nothing is missing', 15_000, async () => {
       const { status } = (await ask('/health/sync')) as { status: string };
       return status === 'synced' ? true : undefined;
     });
   });
 
-  test('ledger A2: a wrong nonce and a second finalize', async () => {
+  test('a wrong nonce and a second finalisation are refused', async () => {
     const json = { registerId, nonce: 'A'.repeat(43), signedAttestations: [] };
     const answer = await here.api.send('POST', '/api/registers/finalize', { token: here.token(), json });
     expect([400, 401, 409]).toContain(answer.status);
   });
 
-  test('ledger A3: anonymous callers may not initiate', async () => {
+  test('anonymous callers may not initiate', async () => {
     const answer = await here.api.send('POST', '/api/registers/initiate', { json: { title: 'x' } });
     expect(answer.status).toBe(401);
     expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
   });
 
-  test('ledger A4: signed transactions are confirmed, in order, and verify offline', async () => {
+  test('signed transactions are confirmed, in order, and verify offline', async () => {
     const first = signSubmission(key, { registerId, payload: { n: 0 } });
     const second = signSubmission(key, { registerId, payload: { n: 1 }, previous: first.TransactionId });
     const more = Array.from({ length: 60 }, (_, n) =>
@@ -93,7 +93,7 @@ describe('a register, from outside', () => {
     expect(flipOneByte(evidence).length).toBeGreaterThan(5);
   });
 
-  test('ledger A5: the register signs for its caller and for nobody else', async () => {
+  test('the register service signs for its caller and for no other', async () => {
     const token = here.token();
     const submission = { registerId, sender: owner.walletAddress, payload: { by: 'rest' } };
     const txId = await submitThroughRegister(here.api, token, submission);
@@ -105,7 +105,7 @@ describe('a register, from outside', () => {
     expect(answer.status).toBe(403);
   });
 
-  test('ledger A6: tampered and impossible transactions are refused with their codes', async () => {
+  test('tampered and impossible transactions are refused with their codes', async () => {
     const sound = signSubmission(key, { registerId, payload: { tampered: false } });
     const with_ = (change: Partial<Submission>): Submission => ({ ...sound, ...change });
     expect(await refused(with_({ PayloadHash: 'cd'.repeat(32) }))).toEqual([400, 'VAL_HASH_001']);
@@ -163,13 +163,13 @@ describe('a register, from outside', () => {
     expect((await here.api.send('GET', `/api/registers/${registerId}`, { token: theirs })).status).toBe(404);
   });
 
-  test('a replayed id with other content is a conflict, an identical one is known', async () => {
+  test('a repeated id with other content is a conflict, an identical one is accepted as known', async () => {
     const sound = signSubmission(key, { registerId, payload: { replay: 1 } });
     expect((await send(sound)).body).toMatchObject({ added: true });
     expect((await send(sound)).body).toMatchObject({ added: false, alreadyKnown: true });
   });
 
-  test('L-39: the same payload of one sender is taken once, whatever its id; another sender may say it too', async () => {
+  test('the same payload of one sender is accepted once, whatever its id; another sender may submit it too', async () => {
     const say = (who = key, previous?: string) =>
       signSubmission(who, {
         registerId,
@@ -201,7 +201,7 @@ describe('a register, from outside', () => {
     expect([again.status, (again.body as { code: string }).code]).toEqual([422, 'VAL_REPLAY_001']);
   });
 
-  test('ledger A7: of fifty children of one predecessor exactly one is sealed', async () => {
+  test('of fifty children of one predecessor exactly one is sealed', async () => {
     const parent = signSubmission(key, { registerId, payload: { parent: true } });
     await send(parent);
     const children = Array.from({ length: 50 }, (_, n) =>
@@ -220,7 +220,7 @@ describe('a register, from outside', () => {
     }
   });
 
-  test('malformed input has the shape of the specification and is not half-written', async () => {
+  test('malformed input is refused in the form of the specification and leaves nothing behind', async () => {
     const before = await here.api.expect(200, 'GET', `/api/registers/${registerId}/dockets`, {
       token: here.token(),
     });

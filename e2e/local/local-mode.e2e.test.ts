@@ -14,7 +14,7 @@ describe('local mode', () => {
   });
   afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
 
-  test('starts on an empty directory, tells programs and people, stops within five seconds', async () => {
+  test('starts on an empty directory, prints its addresses for programs and people, stops within five seconds', async () => {
     const system = await startSystem({ dataDir });
     expect(statSync(join(dataDir, 'local.json')).mode & 0o777).toBe(0o600);
     expect(statSync(system.state.adminPasswordFile).mode & 0o777).toBe(0o600);
@@ -81,7 +81,7 @@ describe('local mode', () => {
     await waitOnline(api, token, registerId);
     const status = await setStatus(api, token, registerId);
     expect(status).toMatchObject({ status: 'Running', quorum: 3, operational: 4 });
-    expect(system.output()).toContain('4; sealing goes on without 1 of them');
+    expect(system.output()).toContain('4; sealing continues without 1 of them');
     const { code, tookMs } = await system.stop();
     expect(code).toBe(0);
     expect(tookMs).toBeLessThan(5_000);
@@ -90,13 +90,13 @@ describe('local mode', () => {
     );
   });
 
-  test('a validator of nothing that runs is not started again', async () => {
+  test('a restart of a validator is refused when nothing runs', async () => {
     await expect(startSystem({ dataDir, args: ['--again', 'validator-0'] })).rejects.toThrow(
       /chancery: no Chancery runs on /,
     );
   });
 
-  test('an unknown option is explained', async () => {
+  test('an unknown option is refused with an explanation', async () => {
     await expect(startSystem({ dataDir, args: ['--nonsense'] })).rejects.toThrow(
       /npm start -- \[--data DIR\]/,
     );

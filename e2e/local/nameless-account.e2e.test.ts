@@ -7,10 +7,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createApi } from '../harness/api.ts';
 import { startSystem } from '../harness/system.ts';
 
-/** A user id without an entry in the password database, as containers with arbitrary user ids have it. */
+/** A user id without an entry in the password database, as in containers with arbitrary user ids. */
 const account = 1_234_567;
 
-/** Whether that account reaches Node and this checkout, and gets a user namespace from the kernel. */
+/** Whether that account can reach Node and this checkout, and the kernel allows it a user namespace. */
 function isPossible(): boolean {
   if (process.getuid?.() !== 0) return false;
   const main = fileURLToPath(new URL('../../components/standalone/main.ts', import.meta.url));

@@ -32,7 +32,7 @@ interface Organization {
   readonly tokens: readonly [string, string];
 }
 
-/** An organisation with two administrators who are signed in. */
+/** An organisation with two signed-in administrators. */
 async function createOrganization(): Promise<Organization> {
   const subdomain = `o-${randomBytes(5).toString('hex')}`;
   const root = here.token();
@@ -63,7 +63,7 @@ async function createOrganizationWallet({ id, tokens }: Organization): Promise<{
   return z.object({ walletAddress: z.string() }).parse(body);
 }
 
-describe('registers of an organisation wallet, from outside', () => {
+describe('registers of an organisation wallet', () => {
   let organization: Organization;
   let other: Organization;
   let wallet: { walletAddress: string };
@@ -93,7 +93,7 @@ describe('registers of an organisation wallet, from outside', () => {
     answer.status,
     (answer.body as { code?: string }).code,
   ];
-  /** Has the wallet service sign an attestation with a wallet's key of the context. */
+  /** Signs an attestation with the key of the context of a wallet. */
   const attest = async (
     token: string,
     walletAddress: string,
@@ -136,7 +136,7 @@ describe('registers of an organisation wallet, from outside', () => {
     expect(checkEvidence(evidence)).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  test('without owners the organisation’s wallet owns; without any wallet one must be named', async () => {
+  test('without owners the organisation’s wallet is the owner; without any wallet one must be named', async () => {
     const { id, nonce, toSign } = await initiate({});
     expect(toSign).toMatchObject({ walletId: wallet.walletAddress, derivationPath: context });
     expect((await finalize({ registerId: id, nonce, autoAttest: true })).status).toBe(200);
@@ -149,7 +149,7 @@ describe('registers of an organisation wallet, from outside', () => {
     expect(codeOf(answer)).toEqual([422, 'OWNER_WALLET_REQUIRED']);
   });
 
-  test('an Administrator without the grant is refused, and the one with it goes on', async () => {
+  test('an Administrator without the grant is refused, and one with it succeeds', async () => {
     const { id, nonce } = await initiate(owned());
     const refused = await finalize({ registerId: id, nonce, autoAttest: true }, organization.tokens[1]);
     expect(codeOf(refused)).toEqual([403, 'SENDER_NOT_AUTHORIZED']);

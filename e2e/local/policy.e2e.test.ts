@@ -45,7 +45,7 @@ const validators = z.object({
 
 const codeOf = ({ status, body }: Answer) => [status, (body as { code?: string }).code];
 
-describe('policies and validators of a register, from outside', () => {
+describe('policies and validators of a register', () => {
   let owner: Person;
   let second: Person;
   let stranger: Person;
@@ -62,7 +62,7 @@ describe('policies and validators of a register, from outside', () => {
       token: owner.token,
       json,
     });
-  /** The number of the docket that a change was sealed in. */
+  /** The number of the docket that sealed a change. */
   const sealedIn = async (answer: Answer): Promise<number> => {
     const { txId } = submitted.parse(answer.body);
     await waitConfirmed(here.api, owner.token, register.registerId, txId);
@@ -74,7 +74,7 @@ describe('policies and validators of a register, from outside', () => {
       sender: owner.wallet.walletAddress,
       payload,
     });
-  /** The docket that an Action was sealed in. */
+  /** The docket that sealed an Action. */
   const sealAction = async (payload: object): Promise<number> => {
     const txId = await send(payload);
     await waitConfirmed(here.api, owner.token, register.registerId, txId);
@@ -90,14 +90,14 @@ describe('policies and validators of a register, from outside', () => {
     second = await createPerson(here.api, root, organization, { name: 'second', role: 'Administrator' });
     stranger = await createPerson(here.api, root, other, { name: 'stranger', role: 'Administrator' });
     const policy = { validators: { registrationMode: 'public' } };
-    const wish = { title: 'Of policies', devMode: true, policy };
-    const registerId = await createRegister(here.api, owner.token, wish, owner.wallet);
+    const spec = { title: 'Of policies', devMode: true, policy };
+    const registerId = await createRegister(here.api, owner.token, spec, owner.wallet);
     await waitOnline(here.api, owner.token, registerId);
     register = governed(here.api, registerId);
     base = `/api/registers/${registerId}`;
   });
 
-  test("ledger A10: the policy of a new register is nobody's", async () => {
+  test('the policy of a new register is the default one', async () => {
     const { status, body } = await get('/policy');
     expect([status, body]).toMatchObject([
       200,
@@ -110,7 +110,7 @@ describe('policies and validators of a register, from outside', () => {
     expect((await get('/policy', stranger)).status).toBe(404);
   });
 
-  test('ledger A10: an update holds from the next docket, on every validator', async () => {
+  test('an update takes effect with the next docket, on every validator', async () => {
     const answer = await update({ version: 2, consensus: { signatureThresholdMin: 4 } });
     expect([answer.status, answer.body]).toMatchObject([
       202,
@@ -127,7 +127,7 @@ describe('policies and validators of a register, from outside', () => {
     await sealedIn(await update({ consensus: { signatureThresholdMin: 1 } }));
   });
 
-  test('ledger A10: a version is taken once; what is malformed or not for the caller is refused', async () => {
+  test('a version is accepted once; malformed and unauthorised updates are refused', async () => {
     const conflict = await update({ version: 3 });
     expect(codeOf(conflict)).toEqual([409, 'POLICY_VERSION_CONFLICT']);
     expect(conflict.body).toMatchObject({ currentVersion: 3 });
@@ -153,7 +153,7 @@ describe('policies and validators of a register, from outside', () => {
     });
   });
 
-  test('text that no column holds is sealed and stored like any other', async () => {
+  test('text that a database column cannot hold is sealed and stored like any other', async () => {
     const strange = { later: { 'n\u0000': 'a\u0000b', list: ['\u0000'] } };
     await sealedIn(await update(strange));
     await sealAction({ after: 'strange text' });
@@ -163,7 +163,7 @@ describe('policies and validators of a register, from outside', () => {
     }
   });
 
-  test('a justification that would be shown otherwise than it is written is refused', async () => {
+  test('a justification with invisible or bidirectional characters is refused', async () => {
     const add = { operationType: 'add-member', targetDid: second.did, targetRole: 'Designer' };
     for (const justification of ['because\u0000', 'because\u202e', 'because\u2028']) {
       const refused = await post('/governance/propose', { ...add, justification });
@@ -174,7 +174,7 @@ describe('policies and validators of a register, from outside', () => {
     await sealAction({ after: 'a justification' });
   });
 
-  test('ledger A10: from public to consent only with a transition mode', async () => {
+  test('a change from public to consent requires a transition mode', async () => {
     const closed = { validators: { registrationMode: 'consent' } };
     expect(codeOf(await update(closed))).toEqual([400, 'TRANSITION_MODE_REQUIRED']);
     const number = await sealedIn(await update(closed, { transitionMode: 'Immediate' }));
@@ -184,7 +184,7 @@ describe('policies and validators of a register, from outside', () => {
     expect(body).toMatchObject({ registrationMode: 'consent', count: 4 });
   });
 
-  test('ledger A10: the history has each version once, newest first, page by page', async () => {
+  test('the history has each version once, newest first, page by page', async () => {
     const seen: z.output<typeof versions>['items'] = [];
     for (let page = 1; ; page += 1) {
       const { items, totalCount, hasMore } = versions.parse(
@@ -204,7 +204,7 @@ describe('policies and validators of a register, from outside', () => {
     }
   });
 
-  test('ledger A11: development mode goes off once, and does not come back', async () => {
+  test('development mode is switched off once, and cannot be switched on again', async () => {
     const off = await post('/disable-dev-mode', {});
     expect([off.status, off.body]).toMatchObject([
       200,
@@ -224,7 +224,7 @@ describe('policies and validators of a register, from outside', () => {
     expect((await get('')).body).toMatchObject({ devMode: false });
   });
 
-  test('an algorithm that the crypto policy no longer accepts is refused, whoever signs', async () => {
+  test('an algorithm that the crypto policy no longer accepts is refused for every signer', async () => {
     const narrow = { cryptoPolicy: { acceptedSignatureAlgorithms: ['ED25519'] }, updatedBy: owner.did };
     await sealedIn(await post('/governance/crypto-policy', narrow));
     const rsa = await createPerson(
@@ -242,7 +242,7 @@ describe('policies and validators of a register, from outside', () => {
   });
 
   test.each(['suspend', 'reject'])(
-    'a validator leaves the set by %s and comes back, and nothing that was accepted is lost',
+    'a validator leaves the set by %s and returns, and nothing that was accepted is lost',
     async (leave) => {
       const before = (await docketOf(await sealAction({ before: leave }))).validatorSetHash;
       const gone = await sealedIn(await setAct(member(3), leave, { reason: 'maintenance' }));
@@ -278,7 +278,7 @@ describe('policies and validators of a register, from outside', () => {
     expect(new Set(evidence.dockets.map(({ validatorSetHash }) => validatorSetHash)).size).toBe(2);
   });
 
-  test('who validates, who waits and who is alive', async () => {
+  test('the validators, the pending ones and those that are alive are listed', async () => {
     const operational = validators.parse((await get('/validators/operational')).body);
     expect(operational.validators.map(({ status }) => status)).toEqual([
       'active',

@@ -29,13 +29,13 @@ describe('local mode with a process for each component', () => {
   let registerId = '';
   let last = '';
 
-  /** What is in the command line or the environment of each process of this installation. */
+  /** Texts in the command line or the environment of each process of this installation. */
   const marks: string[] = [];
   const processes = () => processesOf(marks);
   const begin = () => startSystem({ dataDir, args: ['--processes'] });
 
   const noneLeft = (): Promise<true> =>
-    until('every process is gone', orphanDeadlineMs, async () =>
+    until('every process has ended', orphanDeadlineMs, async () =>
       processes().length === 0 ? true : undefined,
     ).catch((error: unknown) => {
       throw new Error(
@@ -78,7 +78,7 @@ describe('local mode with a process for each component', () => {
 
   afterAll(async () => {
     await system.stop();
-    // what a failed test has left
+    // Kills what a failed test has left.
     for (const { pid } of processes()) process.kill(pid, 'SIGKILL');
     rmSync(dataDir, { recursive: true, force: true });
   });
@@ -94,7 +94,7 @@ describe('local mode with a process for each component', () => {
   });
 
   for (const victim of victims) {
-    test(`kill -9 of ${victim} ends the whole with the reason on the screen; a new start continues`, async () => {
+    test(`kill -9 of ${victim} ends all with the reason on the screen; a new start continues`, async () => {
       system.killOne(victim);
       await noneLeft();
       const { code } = await system.stop();
@@ -119,12 +119,12 @@ describe('local mode with a process for each component', () => {
   });
 
   test.skipIf(process.platform !== 'linux')(
-    'kill -9 of the launcher in the middle of a start leaves no orphan either',
+    'kill -9 of the launcher during a start leaves no orphan either',
     async () => {
       await system.stop();
       for (const count of startsToBreak) {
         const starting = begin().catch((error: unknown) => error);
-        const launcher = await until('the start goes on', 30_000, async () => {
+        const launcher = await until('the start continues', 30_000, async () => {
           const running = processes();
           const found = running.find(({ command }) => command.includes('standalone/main.ts'));
           return running.length >= count ? found : undefined;

@@ -10,7 +10,7 @@ function read(pid: number, what: 'cmdline' | 'environ'): string {
   try {
     return readFileSync(`/proc/${pid}/${what}`, 'utf8');
   } catch {
-    // it ended meanwhile
+    // It ended in the meantime.
     return '';
   }
 }

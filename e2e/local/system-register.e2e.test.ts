@@ -18,7 +18,7 @@ const versions = z.array(
   z.object({ major: z.number(), minor: z.number(), changeType: z.string(), transactionId: z.string() }),
 );
 
-describe('the system register, from outside', () => {
+describe('the system register', () => {
   let registerId: string;
   let service: string;
   let owner: string;
@@ -54,7 +54,7 @@ describe('the system register, from outside', () => {
     owner = members[0]?.subject ?? '';
   });
 
-  test('is there by itself, with the blueprints of registers themselves', async () => {
+  test('exists from the start, with the blueprints of registers themselves', async () => {
     const list = z.object({ items: z.array(z.object({ blueprintId: z.string(), version: z.string() })) });
     const { items } = list.parse(await get('/api/system-register/blueprints'));
     expect(items).toEqual([
@@ -64,7 +64,7 @@ describe('the system register, from outside', () => {
     await here.api.expect(401, 'GET', '/api/system-register');
   });
 
-  test('a blueprint gets a version by what changed, and a change can be classified before', async () => {
+  test('a blueprint gets a version by its changes, and a change can be classified beforehand', async () => {
     const first = await publish(registerId, owner, permit);
     expect(first).toMatchObject({ version: '1.0', submitted: true });
     await confirmed(registerId, first.txId);
@@ -93,7 +93,7 @@ describe('the system register, from outside', () => {
     });
   });
 
-  test('a blueprint is published on a register of people by who governs it, and nowhere else', async () => {
+  test('a blueprint is published on a register by its governors, and nowhere else', async () => {
     const wallet = await createWallet(here.api, here.token(), 'ED25519');
     const own = await createRegister(here.api, here.token(), 'Permits', wallet);
     await waitOnline(here.api, here.token(), own);
@@ -112,7 +112,7 @@ describe('the system register, from outside', () => {
     });
   });
 
-  test('nobody deletes it', async () => {
+  test('cannot be deleted', async () => {
     const { body } = await here.api.expect(403, 'DELETE', `/api/registers/${registerId}`, {
       token: here.token(),
     });

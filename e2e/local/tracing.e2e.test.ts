@@ -29,7 +29,7 @@ interface Span {
   readonly traceId: string;
 }
 
-/** A collector that keeps what it is sent. */
+/** A collector that keeps the spans that it receives. */
 async function startCollector(spans: Span[]): Promise<{ server: Server; url: string }> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];

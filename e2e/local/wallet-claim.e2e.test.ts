@@ -8,7 +8,7 @@ import { until } from '../harness/wait.ts';
 
 const here = installation();
 
-describe('the wallet in a token, from outside', () => {
+describe('the wallet in a token', () => {
   const username = `${randomUUID()}@example.org`;
   const password = randomBytes(18).toString('base64url');
   let organizationId = '';
@@ -23,7 +23,7 @@ describe('the wallet in a token, from outside', () => {
     const json = { refreshToken };
     return (await here.api.expect(200, 'POST', '/api/auth/token/refresh', { json })).body as Tokens;
   };
-  /** Refreshes until the token names a wallet; the wallet service's word takes a moment. */
+  /** Refreshes until the token names a wallet; the wallet service's event takes a moment. */
   const refreshedClaim = (tokens: Tokens) => {
     let last = tokens;
     return until('a refreshed token names a wallet', 10_000, async () => {
@@ -56,7 +56,7 @@ describe('the wallet in a token, from outside', () => {
     expect(later.address).toBe(oldest.walletAddress);
   });
 
-  test('the organisation’s wallet is nobody’s: the administrator’s own one is named', async () => {
+  test("the organisation’s wallet is no person's: the administrator’s own one is named", async () => {
     const json = { title: 'Of the organisation', keyType: 'ED25519', organizationId };
     await here.api.expect(201, 'POST', '/api/wallets', { token: here.token(), json });
     const own = await createWallet(here.api, here.token(), 'ED25519');

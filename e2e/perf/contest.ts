@@ -4,16 +4,16 @@ import type { RawInstallation } from './raw/installation.ts';
 import type { Row } from './report.ts';
 import type { Stage } from './stage.ts';
 
-/** A program under load, and what all of its processes have used of the machine. */
+/** A program under load, and the resource usage of all its processes. */
 export interface Contestant {
-  /** Sends all and waits until all are stored; gives transactions per second. */
+  /** Sends all and waits until all are stored; returns transactions per second. */
   perSecond(bodies: readonly string[]): Promise<number>;
   cpuSeconds(): number;
 }
 
 export interface Figures {
   readonly perSecond: number[];
-  /** CPU of all processes for a transaction. */
+  /** CPU of all processes for one transaction. */
   readonly cpuMicros: number[];
 }
 
@@ -23,23 +23,23 @@ export interface Course {
   readonly registerId: string;
   readonly perRound: number;
   readonly rounds: number;
-  /** Rounds before those, which are not counted. */
+  /** Warm-up rounds, which are not counted. */
   readonly warmUp: number;
 }
 
-/** Each of them once, another one first in every round: who comes behind whom is no advantage. */
+/** Each of them once, beginning with another one in every round, so that the order favours none. */
 function* byTurns<T>(all: readonly T[], round: number): Iterable<[number, T]> {
   const entries = [...all.entries()];
   const first = round % entries.length;
   yield* [...entries.slice(first), ...entries.slice(0, first)];
 }
 
-/** Every contestant after the other in each round. */
+/** Runs every contestant once in each round. */
 export async function interleave(
   contestants: readonly Contestant[],
   { registerId, perRound, rounds, warmUp }: Course,
 ): Promise<readonly Figures[]> {
-  // caches and connections are not those of the contestant before
+  // Caches and connections are those of the contestant before.
   const runUp = Math.ceil(perRound / 4);
   const figures = contestants.map((): Figures => ({ perSecond: [], cpuMicros: [] }));
   for (let n = 0; n < warmUp + rounds; n++) {
@@ -57,7 +57,7 @@ export async function interleave(
   return figures;
 }
 
-/** What the raw installation and its database have used. */
+/** CPU seconds of the raw installation and its database. */
 export function rawCpuSeconds(stage: Stage, raw: RawInstallation): number {
   return [...raw.pids, stage.rawDatabasePid].reduce((sum, pid) => sum + treeCpuSeconds(pid), 0);
 }

@@ -12,7 +12,7 @@ const perRound = 8_000;
 const rounds = 3;
 const chancery = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
 
-/** Transactions per second of a whole register, from the request until `chancery verify` has said that all of it holds. */
+/** Transactions per second of a whole register, from the request until `chancery verify` has verified all of it. */
 async function exportAndVerify(stage: Stage, pool: Pool): Promise<number> {
   const transactions = await storedIn(stage, stage.registerId);
   const startedAt = performance.now();

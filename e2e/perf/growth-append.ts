@@ -11,8 +11,8 @@ const chunk = 4_000;
 const connections = 128;
 
 /**
- * CPU of register and validator for one appended transaction, in a register of 10^5 against one of 10^3 transactions;
- * measured alternately, so that the machine's drift meets both.
+ * CPU of register and validator for one appended transaction, in a register of 10^5 against one of 10^3 transactions.
+ * They are measured alternately, so that a drift of the machine's speed affects both.
  */
 export async function growingAppend(stage: Stage): Promise<Row> {
   const pool = stage.pool(stage.addressOf('validator-0', 'HTTPS'), connections);

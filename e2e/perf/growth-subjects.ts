@@ -10,7 +10,7 @@ import { treeCpuSeconds } from './process-cpu.ts';
 
 const path = fileURLToPath(new URL('../../components/register/testing/growth/main.ts', import.meta.url));
 
-/** CPU microseconds of one transaction, by where they were spent. */
+/** CPU microseconds of one transaction, by process. */
 export interface Cost {
   readonly service: number;
   readonly database: number;
@@ -19,14 +19,14 @@ export interface Cost {
 /** Registers in databases of their own, in one register service and one PostgreSQL as local mode starts them. */
 export interface Subjects {
   open(subject: string): Promise<void>;
-  /** Makes up history until there is so much of it; `onMade` is told how much there is. */
+  /** Generates history up to that size; `onMade` receives the present size. */
   growTo(subject: string, count: number, onMade: (made: number) => void): Promise<void>;
-  /** What a transaction costs when the service verifies and stores so many dockets. */
+  /** Cost of a transaction when the service verifies and stores these dockets. */
   append(subject: string, dockets: Dockets): Promise<Cost>;
-  /** The same when each docket goes to the next of so many new registers. */
+  /** The same when the dockets are spread over new registers. */
   spread(subject: string, registers: number, dockets: Dockets): Promise<Cost>;
   reads(): Promise<readonly string[]>;
-  /** Milliseconds of so many reads of each subject, taken by turns. */
+  /** Milliseconds of `times` reads of each subject, measured alternately. */
   read(subjects: readonly string[], name: string, times: number): Promise<readonly (readonly number[])[]>;
   close(): Promise<void>;
 }
@@ -34,7 +34,7 @@ export interface Subjects {
 export interface Dockets {
   readonly count: number;
   readonly transactions: number;
-  /** What they follow may stand anywhere in the history, not only among the latest. */
+  /** Their predecessors may be anywhere in the history, not only among the latest. */
   readonly anywhere?: boolean;
 }
 
@@ -45,7 +45,7 @@ interface Answer {
   readonly made?: number;
 }
 
-/** The program behind the subjects, which answers numbered questions over IPC. */
+/** The program behind the subjects, which answers numbered requests over IPC. */
 class Program {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();

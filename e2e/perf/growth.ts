@@ -1,7 +1,7 @@
 import { type Cost, type Dockets, openSubjects, type Subjects } from './growth-subjects.ts';
 import type { Row } from './report.ts';
 
-/** What everything is compared with. */
+/** The size that everything is compared with. */
 const reference = { name: 'reference', size: 100_000 };
 const grown = 'grown';
 const smallest = 1_000;
@@ -10,19 +10,22 @@ const dockets: Dockets = { count: 8, transactions: 500 };
 const groups = 7;
 const inGroup = 4;
 
-/** What a read may cost of what it costs at the reference (notes/performance.md 5). */
+/** Maximum cost of a read relative to its cost at the reference. */
 const bounds: Readonly<Partial<Record<string, number>>> = {
   'get by id': 1.5,
-  // four keys each
+  // Four keys each.
   'lookup of 1,000 submissions': 1.5,
   'page=N, half-way down': 1.5,
   '$skip as far as it goes': 1.5,
 };
 const boundOfLists = 1.3;
-/** A row of long ago costs a read of what memory does not hold: that is said, and depends on the machine. */
+/**
+ * A row of long ago costs a read of a page that is not in memory: it is printed without a bound, because it depends on
+ * the machine.
+ */
 const printed: readonly string[] = ['lookup of 1,000 that follow anything'];
 
-/** Sizes at which a register is looked at, smallest first. */
+/** Sizes at which a register is measured, smallest first. */
 function decades(most: number): readonly number[] {
   const sizes: number[] = [];
   for (let size = smallest; size <= most; size *= 10) sizes.push(size);
@@ -36,7 +39,7 @@ interface Pair<T> {
   readonly raw: T[];
 }
 
-/** Measures the grown register and the reference by turns, so that the machine's drift meets both. */
+/** Measures the grown register and the reference alternately, so that a drift of the machine's speed affects both. */
 async function byTurns<T>(count: number, measure: (subject: string) => Promise<T>): Promise<Pair<T>> {
   const pair: Pair<T> = { ours: [], raw: [] };
   for (let n = 0; n < count; n += 1) {
@@ -67,7 +70,7 @@ async function appends(subjects: Subjects, size: number): Promise<readonly Row[]
   const costs = await byTurns(rounds, (subject) => subjects.append(subject, dockets));
   const sizes = `${sizeName(size)} against ${sizeName(reference.size)}`;
   const ofDatabase = pick(costs, ({ database }) => database);
-  // beside its own size it shows what the machine adds
+  // Compared with its own size, the row shows the noise of the machine.
   const atMost = size === reference.size ? undefined : 1.25;
   const rows = [
     rowOf(`append, ${sizes}: CPU of register and database`, pick(costs, whole), 'us', atMost),
@@ -79,7 +82,7 @@ async function appends(subjects: Subjects, size: number): Promise<readonly Row[]
   return [...rows, rowOf(title, pick(far, whole), 'us', undefined)];
 }
 
-/** The smallest of every so many figures: what else ran on the machine only ever adds. */
+/** The smallest of each group of figures: other load of the machine only ever adds. */
 function smallestOf(figures: readonly number[], each: number): number[] {
   return Array.from({ length: Math.floor(figures.length / each) }, (_, n) =>
     Math.min(...figures.slice(n * each, (n + 1) * each)),
@@ -99,7 +102,7 @@ async function reads(subjects: Subjects, size: number): Promise<readonly Row[]> 
   return rows;
 }
 
-/** The same transactions in dockets of one register, and of so many by turns. */
+/** The same transactions in dockets of one register, and spread over many. */
 async function registers(subjects: Subjects): Promise<Row> {
   const few: Dockets = { count: 125, transactions: 8 };
   const costs: Pair<number> = { ours: [], raw: [] };
@@ -114,8 +117,8 @@ async function registers(subjects: Subjects): Promise<Row> {
 }
 
 /**
- * What a register costs as it grows, by decades up to `most` transactions, beside a register of 10^5 in the same run.
- * History is made up in the database; what is measured takes the way of all dockets and requests.
+ * Cost of a register as it grows, by decades up to `most` transactions, beside a register of 10^5 in the same run.
+ * History is generated in the database; what is measured passes through the service like all dockets and requests.
  */
 export async function growth(most: number, tell: (text: string) => void): Promise<readonly Row[]> {
   const subjects = await openSubjects();

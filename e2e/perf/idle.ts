@@ -9,7 +9,7 @@ import type { Stage } from './stage.ts';
 const registers = 1_000;
 const inFlight = 16;
 const restSeconds = 20;
-/** What the last docket leads to: heartbeats name 256 registers that moved, each five times. */
+/** Time for the effects of the last docket: heartbeats name 256 registers with a new height, each five times. */
 const settleMs = 30_000;
 
 interface AtRest {
@@ -23,8 +23,8 @@ const counted = /_(?:rpc_server_duration|http_request|sql_query|request)_seconds
 const components = ['tenant', 'wallet', 'register', 'gateway'];
 
 /**
- * CPU at rest of the whole installation with its one register, which all validators have in common, and with 1,000 more of
- * them. What validators say to one another at rest is there in both: a heartbeat a second for each pair.
+ * CPU at rest of the whole installation with its one register, which all validators share, and with 1,000 more of them.
+ * The heartbeats between validators, one a second for each pair, are in both.
  */
 export async function idleRegisters(stage: Stage): Promise<readonly Row[]> {
   await rest(settleMs / 3);
@@ -95,7 +95,7 @@ async function countCalls(stage: Stage): Promise<number> {
   return texts.reduce((sum, text) => sum + sumOf(text, counted), 0);
 }
 
-/** Every validator has decided a docket for each register. */
+/** Waits until every validator has decided a docket of each register. */
 async function allSealed(stage: Stage): Promise<void> {
   await until('every register is sealed', 120_000, async () => {
     const answer = await stage.api.send('GET', '/api/admin/validation/status', { token: stage.token });

@@ -2,7 +2,7 @@ import { until } from '../harness/wait.ts';
 
 const inspectorUrl = 'http://127.0.0.1:9229';
 
-/** What V8 holds of a process after a full garbage collection, MiB. */
+/** Memory of a process that V8 holds after a full garbage collection, MiB. */
 export interface HeapAtRest {
   readonly usedMiB: number;
   /** Buffers outside of the heap. */
@@ -12,8 +12,8 @@ export interface HeapAtRest {
 const mebibyte = 1024 * 1024;
 
 /**
- * Has a Node process collect its garbage and say what is left. SIGUSR1 opens its inspector on the one port that all
- * processes share, so it is closed again before the next one is asked.
+ * Makes a Node process collect its garbage and returns the remaining memory. SIGUSR1 opens its inspector on the one
+ * port that all processes share, so it is closed again before the next process.
  */
 export async function heapAtRest(pid: number): Promise<HeapAtRest> {
   const target = await openInspector(pid);

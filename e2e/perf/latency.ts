@@ -7,13 +7,13 @@ import { rawSettings, type Stage } from './stage.ts';
 /** The first half warms both programs up and is not counted. */
 const samples = 400;
 
-interface Wanted {
+interface LatencyRow {
   readonly measure: string;
   readonly atMost: number;
 }
 
 /** One transaction at a time on an idle system, submit to confirmed, at the register service's listener. */
-async function submitToConfirmed(stage: Stage, name: string, wanted: Wanted): Promise<Row> {
+async function submitToConfirmed(stage: Stage, name: string, row: LatencyRow): Promise<Row> {
   const validators = stage.validatorUrls().length;
   const raw = await startRawInstallation({
     ...rawSettings(stage, name, validators),
@@ -32,11 +32,11 @@ async function submitToConfirmed(stage: Stage, name: string, wanted: Wanted): Pr
   await Promise.all(Object.values(pools).map((pool) => pool.close()));
   await raw.stop();
   return {
-    measure: wanted.measure,
+    measure: row.measure,
     ours: figures.ours.slice(samples / 2),
     raw: figures.raw.slice(samples / 2),
     unit: 'ms',
-    bound: { kind: 'multiple', atMost: wanted.atMost },
+    bound: { kind: 'multiple', atMost: row.atMost },
   };
 }
 
@@ -49,7 +49,7 @@ export function latencyOfFour(stage: Stage): Promise<Row> {
   return submitToConfirmed(stage, 'latency_four', { measure, atMost: 2.2 });
 }
 
-/** What the register service takes, of what a validator takes. */
+/** Builds the submission for the register service from one for a validator. */
 export function restSubmission(text: string): string {
   const submission = JSON.parse(text);
   const [signature] = submission.Signatures;

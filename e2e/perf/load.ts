@@ -10,7 +10,7 @@ export function presign(registerId: string, count: number): readonly string[] {
   const keys = Array.from({ length: 50 }, createOutsideKey);
   return Array.from({ length: count }, (_, n) => {
     const key = keys[n % keys.length] ?? createOutsideKey();
-    // members in canonical order: the raw program hashes the text as it came
+    // Members in canonical order: the raw program hashes the text as received.
     const payload = { at: Date.now(), n, note: 'x'.repeat(500) };
     return JSON.stringify(signSubmission(key, { registerId, payload }));
   });
@@ -31,7 +31,7 @@ export async function post(pool: Pool, path: string, token: string, body: string
   return text;
 }
 
-/** How many transactions the register service says are stored in a register, asked at its own listener. */
+/** Number of stored transactions of a register, by the register service's own listener. */
 export async function storedIn({ registerListener, token }: Stage, registerId: string): Promise<number> {
   const path = `/api/registers/${registerId}/transactions?pageSize=1`;
   const answer = await registerListener.request({
@@ -44,20 +44,20 @@ export async function storedIn({ registerListener, token }: Stage, registerId: s
   return JSON.parse(text).totalCount;
 }
 
-/** How many transactions the store of the raw programs has. */
+/** Number of transactions in the store of the raw programs. */
 export async function storedRaw(store: Pool): Promise<number> {
   return Number(await (await store.request({ path: '/', method: 'GET' })).body.text());
 }
 
-/** How a program is loaded, and how one sees what it has stored. */
+/** How a program is loaded, and how its stored transactions are counted. */
 export interface Loaded {
   readonly connections: number;
-  /** Place of the transaction in the round, to spread them over listeners. */
+  /** `place` is the index of the transaction in the round, for spreading over listeners. */
   readonly send: (body: string, place: number) => Promise<unknown>;
   readonly stored: () => Promise<number>;
 }
 
-/** Transactions per second, from the first byte sent until so many more are stored. */
+/** Transactions per second, from the first byte sent until that many more are stored. */
 export async function storedPerSecond(
   count: number,
   stored: Loaded['stored'],
@@ -71,8 +71,8 @@ export async function storedPerSecond(
 }
 
 /**
- * Sends all and waits until all are stored; gives transactions per second. `count` says how many transactions the bodies
- * have together where that is more than one each.
+ * Sends all and waits until all are stored; returns transactions per second. `count` is the number of transactions in
+ * the bodies where a body has more than one.
  */
 export function sendAll(loaded: Loaded, bodies: readonly string[], count = bodies.length): Promise<number> {
   return storedPerSecond(count, loaded.stored, () =>
@@ -80,7 +80,7 @@ export function sendAll(loaded: Loaded, bodies: readonly string[], count = bodie
   );
 }
 
-/** Spreads requests over pools by turns. */
+/** Spreads requests over pools in turn. */
 export function spread(pools: readonly Pool[], place: number): Pool {
   const pool = pools[place % pools.length];
   if (pool === undefined) throw new RangeError('there is no listener to send to');

@@ -7,21 +7,21 @@ import type { Stage } from './stage.ts';
 const connections = 64;
 const chunk = 4_000;
 
-/** From where on a validator has filled what it keeps of the latest, and to where it is watched. */
+/** Number of transactions from which a validator's caches are full, and number up to which it is measured. */
 export interface Stretch {
   readonly from: number;
   readonly to: number;
 }
 
-/** What one validator needs at rest: what V8 holds after a full collection, and the whole process. */
+/** Memory of one validator at rest: heap and buffers after a full collection, and the whole process. */
 interface Memory {
   readonly heapMiB: number;
   readonly processMiB: number;
 }
 
 /**
- * Memory of the validators while transactions are sealed. Heap and buffers after a forced collection are judged: what a
- * process holds of the machine depends on when its allocator gives pages back, so that is printed beside it.
+ * Memory of the validators while transactions are sealed. Heap and buffers after a forced collection have a bound. The
+ * memory that the process holds depends on when its allocator returns pages, so it is only printed.
  */
 export async function memory(stage: Stage, stretch: Stretch): Promise<readonly Row[]> {
   const names = stage.system.state.validators.map(({ validatorId }) => validatorId);
@@ -48,7 +48,7 @@ export async function memory(stage: Stage, stretch: Stretch): Promise<readonly R
   ];
 }
 
-/** Each validator in turn, with nothing under way. */
+/** Measures each validator in turn, with nothing in flight. */
 async function measure(stage: Stage, names: readonly string[]): Promise<readonly Memory[]> {
   const found: Memory[] = [];
   for (const name of names) {

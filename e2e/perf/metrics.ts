@@ -1,4 +1,4 @@
-/** Sum of a counter, or of a histogram's observations, over all of its labels, as `/metrics` of a process says. */
+/** Sum of a counter, or of a histogram's observations, over all of its labels, from `/metrics` of a process. */
 export function sumOf(text: string, names: RegExp): number {
   let sum = 0;
   for (const line of text.split('\n')) {

@@ -4,13 +4,13 @@ import { measurements } from './rows.ts';
 
 const all = measurements({ memory: { from: 1, to: 2 }, rows: 1_000 });
 
-describe('what npm run bench takes', () => {
+describe('the options of npm run bench', () => {
   test('without names everything is measured', () => {
     const { names, help } = parseBench([]);
     expect([chosen(all, names), help]).toEqual([all, false]);
   });
 
-  test('names choose, in the order of the benchmark', () => {
+  test('names select measurements, in the order of the benchmark', () => {
     const names = chosen(all, parseBench(['idle', 'four']).names).map(({ name }) => name);
     expect(names).toEqual(['four', 'idle']);
   });

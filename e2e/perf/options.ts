@@ -1,24 +1,24 @@
 import { parseArgs } from 'node:util';
 import type { Measurement } from './rows.ts';
 
-/** What `npm run bench --` accepts. */
+/** Options of `npm run bench --`. */
 export interface BenchOptions {
   /** Measurements by name; all when none is named. */
   readonly names: readonly string[];
-  /** How many transactions the memory row seals. */
+  /** Number of transactions that the memory row seals. */
   readonly sealed: number;
-  /** How many transactions the register of the growth rows has at last. */
+  /** Final number of transactions in the register of the growth rows. */
   readonly rows: number;
   readonly help: boolean;
 }
 
-/** What a validator keeps of the latest is full by then. */
+/** A validator's caches of the latest transactions are full by then. */
 export const sealedFrom = 25_000;
 
-/** How far a register may be grown. */
+/** Sizes up to which a register may be grown. */
 const decades: readonly number[] = [1e3, 1e4, 1e5, 1e6, 1e7];
 
-/** Throws RangeError or the parser's TypeError for what it does not know. */
+/** Throws RangeError or the parser's TypeError for an unknown option. */
 export function parseBench(args: readonly string[]): BenchOptions {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -38,7 +38,7 @@ export function parseBench(args: readonly string[]): BenchOptions {
   return { names: positionals, sealed, rows, help: values.help };
 }
 
-/** The measurements that are named, in their own order. */
+/** The named measurements, in their own order. */
 export function chosen(all: readonly Measurement[], names: readonly string[]): readonly Measurement[] {
   const unknown = names.find((name) => all.every((one) => one.name !== name));
   if (unknown !== undefined) throw new RangeError(`there is no measurement ${unknown}; --help lists them`);

@@ -10,13 +10,13 @@ import { startRawInstallation } from './raw/installation.ts';
 import type { Row } from './report.ts';
 import { rawSettings, type Stage } from './stage.ts';
 
-/** Less than what the pool of a register takes: nothing is refused for want of room. */
+/** Below the capacity of a register's pool, so that nothing is refused. */
 const perRound = 8_000;
 const rounds = 3;
-/** Ten seconds of such load each: what is measured is a service that has run for a while. */
+/** Ten seconds of such load each, so that a service that has run for a while is measured. */
 const warmUp = 5;
 const perBatch = 1_000;
-/** Batches on their way at the same time. */
+/** Batches in flight. */
 const inFlight = 4;
 const batchPath = '/api/v1/transactions/batch';
 
@@ -39,7 +39,7 @@ export function packedPerSecond(stage: Stage, bodies: readonly string[], send: S
   );
 }
 
-/** A contestant that is the product: by its batch route or by its gRPC stream. */
+/** The product as a contestant: by its batch route or by its gRPC stream. */
 function ours(stage: Stage, send: Send): Contestant {
   return {
     perSecond: (bodies) => packedPerSecond(stage, bodies, send),
@@ -76,7 +76,7 @@ export function batchesByHttp(stage: Stage): Route {
 
 type Submissions = RpcClient<typeof SubmissionService.method>;
 
-/** Sends batches on one stream until there is none left; throws unless all of each is accepted. */
+/** Sends batches on one stream until none is left; throws unless every batch is accepted completely. */
 async function drain(client: Submissions, left: (readonly string[])[]): Promise<void> {
   const stream = await client.submitBatches.open();
   const answers = stream.responses[Symbol.asyncIterator]();
@@ -91,7 +91,7 @@ async function drain(client: Submissions, left: (readonly string[])[]): Promise<
   stream.close();
 }
 
-/** `SubmitBatches` at the validator's gRPC listener, a stream for each batch that may be on its way. */
+/** `SubmitBatches` at the validator's gRPC listener, with a stream for each batch in flight. */
 async function byStream(stage: Stage): Promise<Route> {
   const [validator] = stage.system.state.validators;
   const { client, close } = await connectService(stage.system.state, SubmissionService, {
@@ -112,7 +112,7 @@ export interface RawLedger extends Contestant {
   stop(): Promise<void>;
 }
 
-/** The raw ledger that is fed from its own memory: no hop, nothing to read. */
+/** The raw ledger with transactions from its own memory: no hop, nothing to parse. */
 export async function rawFromMemory(stage: Stage, validators: number): Promise<RawLedger> {
   const raw = await startRawInstallation(rawSettings(stage, 'packed', validators));
   const bare = stage.pool(raw.validatorUrls[0] ?? '', 1);
@@ -134,7 +134,7 @@ export async function rawFromMemory(stage: Stage, validators: number): Promise<R
   };
 }
 
-/** Both ways in of many at once, and the raw ledger. */
+/** Both routes for batches, and the raw ledger. */
 async function contest(stage: Stage): Promise<readonly Figures[]> {
   const raw = await rawFromMemory(stage, 1);
   const [http, stream] = [batchesByHttp(stage), await byStream(stage)];
@@ -148,7 +148,7 @@ async function contest(stage: Stage): Promise<readonly Figures[]> {
   }
 }
 
-/** One validator, batches of 1,000, four at the same time. */
+/** One validator, batches of 1,000, four in flight. */
 export async function packed(stage: Stage): Promise<readonly Row[]> {
   const [http = none, raw = none, stream = none] = await contest(stage);
   const row = (measure: string, figures: Figures): Row => ({

@@ -5,7 +5,7 @@ test('the longest pause is that of gaps which end after the kill', () => {
   expect(longestGap([0, 900, 1_000, 1_100, 4_300, 4_400], 1_050)).toBe(3_200);
 });
 
-test('a pause that had begun before the kill counts whole', () => {
+test('a pause that began before the kill counts completely', () => {
   expect(longestGap([0, 100, 3_100], 110)).toBe(3_000);
 });
 

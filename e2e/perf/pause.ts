@@ -8,10 +8,10 @@ import type { Stage } from './stage.ts';
 
 const kills = 3;
 const workers = 8;
-/** Of one worker between two submissions: the system must keep up, so that a gap is not a queue. */
+/** Rest of one worker between two submissions: the system must keep up, so that a gap is not a queue. */
 const restMs = 40;
 const beforeMs = 1_500;
-/** How long after a kill the gaps are watched: every member has been the proposer by then. */
+/** How long the gaps are measured after a kill; by then every member has been the proposer. */
 const afterMs = 10_000;
 const lookEveryMs = 10;
 
@@ -19,8 +19,8 @@ const latestDocket = z.object({ docketNumber: z.number() });
 const policy = z.object({ leaderElection: z.object({ leaderTimeoutMs: z.number() }) });
 
 /**
- * The longest time in which nothing was confirmed after kill -9 of the process that is to propose the next docket, under
- * load. The load goes to the listeners of the others and sends again what was not taken.
+ * The longest time without a confirmation after kill -9 of the next proposer's process, under load. The load is sent to
+ * the listeners of the others, and what was not accepted is sent again.
  */
 export async function pauseAfterKill(stage: Stage): Promise<Row> {
   const { api, token, registerId } = stage;
@@ -64,7 +64,7 @@ async function oneKill(stage: Stage): Promise<number> {
       const body = bodies[place % bodies.length] ?? '';
       const alive = [...pools.values()];
       const pool = alive[place % alive.length];
-      // what a dying listener did not answer is not missed: the others are under load anyway
+      // A missing answer of the killed listener does not matter: the others are under load anyway.
       if (pool !== undefined) await post(pool, validatePath, stage.token, body).catch(() => undefined);
       await rest(restMs);
     }
@@ -93,7 +93,7 @@ async function nextProposer({ api, token, registerId, system }: Stage): Promise<
   return members[(docketNumber + 1) % members.length] ?? '';
 }
 
-/** Moments at which more transactions were confirmed than before, as the register service's own listener says. */
+/** Moments at which the number of confirmed transactions had grown, by the register service's own listener. */
 async function watch(stage: Stage, isOver: () => boolean): Promise<readonly number[]> {
   const pool = stage.pool(stage.addressOf('register', 'HTTPS'), 1);
   const path = `/api/registers/${stage.registerId}/transactions?pageSize=1`;
@@ -107,13 +107,13 @@ async function watch(stage: Stage, isOver: () => boolean): Promise<readonly numb
     known = Math.max(known, totalCount);
     await rest(lookEveryMs);
   }
-  // a pause that lasts until the end counts too
+  // A pause that lasts until the end counts too.
   moments.push(performance.now());
   await pool.close();
   return moments;
 }
 
-/** Of the gaps that end after the kill. */
+/** The longest of the gaps that end after the kill. */
 export function longestGap(moments: readonly number[], killedAt: number): number {
   let gapMs = 0;
   for (const [place, moment] of moments.entries()) {

@@ -5,7 +5,7 @@ const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: '
 
 function ticks(pid: number, places: readonly number[]): number {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // the name in parentheses may hold spaces: the numbers start behind it
+  // The name in parentheses may contain spaces; the numbers begin after it.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return places.reduce((sum, place) => sum + Number(fields[place]), 0);
 }
@@ -15,14 +15,14 @@ export function cpuSeconds(pid: number): number {
   return ticks(pid, [11, 12]) / ticksPerSecond;
 }
 
-/** The same of a process and everything below it, with what its ended children used. */
+/** The same for a process and all its descendants, including ended children. */
 export function treeCpuSeconds(pid: number): number {
   let sum = 0;
   for (const each of processTree(pid)) {
     try {
       sum += ticks(each, [11, 12, 13, 14]);
     } catch {
-      // it ended meanwhile: its parent counts it from now on
+      // It ended in the meantime: its parent counts it from now on.
     }
   }
   return sum / ticksPerSecond;
@@ -34,7 +34,7 @@ export function memoryMiB(pid: number): number {
   return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) / 1024;
 }
 
-/** A process and everything below it. */
+/** A process and all its descendants. */
 export function processTree(pid: number): readonly number[] {
   const children = childrenOf(pid);
   const below = children === '' ? [] : children.split(' ').flatMap((child) => processTree(Number(child)));

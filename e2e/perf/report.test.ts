@@ -33,7 +33,7 @@ test('a percentile is a figure that was measured', () => {
   expect(percentile([], 0.5)).toBeNaN();
 });
 
-test('a table counts the bounds that do not hold', () => {
+test('a table counts the missed bounds', () => {
   const lines: string[] = [];
   const row = (figure: number) =>
     ({

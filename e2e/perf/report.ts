@@ -1,7 +1,7 @@
-/** One measured row: our figure beside the raw program's of the same run. */
+/** One measured row: the product's figure beside the raw program's of the same run. */
 export interface Row {
   readonly measure: string;
-  /** Figures of the rounds, ours and the raw program's in pairs; raw is empty where a row has none. */
+  /** Figures of the rounds, in pairs of product and raw program; raw is empty where a row has none. */
   readonly ours: readonly number[];
   readonly raw: readonly number[];
   readonly unit: string;
@@ -9,8 +9,8 @@ export interface Row {
 }
 
 /**
- * What must hold: ours at least a share of raw, at most a multiple of raw, at most an absolute figure, in every round at
- * most an absolute figure, or nothing.
+ * The bound of a row: at least a share of raw, at most a multiple of raw, at most an absolute figure, at most an
+ * absolute figure in every round, or none.
  */
 export type Bound =
   | { readonly kind: 'share'; readonly atLeast: number }
@@ -40,7 +40,7 @@ function figure(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
-/** Judges by the median of the pairs' ratios, as the machine's speed drifts between rounds. */
+/** Judges by the median of the pairs' ratios, because the machine's speed drifts between rounds. */
 export function judge(row: Row): Judged {
   const { bound } = row;
   return bound.kind === 'share' || bound.kind === 'multiple'
@@ -87,7 +87,7 @@ function judged(texts: Texts, holds: boolean): string {
   return `${columns(texts)} ${holds ? 'ok' : 'MISSED'}`;
 }
 
-/** The smallest figure that so large a share of all figures does not exceed: 0.5 for the p50. */
+/** The smallest figure that this share of all figures does not exceed: 0.5 for the p50. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
@@ -96,11 +96,11 @@ export function percentile(values: readonly number[], share: number): number {
 /** A table that is printed row by row. */
 export interface Table {
   readonly print: (rows: readonly Row[]) => void;
-  /** Ends it; whether all bounds hold. */
+  /** Ends the table; returns whether all bounds hold. */
   readonly close: () => boolean;
 }
 
-/** Begins a table; what the columns of the figures are called differs. */
+/** Begins a table; the names of the figure columns differ. */
 export function openTable(
   write: (text: string) => void,
   [figures, ratio]: readonly [figures: string, ratio: string],

@@ -15,11 +15,11 @@ import { gatewayCpu, minting, startAndMemory } from './services.ts';
 import type { Stage } from './stage.ts';
 import { throughput, throughputOfFour } from './throughput.ts';
 
-/** What can be measured by itself. Those of one number of validators share a running system. */
+/** A measurement that can be selected by name. Those with the same number of validators share a running system. */
 export interface Measurement {
   readonly name: string;
   readonly what: string;
-  /** 0: starts what it needs itself. */
+  /** 0: it starts what it needs itself. */
   readonly validators: 0 | 1 | 4;
   measure(stage: Stage | undefined): Promise<readonly Row[]>;
 }
@@ -31,14 +31,14 @@ function staged(measure: (stage: Stage) => Promise<readonly Row[]>): Measurement
   };
 }
 
-/** How far measurements go that may go further. */
+/** Sizes of the measurements that can be extended. */
 export interface Extent {
   readonly memory: Stretch;
   /** Transactions of the register that grows. */
   readonly rows: number;
 }
 
-/** Where a measurement has come to goes where no figures go. */
+/** Progress is written to standard error, apart from the figures. */
 const tell = (text: string): void => void process.stderr.write(`  ${text}\n`);
 
 /** All measurements in their order. */

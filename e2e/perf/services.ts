@@ -19,19 +19,19 @@ async function perCpuSecond(pid: number, count: number, send: () => Promise<void
   return count / (cpuSeconds(pid) - before);
 }
 
-interface Asked {
+interface MeasuredRequest {
   readonly path: string;
   readonly method: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-function asking(pool: Pool, asked: Asked): () => Promise<void> {
+function asking(pool: Pool, request: MeasuredRequest): () => Promise<void> {
   return async () => {
-    const answer = await pool.request({ headers: {}, ...asked });
+    const answer = await pool.request({ headers: {}, ...request });
     const text = await answer.body.text();
     if (answer.statusCode !== 200) {
-      throw new Error(`${asked.path} answered ${answer.statusCode}: ${text}`);
+      throw new Error(`${request.path} answered ${answer.statusCode}: ${text}`);
     }
   };
 }
@@ -43,7 +43,7 @@ export async function minting(stage: Stage): Promise<Row> {
   const raw = await startRaw(new URL('./raw/mint.ts', import.meta.url), { ...stage.svid, signingKey });
   const listener = new URL(stage.system.state.mtlsTokenUrl);
   const pools = { ours: stage.pool(listener.origin, inFlight), raw: stage.pool(raw.said, inFlight) };
-  const form: Asked = {
+  const form: MeasuredRequest = {
     path: listener.pathname,
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -78,11 +78,11 @@ export async function gatewayCpu(stage: Stage): Promise<Row> {
     ours: stage.pool(stage.system.state.gatewayUrl, inFlight),
     raw: stage.pool(raw.said, inFlight),
   };
-  const asked: Asked = { path: '/.well-known/jwks.json', method: 'GET' };
+  const request: MeasuredRequest = { path: '/.well-known/jwks.json', method: 'GET' };
   const figures = { ours: [] as number[], raw: [] as number[] };
   for (let n = 0; n <= rounds; n++) {
-    const ours = 1e6 / (await perCpuSecond(stage.pidOf('gateway'), requests, asking(pools.ours, asked)));
-    const bare = 1e6 / (await perCpuSecond(raw.pid, requests, asking(pools.raw, asked)));
+    const ours = 1e6 / (await perCpuSecond(stage.pidOf('gateway'), requests, asking(pools.ours, request)));
+    const bare = 1e6 / (await perCpuSecond(raw.pid, requests, asking(pools.raw, request)));
     if (n > 0) {
       figures.ours.push(ours);
       figures.raw.push(bare);
@@ -98,7 +98,7 @@ export async function gatewayCpu(stage: Stage): Promise<Row> {
   };
 }
 
-/** Local mode in one process on existing data, and what it keeps in memory. */
+/** Start and memory of local mode in one process, on existing data. */
 export async function startAndMemory(dataDir: string): Promise<readonly Row[]> {
   const seconds: number[] = [];
   const memory: number[] = [];

@@ -10,7 +10,7 @@ import { type ClientCertificate, fetchSvid } from '../harness/service-token.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import type { RawSettings } from './raw/installation.ts';
 
-/** What every measurement plays on: a running system of separate processes and a database for the raw programs. */
+/** The system under measurement: separate processes, and a database for the raw programs. */
 export interface Stage {
   readonly system: LocalSystem;
   readonly api: Api;
@@ -20,7 +20,7 @@ export interface Stage {
   readonly svid: Required<ClientCertificate>;
   readonly rawDatabaseUrl: string;
   readonly rawDatabasePid: number;
-  /** The process that all others of the system are below. */
+  /** The parent of all other processes of the system. */
   readonly launcherPid: number;
   readonly dir: string;
   pidOf(process: string): number;
@@ -30,9 +30,9 @@ export interface Stage {
   validatorUrls(): readonly string[];
   /** A connection to the register service's own listener. */
   readonly registerListener: Pool;
-  /** Keep-alive connections to a listener that asks for a client certificate. */
+  /** Keep-alive connections to a listener that requires a client certificate. */
   pool(origin: string, connections: number): Pool;
-  /** `token` expires in long runs. */
+  /** A new token, because `token` expires in long runs. */
   freshToken(): Promise<string>;
   close(): Promise<void>;
 }
@@ -90,7 +90,7 @@ export async function openStage(validators: number): Promise<Stage> {
   };
 }
 
-/** What the raw programs of one measurement are started with; threads as the product of so many validators has them. */
+/** Settings of the raw programs of one measurement, with the thread counts of the product for that many validators. */
 export function rawSettings(stage: Stage, name: string, validators: number): RawSettings {
   const threads = Math.max(
     1,

@@ -9,7 +9,7 @@ import { rawSettings, type Stage } from './stage.ts';
 const perRound = 3_000;
 const connections = 64;
 const rounds = 3;
-/** Ten seconds of such load each: what is measured is a service that has run for a while. */
+/** Ten seconds of such load each, so that a service that has run for a while is measured. */
 const warmUp = 5;
 
 function rawContestant(stage: Stage, raw: RawInstallation, pools: readonly Pool[], store: Pool): Contestant {

@@ -1,6 +1,6 @@
 /**
- * Throws inside `catch (name) {...}` blocks that make a new error without its cause, as texts. Biome's useErrorCause
- * looks for the cause in the second argument only, where AppError has its code.
+ * Finds `catch (name) {...}` blocks that throw a new error without its cause. Biome's useErrorCause looks for the cause
+ * in the second argument only, while AppError has it elsewhere.
  */
 export function lostCauses(code: string): string[] {
   const found: string[] = [];

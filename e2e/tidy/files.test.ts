@@ -48,7 +48,7 @@ function measureFunctions(): Measured[] {
   }
 }
 
-/** Standard output of a program that ends with an error code when it finds something. */
+/** Standard output of a program that exits with an error code when it finds something. */
 function runAnyway(program: string, args: readonly string[]): string {
   try {
     return execFileSync(program, args, { cwd: root, encoding: 'utf8', stdio: 'pipe', maxBuffer: 64_000_000 });
@@ -74,7 +74,7 @@ describe('files', () => {
     expect(everything.length).toBeGreaterThan(sources.length);
   });
 
-  it('has no name that says nothing', () => {
+  it('has no meaningless name', () => {
     const banned = everything.filter(
       ({ path }) =>
         /^(?:components|e2e|operator|tools)\//.test(path) &&
@@ -110,7 +110,7 @@ describe('files', () => {
     expect(others.filter((file) => suppression.test(file.text)).map((file) => file.path)).toEqual([]);
   });
 
-  it('keeps the cause of an error that it throws anew', () => {
+  it('keeps the cause of an error that it throws again', () => {
     expect(
       lostCauses("try { a(); } catch (error) { throw new AppError('internal', 'X', 'y'); }"),
     ).toHaveLength(1);
@@ -124,7 +124,7 @@ describe('files', () => {
     expect(lost).toEqual([]);
   });
 
-  it('writes no unfinished business into code', () => {
+  it('has no marks of unfinished work', () => {
     const words = /\b(?:TODO|FIXME|XXX|HACK|for now|placeholder)\b/i;
     const others = sources.filter((file) => !file.path.startsWith('e2e/tidy/'));
     expect(others.filter((file) => words.test(file.text)).map((file) => file.path)).toEqual([]);

@@ -5,7 +5,7 @@ import { exists, importsOf, isTest, listFiles, listSources, ownerOf, packageOf }
 const sources = listSources();
 const imports = sources.flatMap((file) => importsOf(file).map((found) => ({ ...found, path: file.path })));
 
-/** Node modules that compute and touch nothing. */
+/** Node modules without side effects. */
 const pureModules = new Set(['node:buffer', 'node:util']);
 
 const plumbing = ['core', 'kit'];
@@ -116,11 +116,11 @@ describe('folders', () => {
     expect(journeys.length).toBeGreaterThan(10);
     const inside = journeys.filter(({ target }) => {
       const owner = target === undefined ? undefined : ownerOf(target);
-      // a journey may stand in for SPIRE with the issuer of local mode
+      // A journey may replace SPIRE by the issuer of local mode,
       const isIssuer = target === 'components/svid-issuer/compose.ts';
-      // and start the program that people start
+      // start the command line program,
       const isProgram = target === 'components/cli/main.ts';
-      // and the benchmark the program that grows a register
+      // and, as a benchmark, start the program that grows a register.
       const isGrowth = target === 'components/register/testing/growth/main.ts';
       const mayName = isIssuer || isProgram || isGrowth || owner === 'standalone';
       return owner !== undefined && !mayName && !plumbing.includes(owner);

@@ -13,7 +13,7 @@ function listGenerated(folder: string): Map<string, string> {
   return files;
 }
 
-it('has the generated code that the protos give', () => {
+it('has the code that the protos generate', () => {
   const folder = mkdtempSync(join(tmpdir(), 'chancery-protos-'));
   try {
     for (const name of ['buf.gen.yaml', 'buf.yaml']) cpSync(join(root, name), join(folder, name));

@@ -6,7 +6,7 @@ import type { Component } from './routes/table.ts';
 const components: readonly Component[] = ['gateway', 'tenant', 'wallet', 'register', 'validator'];
 const mounted: readonly MountedRoute[] = (await Promise.all(components.map(mountedRoutes))).flat();
 
-/** A member of what a route takes, wherever it stands. */
+/** A member of a route's input, at any depth. */
 interface Input {
   readonly name: string;
   readonly place: string;
@@ -55,7 +55,7 @@ describe('numbers in paths and queries', () => {
   });
 
   it.each(['0x10', '0b1', '1e1', '7\n', ' 7', '7 ', '+7', '-7', '7.0', '07', '٧', ''])(
-    'none takes %j',
+    'none accepts %j',
     (text) => {
       expect(numbers.filter((input) => accepts(input, text)).map(({ place }) => place)).toEqual([]);
     },
@@ -65,9 +65,9 @@ describe('numbers in paths and queries', () => {
 describe('texts that people read', () => {
   const readNames =
     /^(?:displayName|name|title|description|summary|reason|justification|comment|approvalNotes|companyTagline)$/;
-  // a vote in a docket is signed and hashed as it is written
+  // A vote in a docket is signed and hashed as it is written.
   const isSealed = ({ place }: Input) => place.includes(' consensusVotes ');
-  // what these carry of a register may be what the ledger says already: they judge the rest themselves
+  // These may repeat text that the ledger already has; they judge their other texts themselves.
   const repeats = [
     'register PUT /api/registers/:registerId ',
     'register PUT /api/internal/registers/:uid ',
@@ -115,18 +115,18 @@ describe('texts that people read', () => {
     '\r',
     '\ud800',
     '\u{e0041}',
-  ])('none takes %j', (character) => {
+  ])('none accepts %j', (character) => {
     const taking = texts.filter((input) => accepts(input, `Plain ${character} words`));
     expect(taking.map(({ place }) => place)).toEqual([]);
   });
 
-  it('all take the joiners that scripts and emoji need', () => {
+  it('all accept the joiners that scripts and emoji need', () => {
     for (const text of ['می\u200cخواهم', 'Ours 👩\u200d👧']) {
       expect(texts.filter((input) => !accepts(input, text)).map(({ place }) => place)).toEqual([]);
     }
   });
 
-  it('publish no pattern that only some languages read', () => {
+  it('publish no pattern that only some languages support', () => {
     const patterns = texts.flatMap(({ schema, place }) => {
       const shown = JSON.stringify(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
       return /\\\\[pP]\{/.test(shown) ? [place] : [];

@@ -4,7 +4,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { exists } from './repository.ts';
 import type { Component } from './routes/table.ts';
 
-/** A route as a component really registers it. */
+/** A route as a component registers it. */
 export interface MountedRoute {
   readonly component: Component;
   readonly method: string;
@@ -18,7 +18,7 @@ type Mount = (app: App, deps: object) => void;
 
 /**
  * Mounts the routes of a component on an application that only records them. Every `mount...Routes` of its `http.ts`
- * counts: some components have several listeners. Gives nothing for a component without `http.ts`.
+ * counts, because some components have several listeners. Returns nothing for a component without `http.ts`.
  */
 export async function mountedRoutes(component: Component): Promise<MountedRoute[]> {
   const mounts = await loadMounts(component);
@@ -39,7 +39,7 @@ export async function mountedRoutes(component: Component): Promise<MountedRoute[
   return recorded;
 }
 
-/** One application per `mount...Routes` of a component, with its routes and nothing behind them. */
+/** One application per `mount...Routes` of a component, with its routes and no services behind them. */
 export async function openMountedApps(component: Component): Promise<App[]> {
   const mounts = await loadMounts(component);
   const apps = mounts.map((mount) => {
@@ -59,7 +59,7 @@ async function loadMounts(component: Component): Promise<Mount[]> {
     .map(([, value]) => value as Mount);
 }
 
-/** Two spellings of a path that name the same route: parameters have no names here. */
+/** A path without the names of its parameters: equal for all spellings of one route. */
 export function shape(path: string): string {
   return path.replaceAll(/\{[^}]*\}|:[A-Za-z0-9_]+(?:\([^)]*\))?/g, '{}');
 }

@@ -20,7 +20,7 @@ interface Operation {
   readonly operation: Record<string, unknown>;
 }
 
-/** What operations do; a new one joins the list only when none of these says it. */
+/** Verbs of operations. Add one only when none of these fits. */
 const verbs = new Set(
   (
     'add approve attest build change check classify count create decrypt delete destroy disable dismiss drain enact ' +
@@ -35,7 +35,7 @@ function isOperationId(id: string): boolean {
   return verbs.has(verb);
 }
 
-/** The documents that a component serves itself. */
+/** The documents that a component itself serves. */
 async function readInternal(component: Component): Promise<OpenApiDocument[]> {
   const apps = await openMountedApps(component);
   return Promise.all(
@@ -90,14 +90,14 @@ function objectsOf(value: unknown, path: readonly string[] = []): (readonly [rea
   return [[path, value], ...inside];
 }
 
-/** Every service's own documents, with the routes that the gateway does not lead to. */
+/** Every service's own document, with the routes that the gateway does not serve. */
 const internals = await Promise.all([...components, 'svid-issuer' as const].map(readInternal));
 const everything: readonly (readonly [readonly string[], Members])[] = [
   ...objectsOf(merged),
   ...internals.flat().flatMap((document) => objectsOf(document)),
 ];
 
-describe('OpenAPI of the whole', () => {
+describe('the merged OpenAPI document', () => {
   it('examines something', () => {
     expect(operations.length).toBeGreaterThan(30);
   });
@@ -128,12 +128,12 @@ describe('OpenAPI of the whole', () => {
     expect(ids.filter((id) => !isOperationId(id))).toEqual([]);
   });
 
-  it('says of each operation what success looks like', () => {
+  it('describes the success of each operation', () => {
     const without = operations.filter(({ operation }) => {
       const statuses = Object.keys(operation['responses'] ?? {});
       return !statuses.some((status) => /^[23]\d\d$/.test(status));
     });
-    // it answers 501 in any case
+    // It answers 501 in any case.
     expect(without.map(({ name }) => name)).toEqual(['post /odata/$batch']);
   });
 
@@ -166,7 +166,7 @@ describe('OpenAPI of the whole', () => {
   });
 });
 
-describe('OpenAPI for programs of any language', () => {
+describe('OpenAPI for programs in any language', () => {
   const patterns = everything.flatMap(([path, { pattern }]) =>
     typeof pattern === 'string' ? [{ at: path.join('/'), pattern }] : [],
   );
@@ -186,7 +186,7 @@ describe('OpenAPI for programs of any language', () => {
     expect(patterns.filter(({ pattern }) => refused.test(pattern))).toEqual([]);
   });
 
-  it('has no pattern beside a format that makes a value something else than text', () => {
+  it('has no pattern beside a format that makes a value something other than text', () => {
     const formats = ['uuid', 'date', 'date-time'];
     const both = everything.filter(
       ([, { format, pattern }]) => formats.includes(String(format)) && pattern !== undefined,
@@ -202,7 +202,7 @@ describe('OpenAPI for programs of any language', () => {
     expect(bare.map(([path]) => path.join('/'))).toEqual([]);
   });
 
-  it('says what every request holds', () => {
+  it('names the requirements of every request', () => {
     const bodies = everything.filter(([path]) => path.includes('requestBody') && path.at(-1) === 'schema');
     expect(bodies.length).toBeGreaterThan(40);
     const empty = bodies.filter(([, schema]) => Object.keys(schema).length === 0);

@@ -1,4 +1,6 @@
-/** Who may import a package. `*` matches within a path; tests and `testing/` folders may import what they need. */
+/**
+ * Files that may import a package. `*` matches within a path; tests and `testing/` folders may import what they need.
+ */
 export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   zod: ['*'],
   // transports

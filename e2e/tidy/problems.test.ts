@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { problemSchema } from '#kit/http/http.ts';
 import { isTest, listSources, ownerOf } from './repository.ts';
 
-/** Details that no HTTP answer carries: those of internal errors, of gRPC calls and of the command line. */
+/** Details that are in no HTTP answer: those of internal errors, of gRPC calls and of the command line. */
 const elsewhere = new Set(['docketNumber', 'file', 'kekId', 'place', 'signed', 'walletId']);
 
 interface Detail {
@@ -17,7 +17,7 @@ function namesIn(members: string): string[] {
     .filter((name) => name !== '' && !name.startsWith('...'));
 }
 
-/** Members of the details that refusals are thrown with. Elsewhere in the tenant service `details` are those of audit events. */
+/** Members of the details of thrown refusals. Elsewhere in the tenant service `details` are those of audit events. */
 function detailsOf(path: string, text: string): Detail[] {
   const forms =
     ownerOf(path) === 'tenant'

@@ -19,12 +19,12 @@ export interface Import {
   readonly target: string | undefined;
 }
 
-/** Every file below some folders of the repository that people write, by path; binary files are left out. */
+/** Every written file below some folders of the repository, by path; binary files are left out. */
 export function listFiles(...folders: readonly string[]): RepositoryFile[] {
   return folders.flatMap((folder) => (existsSync(join(root, folder)) ? walk(folder) : []));
 }
 
-/** Every TypeScript file that people write. */
+/** Every written TypeScript file. */
 export function listSources(): RepositoryFile[] {
   return listFiles('components', 'e2e', 'operator', 'tools').filter((file) => file.path.endsWith('.ts'));
 }
@@ -64,7 +64,7 @@ const importForms = [
   /new URL\(\s*'(\.[^']+\.ts)'\s*,\s*import\.meta\.url/g,
 ];
 
-/** What a file imports: static, dynamic, re-exported, and worker files named by `new URL(..., import.meta.url)`. */
+/** The imports of a file: static, dynamic, re-exported, and worker files named by `new URL(..., import.meta.url)`. */
 export function importsOf(file: RepositoryFile): Import[] {
   const code = withoutComments(file.text);
   const specifiers = importForms.flatMap((form) => [...code.matchAll(form)].map((match) => match[1] ?? ''));
@@ -87,7 +87,7 @@ export function exists(path: string): boolean {
   return existsSync(join(root, path));
 }
 
-/** Text with comments blanked out; good enough for files that the formatter has seen. */
+/** Text with comments blanked out; sufficient for formatted files. */
 export function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^(\s*)\/\/.*$/gm, '$1');
 }

@@ -48,7 +48,7 @@ describe('routes of the specification', () => {
     expect(missing.map(key)).toEqual([]);
   });
 
-  it('serves it with the authentication that the table names', () => {
+  it('serves it with the authentication of the table', () => {
     const different = tables.flatMap((route) => {
       const actual = mountedByKey.get(key(route))?.policy;
       if (route.status !== 'served' || actual === undefined || actual === route.policy) return [];
@@ -62,7 +62,7 @@ describe('routes of the specification', () => {
     expect(early.map(key)).toEqual([]);
   });
 
-  it('has no route that no table names', () => {
+  it('has no route that is in no table', () => {
     const known = new Set(tables.map(key));
     expect([...mountedByKey.keys()].filter((one) => !known.has(one))).toEqual([]);
   });

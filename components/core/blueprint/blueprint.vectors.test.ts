@@ -32,7 +32,7 @@ const read = (name: string) => JSON.parse(readFileSync(new URL(`vectors/${name}`
 const vectors: Vectors = read('blueprint.json');
 const { registerId } = vectors;
 
-/** notes/workflow.md 5.5, to the letter. */
+/** Published figures of the example and of changed copies. */
 const noted: Readonly<Record<string, Omit<Hashes, 'contentHash'>>> = {
   'as it is': {
     publicationTxId: '426b5a72291adeac7003fa2584b3af68fe74cfb73dc9c542f8d7e9c0f7600854',
@@ -77,7 +77,7 @@ describe('hashes of blueprints', () => {
     expect(canonicalJson(publishedForm(value))).toBe(published);
   });
 
-  test.each(Object.keys(noted))('%s, as noted', (name) => {
+  test.each(Object.keys(noted))('%s has the published figures', (name) => {
     const found = vectors.cases.find((one) => one.name === name);
     expect(hashesOf(JSON.parse(found?.definition ?? '{}'))).toMatchObject(noted[name] ?? {});
   });
@@ -88,10 +88,10 @@ describe('hashes of blueprints', () => {
   });
 });
 
-describe('publications', () => {
+describe('publications of blueprints', () => {
   const { record, payload, wrong, wrongPayloads } = vectors.publication;
 
-  test('the transaction is what another program makes of it', () => {
+  test('the transaction equals that of an independent program', () => {
     const definition = readDefinition(read('site-permit.json'));
     if (!('id' in definition)) throw new Error(JSON.stringify(definition));
     const made = buildPublication(registerId, definition, vectors.publishedBy);
@@ -100,11 +100,14 @@ describe('publications', () => {
     expect(findPublication(record, Buffer.from(payload))).toMatchObject({ txId: record.txId });
   });
 
-  test.each(wrong.map((each) => [JSON.stringify(each), each] as const))('%s is none', (_text, each) => {
-    expect(findPublication(each, Buffer.from(payload))).toBeUndefined();
-  });
+  test.each(wrong.map((each) => [JSON.stringify(each), each] as const))(
+    '%s is no publication',
+    (_text, each) => {
+      expect(findPublication(each, Buffer.from(payload))).toBeUndefined();
+    },
+  );
 
-  test.each(wrongPayloads)('the payload %s is none', (text) => {
+  test.each(wrongPayloads)('payload %s publishes nothing', (text) => {
     expect(findPublication(record, Buffer.from(text))).toBeUndefined();
   });
 });

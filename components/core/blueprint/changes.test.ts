@@ -11,7 +11,7 @@ type Json = Record<string, unknown>;
 const text = readFileSync(new URL('vectors/site-permit.json', import.meta.url), 'utf8');
 const example = (): Json => JSON.parse(text);
 
-/** Where an object of each part stands in the example. */
+/** An object of each part in the example. */
 const places: Readonly<Record<BlueprintPart, (definition: Json) => Json>> = {
   blueprint: (definition) => definition,
   participant: (definition) => (definition['participants'] as Json[])[1] as Json,
@@ -22,7 +22,7 @@ const members = Object.entries(BLUEPRINT_MEMBERS).flatMap(([part, kinds]) =>
   Object.entries(kinds).map(([name, kind]) => ({ part: part as BlueprintPart, name, kind })),
 );
 
-/** What a JSON Pointer leads to. */
+/** The value that a JSON Pointer refers to. */
 function resolve(value: unknown, pointer: string): unknown {
   let found = value;
   for (const token of pointer.split('/').slice(1)) {
@@ -50,7 +50,7 @@ describe('members of a blueprint', () => {
     });
   });
 
-  test('the example has only members of the shape', () => {
+  test('the example has only members of the schema', () => {
     expect(readDefinition(example())).toMatchObject({ id: 'site-permit-approval' });
   });
 
@@ -94,20 +94,20 @@ describe('members of a blueprint', () => {
     expect(canonicalJson(read)).toContain('__proto__');
   });
 
-  test('a member named __proto__ of the blueprint itself is unknown', () => {
+  test('a member named __proto__ of the blueprint itself is refused as unknown', () => {
     const sent: unknown = JSON.parse(text.replace('{', '{ "__proto__": 1,'));
     expect(readDefinition(sent)).toContainEqual(expect.objectContaining({ location: '/__proto__' }));
   });
 
-  test('an extension is no unknown member', () => {
+  test('an extension is accepted', () => {
     expect(readDefinition({ ...example(), 'x-team': 1 })).toMatchObject({ 'x-team': 1 });
   });
 });
 
-describe('changes', () => {
+describe('changes between two definitions', () => {
   const json = fc.jsonValue({ maxDepth: 4 });
 
-  test('equal values have none, and pointers lead to what differs', () => {
+  test('equal values have none, and pointers name what differs', () => {
     fc.assert(
       fc.property(json, json, (before, after) => {
         expect(changedPointers(before, structuredClone(before))).toEqual([]);
@@ -139,7 +139,7 @@ describe('changes', () => {
     expect(changedPointers(many, [])).toHaveLength(MAX_POINTERS);
   });
 
-  test('a change of words is documentation, any other names its places', () => {
+  test('a change of text is documentation; any other change lists its pointers', () => {
     const words = { ...example(), title: 'Another title' };
     expect(classifyChange(example(), words)).toMatchObject({
       changeType: 'documentation',
@@ -155,7 +155,7 @@ describe('changes', () => {
     expect(found.structuralHashCurrent).not.toBe(found.structuralHashNew);
   });
 
-  test('structure makes the next major version, words the next minor one', () => {
+  test('a structural change makes the next major version, a change of text the next minor one', () => {
     const first = nextVersion(undefined, 'documentation');
     const second = nextVersion(first, 'documentation');
     const third = nextVersion(second, 'structural');

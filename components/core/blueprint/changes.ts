@@ -7,10 +7,10 @@ type Path = readonly (string | number)[];
 export const CHANGE_TYPES = ['structural', 'documentation'] as const;
 export type ChangeType = (typeof CHANGE_TYPES)[number];
 
-/** Pointers that one answer lists (notes/ledger.md L-121). */
+/** Maximum number of pointers in one answer. */
 export const MAX_POINTERS = 100;
 
-/** Number of a publication among those of its blueprint (notes/ledger.md L-120). */
+/** Version of a publication among those of its blueprint. */
 export interface BlueprintVersion {
   readonly major: number;
   readonly minor: number;
@@ -18,7 +18,7 @@ export interface BlueprintVersion {
 
 const FIRST: BlueprintVersion = { major: 1, minor: 0 };
 
-/** Names or indexes of two values of one kind; undefined when they are no containers of one kind. */
+/** Names or indexes of two containers of one kind; undefined for anything else. */
 function membersOf(before: unknown, after: unknown): readonly (string | number)[] | undefined {
   if (Array.isArray(before) && Array.isArray(after)) {
     return Array.from({ length: Math.max(before.length, after.length) }, (_, index) => index);
@@ -43,7 +43,7 @@ function* differences(before: unknown, after: unknown, path: Path): Generator<Pa
     yield* differences(memberOf(before, name), memberOf(after, name), [...path, name]);
 }
 
-/** JSON Pointers of the innermost members that differ between two JSON values, in order, `most` of them at most. */
+/** JSON Pointers of the innermost members that differ between two JSON values, in order, at most `most` of them. */
 export function changedPointers(before: unknown, after: unknown, most = MAX_POINTERS): string[] {
   return differences(before, after, []).take(most).map(jsonPointer).toArray();
 }
@@ -52,11 +52,11 @@ export interface Classified {
   readonly changeType: ChangeType;
   readonly structuralHashCurrent: string;
   readonly structuralHashNew: string;
-  /** Where the structure differs; arrays are compared by index. */
+  /** JSON Pointers of the structural differences; arrays are compared by index. */
   readonly structuralFieldsChanged: readonly string[];
 }
 
-/** What a new definition changes against the current one (notes/workflow.md 5.4). Throws like canonicalJson. */
+/** Classifies the change from the current definition to a new one. Throws like canonicalJson. */
 export function classifyChange(current: JsonObject, wanted: JsonObject): Classified {
   const structuralHashCurrent = structuralHash(current);
   const structuralHashNew = structuralHash(wanted);
@@ -68,7 +68,10 @@ export function classifyChange(current: JsonObject, wanted: JsonObject): Classif
   };
 }
 
-/** The version behind a publication: structure makes the next major one, words the next minor one. */
+/**
+ * The version of the next publication: a structural change makes the next major one, a change of text the next minor
+ * one.
+ */
 export function nextVersion(current: BlueprintVersion | undefined, changeType: ChangeType): BlueprintVersion {
   if (current === undefined) return FIRST;
   const { major, minor } = current;

@@ -9,13 +9,13 @@ const PUBLICATION_DOMAIN = 'platform:blueprint-publication:v1';
 const EXEC_DOMAIN = 'platform:exec-def:v1';
 const STRUCTURE_DOMAIN = 'platform:blueprint-structure:v1';
 
-/** Where a draft came from; the publication does not tell. */
+/** Prefix of the members that name the source of a draft; a publication leaves them out. */
 const LINEAGE = 'x-source-';
 
 function pick(value: JsonObject, part: BlueprintPart, kinds: readonly MemberKind[]): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).filter(([name]) => {
-      // what the shape does not have and nobody refused stays, so that a change of it is seen
+      // Unknown members count as structure, so that a change of one is visible.
       const kind = memberKind(part, name) ?? 'structure';
       return kinds.includes(kind);
     }),
@@ -35,7 +35,7 @@ function strip(schemas: unknown, isLeftOut: (keyword: string) => boolean): unkno
   return Array.isArray(schemas) ? schemas.map((schema) => stripSchema(schema, isLeftOut)) : schemas;
 }
 
-/** The definition as it is published: without what services keep beside it (notes/workflow.md 5.1). */
+/** The definition in its published form, without the members that services keep beside it. */
 export function publishedForm(definition: JsonObject): JsonObject {
   const { metadata, ...rest } = pick(definition, 'blueprint', ['behaviour', 'structure', 'text']);
   if (!isJsonObject(metadata)) return metadata === undefined ? rest : { ...rest, metadata };
@@ -43,7 +43,7 @@ export function publishedForm(definition: JsonObject): JsonObject {
   return kept.length === 0 ? rest : { ...rest, metadata: Object.fromEntries(kept) };
 }
 
-/** What of a definition decides how the workflow runs (notes/workflow.md 5.2). */
+/** The members of a definition that decide how the workflow runs. */
 function behaviouralForm(definition: JsonObject): JsonObject {
   const take = (value: JsonObject, part: BlueprintPart) => withoutNulls(pick(value, part, ['behaviour']));
   const { dataSchemas = [], participants, actions, ...rest } = take(definition, 'blueprint');
@@ -62,7 +62,7 @@ function behaviouralForm(definition: JsonObject): JsonObject {
   };
 }
 
-/** What of a published definition is more than words (notes/workflow.md 5.4). */
+/** The published definition without its texts. */
 export function structuralForm(definition: JsonObject): JsonObject {
   const take = (value: JsonObject, part: BlueprintPart) => pick(value, part, ['behaviour', 'structure']);
   const given = take(publishedForm(definition), 'blueprint');
@@ -84,8 +84,8 @@ export function structuralForm(definition: JsonObject): JsonObject {
 }
 
 /**
- * Id of a publication, which is the id of its transaction: register, blueprint and published content, lower-case hex
- * (notes/workflow.md 5.1). Throws like canonicalJson.
+ * Id of a publication, which is the id of its transaction: SHA-256 of register, blueprint and published content,
+ * lower-case hex. Throws like canonicalJson.
  */
 export function publicationTxId(registerId: string, blueprintId: string, definition: JsonObject): string {
   const content = canonicalJson(publishedForm(definition));
@@ -97,12 +97,12 @@ export function contentHash(definition: JsonObject): string {
   return sha256Hex(canonicalJson(publishedForm(definition)));
 }
 
-/** Changes when the workflow runs otherwise (notes/workflow.md 5.2). Throws like canonicalJson. */
+/** Hash that changes when the workflow runs differently. Throws like canonicalJson. */
 export function execDefHash(definition: JsonObject): string {
   return sha256Hex([EXEC_DOMAIN, canonicalJson(behaviouralForm(definition))].join(SEPARATOR));
 }
 
-/** Changes when more than words change (notes/workflow.md 5.4). Throws like canonicalJson. */
+/** Hash that changes when more than texts change. Throws like canonicalJson. */
 export function structuralHash(definition: JsonObject): string {
   return sha256Hex([STRUCTURE_DOMAIN, canonicalJson(structuralForm(definition))].join(SEPARATOR));
 }

@@ -1,5 +1,5 @@
 import { isJsonObject } from '../encoding/json.ts';
-/** Which keywords of a JSON Schema are left out where it is compared. */
+/** Whether a keyword of a JSON Schema is left out of a comparison. */
 export type IsLeftOut = (keyword: string) => boolean;
 
 const ANNOTATIONS: ReadonlySet<string> = new Set(['title', 'description', 'examples', '$comment']);
@@ -44,15 +44,15 @@ function below(keyword: string, value: unknown, isLeftOut: IsLeftOut): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, strip(schema)]));
 }
 
-/** A schema without some of its keywords, at every place where a schema stands; properties of the same name survive. */
+/** Removes keywords from a JSON Schema at every place where a schema may be. Properties of the same name remain. */
 export function stripSchema(schema: unknown, isLeftOut: IsLeftOut): unknown {
   if (!isJsonObject(schema)) return schema;
   const kept = Object.entries(schema).filter(([keyword]) => !isLeftOut(keyword));
   return Object.fromEntries(kept.map(([keyword, value]) => [keyword, below(keyword, value, isLeftOut)]));
 }
 
-/** Words for readers: no structure. */
+/** Texts for readers: no structure. */
 export const isAnnotation: IsLeftOut = (keyword) => ANNOTATIONS.has(keyword);
 
-/** Words for readers and how a form looks: no behaviour. */
+/** Texts for readers and the appearance of forms: no behaviour. */
 export const isPresentation: IsLeftOut = (keyword) => ANNOTATIONS.has(keyword) || PRESENTATION.has(keyword);

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
 /**
- * What a member of a blueprint counts for (notes/workflow.md chapter 5): `behaviour` for all three hashes, `structure` for
- * structure and publication, `text` for the publication alone, `server` for none: services keep it, nobody publishes it.
+ * What a member of a blueprint counts for: `behaviour` for all three hashes, `structure` for the structural hash and
+ * the publication, `text` for the publication alone, `server` for none (services keep it and never publish it).
  */
 export type MemberKind = 'behaviour' | 'structure' | 'text' | 'server';
 
 type Members = Readonly<Record<string, MemberKind>>;
 
-/** Every member of the blueprint's shape, by the object that it stands in. Extensions (`x-...`) are structure. */
+/** Every member of a blueprint, by the object that it belongs to. Extensions (`x-...`) are structure. */
 export const BLUEPRINT_MEMBERS = {
   blueprint: {
     '@context': 'structure',
@@ -82,14 +82,14 @@ export const BLUEPRINT_MEMBERS = {
 
 export type BlueprintPart = keyof typeof BLUEPRINT_MEMBERS;
 
-/** What a member counts for; undefined for one that the shape does not have. */
+/** The kind of a member; undefined for one that the schema does not have. */
 export function memberKind(part: BlueprintPart, name: string): MemberKind | undefined {
   const members: Members = BLUEPRINT_MEMBERS[part];
   if (Object.hasOwn(members, name)) return members[name];
   return name.startsWith('x-') ? 'structure' : undefined;
 }
 
-/** Canonical JSON of a definition (notes/workflow.md chapter 3). */
+/** Maximum size of the canonical JSON of a definition, bytes. */
 export const MAX_BLUEPRINT_BYTES = 524_288;
 export const MAX_PUBLISHER = 255;
 
@@ -113,8 +113,8 @@ const action = z.looseObject({
 const participant = z.looseObject({ id: word(64), name: word(100) });
 
 /**
- * The parts of a blueprint that the ledger relies on (notes/workflow.md chapter 3): who takes part, what is done, and what
- * its hashes look into. Whether the workflow makes sense is for the blueprint service.
+ * The parts of a blueprint that the ledger relies on: participants, actions, and the members that its hashes read. The
+ * blueprint service judges whether the workflow makes sense.
  */
 const shape = z.looseObject({
   id: blueprintId,
@@ -126,7 +126,7 @@ const shape = z.looseObject({
   metadata: z.record(z.string(), z.string()).optional(),
 });
 
-/** A blueprint's definition as JSON data of the right shape. */
+/** A blueprint's definition: JSON data that matches the schema. */
 export type Definition = z.output<typeof shape>;
 
 export interface DefinitionFault {
@@ -147,13 +147,13 @@ function repeated(definition: Definition, name: 'participants' | 'actions'): Def
   );
 }
 
-/** The definition that JSON data spells, or what is wrong with it; members that the shape does not have are wrong. */
+/** Parses a definition, or lists what is wrong with it. Members that the schema does not have are refused. */
 export function readDefinition(value: unknown): Definition | readonly DefinitionFault[] {
   const result = shape.safeParse(value);
   if (!result.success) {
     return result.error.issues.map(({ path, message }) => ({ location: jsonPointer(path), message }));
   }
-  // What was sent, not what was parsed: zod leaves out members that are named __proto__.
+  // The input is returned, not the parsed copy: zod drops members that are named __proto__.
   const data = value as Definition;
   const unknown = Object.keys(data).filter((name) => memberKind('blueprint', name) === undefined);
   const faults = [

@@ -6,19 +6,19 @@ import { contentHash, execDefHash, publicationTxId, publishedForm, structuralHas
 export const PUBLISH_ACTION = 'blueprint-publish';
 const PUBLICATION_PAYLOAD_VERSION = 1;
 
-/** A definition as JSON data, of whatever shape; its id is the blueprint's. */
+/** A definition as JSON data of any shape; its id is the id of the blueprint. */
 export type Published = JsonObject & { readonly id: string };
 
-/** Payload of the transaction that publishes a blueprint: its hash binds the definition and who published it. */
+/** Payload of the transaction that publishes a blueprint. Its hash binds the definition and the publisher. */
 export interface PublicationPayload {
   readonly version: typeof PUBLICATION_PAYLOAD_VERSION;
-  /** in its published form */
+  /** In its published form. */
   readonly definition: JsonObject;
-  /** DID */
+  /** DID of the publisher. */
   readonly publishedBy: string;
 }
 
-/** A publication with everything that follows from register, definition and publisher. */
+/** A publication, with everything that follows from register, definition and publisher. */
 export interface Publication {
   readonly txId: string;
   readonly blueprintId: string;
@@ -29,7 +29,7 @@ export interface Publication {
   readonly structuralHash: string;
 }
 
-/** What of a sealed transaction tells whether it publishes a blueprint. */
+/** The members of a sealed transaction that decide whether it publishes a blueprint. */
 export interface PublishingTransaction {
   readonly registerId: string;
   readonly txId: string;
@@ -40,9 +40,9 @@ export interface PublishingTransaction {
 }
 
 /**
- * The publication of a definition on a register (specification document 2, section 2; notes/workflow.md 5.1). Its
- * transaction id is not derived from the envelope as others are, so the payload says who published, and the metadata
- * holds nothing that does not follow from the payload.
+ * Builds the publication of a definition on a register (specification document 2, section 2). Unlike others, its
+ * transaction id is not derived from the envelope, so the payload names the publisher and the metadata contains nothing
+ * that does not follow from the payload.
  */
 export function buildPublication(
   registerId: string,
@@ -81,7 +81,7 @@ function spells(transaction: PublishingTransaction, payload: unknown): Publicati
 }
 
 /**
- * The publication that a transaction is; undefined for any other, and for one whose id, payload and metadata do not
+ * Finds the publication in a transaction; undefined for any other transaction, and when id, payload and metadata do not
  * follow from one another.
  * @param payload the bytes that were hashed
  */

@@ -5,7 +5,7 @@ import { sha256 } from './hash.ts';
 import { parsePublicKey, spkiOf } from './public-key.ts';
 
 declare const walletAddressBrand: unique symbol;
-/** A bech32m address of exactly 61 characters that starts with `w1` (notes/workflow.md 10.2). */
+/** A bech32m address of exactly 61 characters that starts with `w1`. */
 export type WalletAddress = string & { readonly [walletAddressBrand]: true };
 
 export interface AddressParts {
@@ -20,7 +20,7 @@ const ADDRESS_LENGTH = 61;
 
 /**
  * The address of a public key: bech32m, hrp `w`, one five-bit algorithm code, SHA-256 of the SPKI DER.
- * @param publicKey the form of decision D3: 32 raw bytes for Ed25519, SPKI DER otherwise
+ * @param publicKey the canonical key form: 32 raw bytes for Ed25519, SPKI DER otherwise
  */
 export function walletAddress(algorithm: Algorithm, publicKey: Uint8Array): WalletAddress {
   const words = bech32m.toWords(sha256(spkiOf(algorithm, publicKey)));
@@ -28,15 +28,18 @@ export function walletAddress(algorithm: Algorithm, publicKey: Uint8Array): Wall
 }
 
 /**
- * The address of a signer, of whom the key is known as base64 of the form of decision D3.
- * @throws AppError invalid for what is no such key
+ * Gives the address of a signer from its key: base64 of the canonical key form.
+ * @throws AppError invalid when the text is no such key
  */
 export type SignerAddress = (algorithm: Algorithm, publicKey: string) => WalletAddress;
 
 export const signerAddress: SignerAddress = (algorithm, publicKey) =>
   walletAddress(algorithm, parsePublicKey(algorithm, publicKey));
 
-/** signerAddress that remembers so many answers: senders come again, and the address costs as much as their parsing. */
+/**
+ * A signerAddress with a cache of `most` answers: senders repeat, and the address costs as much as parsing the
+ * transaction.
+ */
 export function rememberedAddresses(most: number): SignerAddress {
   const known = new Map<string, WalletAddress>();
   return (algorithm, publicKey) => {
@@ -50,7 +53,10 @@ export function rememberedAddresses(most: number): SignerAddress {
   };
 }
 
-/** The parts of an address; undefined when the text is not one. Lower case only: an address has one spelling. */
+/**
+ * Finds the parts of an address; undefined when the text is not one. Only lower case is accepted: an address has one
+ * spelling.
+ */
 export function findAddressParts(text: string): AddressParts | undefined {
   if (text.length !== ADDRESS_LENGTH || !/^w1[02-9ac-hj-np-z]+$/.test(text)) return undefined;
   const decoded = bech32m.decodeUnsafe(text);
@@ -68,7 +74,7 @@ export function isWalletAddress(text: string): text is WalletAddress {
 }
 
 /**
- * The address a text spells.
+ * Parses a wallet address.
  * @throws AppError invalid INVALID_WALLET_ADDRESS
  */
 export function parseAddress(text: string): AddressParts {

@@ -1,18 +1,18 @@
 import { AppError } from '../errors/errors.ts';
 
-/** The spellings in everything hashed (decision D3). */
+/** Names of algorithms in everything that is hashed. */
 export const ALGORITHMS = ['ED25519', 'NISTP256', 'RSA-4096'] as const;
 export type Algorithm = (typeof ALGORITHMS)[number];
 
 const CODES: Readonly<Record<Algorithm, number>> = { ED25519: 0, NISTP256: 1, 'RSA-4096': 2 };
 
-/** Whether a text is exactly one of the algorithms. */
+/** Whether a text is exactly the name of an algorithm. */
 export function isAlgorithm(text: unknown): text is Algorithm {
   return ALGORITHMS.some((algorithm) => algorithm === text);
 }
 
 /**
- * The algorithm a text names; no other spelling is accepted.
+ * Parses the name of an algorithm; no other spelling is accepted.
  * @throws AppError invalid VAL_SIG_001
  */
 export function parseAlgorithm(text: string): Algorithm {
@@ -20,12 +20,12 @@ export function parseAlgorithm(text: string): Algorithm {
   throw new AppError('invalid', 'VAL_SIG_001', `Algorithm is not one of ${ALGORITHMS.join(', ')}`);
 }
 
-/** The five-bit code of an algorithm in a wallet address (notes/workflow.md 10.1). */
+/** The five-bit code of an algorithm in a wallet address. */
 export function algorithmCode(algorithm: Algorithm): number {
   return CODES[algorithm];
 }
 
-/** The algorithm of an address code, when there is one. */
+/** Finds the algorithm of an address code. */
 export function findAlgorithmByCode(code: number): Algorithm | undefined {
   return ALGORITHMS.find((algorithm) => CODES[algorithm] === code);
 }

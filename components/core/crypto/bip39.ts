@@ -3,7 +3,7 @@ import { entropyToMnemonic, mnemonicToEntropy } from '@scure/bip39';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { AppError } from '../errors/errors.ts';
 
-/** Lower case, single spaces, NFKD: what people type and paste is one mnemonic. */
+/** Lower case, single spaces, NFKD, so that typed and pasted words give one mnemonic. */
 function normalise(mnemonic: string): string {
   return mnemonic.normalize('NFKD').trim().toLowerCase().split(/\s+/).join(' ');
 }
@@ -19,7 +19,7 @@ export function mnemonicFromEntropy(entropy: Uint8Array): string {
   return entropyToMnemonic(entropy, wordlist);
 }
 
-/** Whether a text is an English mnemonic of 12 to 24 words with a right checksum. */
+/** Whether a text is an English mnemonic of 12 to 24 words with a valid checksum. */
 export function isMnemonic(text: string): boolean {
   try {
     return mnemonicToEntropy(normalise(text), wordlist).length >= 16;

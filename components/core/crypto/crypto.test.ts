@@ -49,7 +49,7 @@ describe.each(signers)('signatures by $algorithm', (signer) => {
     expect(verifier.verifyPreimage({ algorithm, publicKey, preimage: text, signature })).toBe(true);
   });
 
-  it('message and digest are one thing for P-256 and RSA, two for Ed25519', () => {
+  it('message and digest verify alike for P-256 and RSA, and differ for Ed25519', () => {
     const same = algorithm !== 'ED25519';
     expect(verifier.verifyDigest({ algorithm, publicKey, digest, signature: signer.sign(text) })).toBe(same);
     const signature = signer.signDigest(digest);
@@ -57,7 +57,7 @@ describe.each(signers)('signatures by $algorithm', (signer) => {
     expect(verifier.verify({ algorithm, publicKey, message: digest, signature })).toBe(!same);
   });
 
-  it('whatever is flipped, both ways refuse', () => {
+  it('any flipped byte is refused by both functions', () => {
     const signature = signer.signDigest(digest);
     fc.assert(
       fc.property(fc.nat(), fc.constantFrom('signature', 'publicKey', 'text'), (pick, part) => {
@@ -76,7 +76,7 @@ describe.each(signers)('signatures by $algorithm', (signer) => {
     );
   });
 
-  it('wrong sizes and foreign algorithms are false, never an exception', () => {
+  it('wrong sizes and unknown algorithms are false, never an exception', () => {
     const signature = signer.signDigest(digest);
     for (const size of [0, 32, 63, 65, 511, 513]) {
       const check = { algorithm, publicKey, digest, signature: new Uint8Array(size) };
@@ -103,7 +103,7 @@ describe.each(signers)('signatures by $algorithm', (signer) => {
     );
   });
 
-  it('key text in any spelling becomes one', () => {
+  it('key text in any accepted spelling has one normal form', () => {
     expect(normalisePublicKey(algorithm, encodeBase64Url(publicKey))).toBe(encodeBase64(publicKey));
     expect(() => parsePublicKey(algorithm, encodeBase64(publicKey.subarray(1)))).toThrow(
       expect.objectContaining({ code: 'VAL_SIG_003' }),
@@ -116,7 +116,7 @@ describe.each(signers)('signatures by $algorithm', (signer) => {
   });
 });
 
-describe('keys that have another form are refused', () => {
+describe('keys in another form are refused', () => {
   const digest = sha256('text');
 
   it('P-256 points that are compressed or off the curve, r or s out of range', () => {
@@ -169,7 +169,7 @@ describe('keys that have another form are refused', () => {
     expect(importPublicKey('RSA-4096', Buffer.concat([rsa.publicKey, Buffer.from([0])]))).toBeUndefined();
   });
 
-  it('private keys of another form', () => {
+  it('private keys in another form are refused', () => {
     const refused = expect.objectContaining({ code: 'INVALID_PRIVATE_KEY' });
     expect(() => createSigner({ algorithm: 'ED25519', privateKey: new Uint8Array(31) })).toThrow(refused);
     expect(() => createSigner({ algorithm: 'NISTP256', privateKey: new Uint8Array(32) })).toThrow(refused);
@@ -193,7 +193,7 @@ describe('addresses', () => {
     expect(() => parseAddress(text)).toThrow(expect.objectContaining({ code: 'INVALID_WALLET_ADDRESS' }));
   });
 
-  it('refuse any other character at any place', () => {
+  it('refuse any other character at any position', () => {
     fc.assert(
       fc.property(
         fc.nat(60),
@@ -213,7 +213,7 @@ describe('addresses', () => {
   });
 });
 
-describe('the rest', () => {
+describe('algorithm names, hashes and the key cache', () => {
   it('algorithms have one spelling', () => {
     expect(parseAlgorithm('RSA-4096')).toBe('RSA-4096');
     for (const text of ['ed25519', 'Ed25519', 'P-256', 'NISTP-256', 'RSA', 'RSA4096', 'ML-DSA-65', '']) {
@@ -233,7 +233,7 @@ describe('the rest', () => {
     expect(equalSecrets(utf8('ab'), utf8('abc'))).toBe(false);
   });
 
-  it('the key cache is bounded, keeps what is used and never mixes algorithms', () => {
+  it('the key cache is bounded, evicts the least recently used key and never mixes algorithms', () => {
     const cache = createKeyCache(2);
     const keys = [1, 2, 3].map((fill) =>
       createSigner({ algorithm: 'ED25519', privateKey: new Uint8Array(32).fill(fill) }),
@@ -247,7 +247,7 @@ describe('the rest', () => {
 });
 
 describe('the address of a signer', () => {
-  it('is that of its key, remembered or not', () => {
+  it('is that of its key, cached or not', () => {
     const addressOf = rememberedAddresses(2);
     for (const { algorithm, publicKey } of [...signers, ...signers]) {
       const expected = walletAddress(algorithm, publicKey);
@@ -256,7 +256,7 @@ describe('the address of a signer', () => {
     }
   });
 
-  it('tells keys of the same text apart by their algorithm, and refuses what is none each time', () => {
+  it('keeps keys of the same text apart by algorithm, and refuses an invalid key each time', () => {
     const addressOf = rememberedAddresses(10);
     const text = encodeBase64(ed25519.publicKey);
     addressOf('ED25519', text);

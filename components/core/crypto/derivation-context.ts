@@ -1,6 +1,6 @@
 import { AppError } from '../errors/errors.ts';
 
-/** Slot of each named derivation context (notes/workflow.md 10.3). A typo would derive a valid, wrong key. */
+/** Slot of each named derivation context. The table is closed, because a typo would derive a valid but wrong key. */
 export const DERIVATION_SLOTS = {
   'platform:register-attestation': 100,
   'platform:register-control': 101,
@@ -18,10 +18,10 @@ export const DERIVATION_SLOTS = {
 
 export type DerivationContext = keyof typeof DERIVATION_SLOTS;
 
-/** The two paths of the signing component (specification document 2, section 5). */
+/** The two contexts of the signing component (specification document 2, section 5). */
 export const REGISTER_CONTROL = 'platform:register-control' satisfies DerivationContext;
 export const DOCKET_SIGNING = 'platform:docket-signing' satisfies DerivationContext;
-/** What an owner signs a register attestation with. */
+/** The context with which an owner signs a register attestation. */
 export const REGISTER_ATTESTATION = 'platform:register-attestation' satisfies DerivationContext;
 
 /** Whether a text is the name of a context. */
@@ -30,7 +30,7 @@ export function isDerivationContext(text: string): text is DerivationContext {
 }
 
 /**
- * The context a text names.
+ * Parses the name of a context.
  * @throws AppError invalid UNKNOWN_DERIVATION_CONTEXT
  */
 export function parseDerivationContext(text: string): DerivationContext {
@@ -38,12 +38,12 @@ export function parseDerivationContext(text: string): DerivationContext {
   throw new AppError('invalid', 'UNKNOWN_DERIVATION_CONTEXT', 'The derivation context is not known');
 }
 
-/** The path of a wallet key (notes/workflow.md 10.1): slot 0 is the primary key. */
+/** The path of a wallet key: slot 0 is the primary key. */
 export function walletKeyPath(slot: number): string {
   return `m/44'/0'/0'/0'/${slot}'`;
 }
 
-/** The path of a context's key. */
+/** The path of the key of a context. */
 export function contextKeyPath(context: DerivationContext): string {
   return walletKeyPath(DERIVATION_SLOTS[context]);
 }

@@ -125,7 +125,7 @@ describe('BIP-39', () => {
     );
   });
 
-  it('reads what people type, refuses a wrong checksum without repeating the words', () => {
+  it('accepts typed spellings, and refuses a wrong checksum without repeating the words', () => {
     expect(encodeHex(seedFromMnemonic(`  ${abandon.toUpperCase().replaceAll(' ', '\n ')} `))).toBe(
       encodeHex(seedFromMnemonic(abandon)),
     );
@@ -138,7 +138,7 @@ describe('BIP-39', () => {
   });
 });
 
-describe('notes/workflow.md 10.1: the all-abandon phrase', () => {
+describe('wallet keys of the all-abandon phrase', () => {
   const seed = seedFromMnemonic(abandon);
   const edKey = (slot: number) =>
     createSigner({
@@ -176,7 +176,7 @@ describe('notes/workflow.md 10.1: the all-abandon phrase', () => {
     );
   });
 
-  it('contexts have the slots of the notes and no other name passes', () => {
+  it('contexts have their published slots, and no other name is accepted', () => {
     expect(contextKeyPath('platform:register-attestation')).toBe(walletKeyPath(100));
     expect(contextKeyPath('platform:docket-signing')).toBe("m/44'/0'/0'/0'/102'");
     expect(isDerivationContext('toString')).toBe(false);

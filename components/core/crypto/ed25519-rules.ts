@@ -39,8 +39,8 @@ function isCanonicalScalar(scalar: Uint8Array): boolean {
 }
 
 /**
- * The part of decision D59 that stands before every backend: sizes, S below the group order, and A and R encoded
- * canonically and not of small order. What is left is the cofactorless equation, on which all backends agree.
+ * Checks that come before every backend: sizes, S below the group order, and A and R encoded canonically and not of
+ * small order. What remains is the cofactorless equation, on which all backends agree.
  * @param publicKey A, 32 bytes
  * @param signature R followed by S, 64 bytes
  */

@@ -2,7 +2,8 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 
 /** SHA-256 in one shot; text counts as UTF-8. 32 bytes. */
 export function sha256(data: string | Uint8Array): Uint8Array {
-  // as text and copied: a buffer of hash() lies outside of the heap, which costs as much as the hash itself
+  // Hashed as latin1 text and copied: the Buffer that hash() returns is allocated outside the heap, which costs as much
+  // as the hash.
   return new Uint8Array(Buffer.from(hash('sha256', data, 'latin1'), 'latin1'));
 }
 

@@ -4,11 +4,11 @@ import { importPublicKey } from './public-key.ts';
 
 /** Imported public keys by algorithm and bytes; importing costs up to half of a verification. */
 export interface KeyCache {
-  /** Undefined when the bytes are no key of the algorithm; such answers are not kept. */
+  /** Undefined when the bytes are no key of the algorithm. Such answers are not cached. */
   find(algorithm: Algorithm, publicKey: Uint8Array): KeyObject | undefined;
 }
 
-/** A cache of at most `maxKeys` keys that drops the one that was not used for longest. */
+/** A cache of at most `maxKeys` keys that evicts the least recently used one. */
 export function createKeyCache(maxKeys = 4096): KeyCache {
   const keys = new Map<string, KeyObject>();
   return {

@@ -14,13 +14,13 @@ const RSA_SPKI_PREFIX = '30820222300d06092a864886f70d01010105000382020f003082020
 const RSA_SPKI_SUFFIX = '0203010001';
 const RSA_SPKI_BYTES = 550;
 
-/** SubjectPublicKeyInfo in DER of a key in the form of decision D3. */
+/** SubjectPublicKeyInfo in DER of a key in the canonical key form. */
 export function spkiOf(algorithm: Algorithm, publicKey: Uint8Array): Uint8Array {
   if (algorithm !== 'ED25519') return publicKey;
   return concatBytes([Buffer.from(ED25519_SPKI_PREFIX, 'hex'), publicKey]);
 }
 
-/** The form of decision D3 of a key object: 32 raw bytes for Ed25519, SPKI DER otherwise. */
+/** The canonical form of a key object: 32 raw bytes for Ed25519, SPKI DER otherwise. */
 export function publicKeyBytes(algorithm: Algorithm, key: KeyObject): Uint8Array {
   const der = key.export({ format: 'der', type: 'spki' });
   return algorithm === 'ED25519' ? der.subarray(ED25519_SPKI_PREFIX.length / 2) : der;
@@ -31,7 +31,7 @@ function startsWith(bytes: Uint8Array, prefixHex: string): boolean {
   return equalBytes(bytes.subarray(0, prefix.length), prefix);
 }
 
-/** One key has one spelling: sizes, parameters and DER are fixed, only point or modulus vary. */
+/** A key has one spelling: sizes, parameters and DER are fixed; only the point or the modulus varies. */
 function hasForm(algorithm: Algorithm, publicKey: Uint8Array): boolean {
   switch (algorithm) {
     case 'ED25519':
@@ -48,7 +48,7 @@ function hasForm(algorithm: Algorithm, publicKey: Uint8Array): boolean {
 
 /**
  * The key object of a public key: Ed25519 32 raw bytes, P-256 SPKI DER with an uncompressed point,
- * RSA SPKI DER with a 4096-bit modulus and exponent 65537 (decision D3). Undefined for anything else.
+ * RSA SPKI DER with a 4096-bit modulus and exponent 65537. Undefined for anything else.
  */
 export function importPublicKey(algorithm: Algorithm, publicKey: Uint8Array): KeyObject | undefined {
   if (!hasForm(algorithm, publicKey)) return undefined;
@@ -61,14 +61,14 @@ export function importPublicKey(algorithm: Algorithm, publicKey: Uint8Array): Ke
 }
 
 /**
- * A public key as it stands in everything hashed: standard padded base64 of the form of decision D3.
+ * A public key as every hashed format writes it: standard padded base64 of the canonical key form.
  * @throws AppError invalid VAL_SIG_003 when the text is not base64 or the bytes are no key of the algorithm
  */
 export function normalisePublicKey(algorithm: Algorithm, text: string): string {
   return encodeBase64(parsePublicKey(algorithm, text));
 }
 
-/** Bytes of a public key in base64 of any accepted spelling; throws like normalisePublicKey. */
+/** Parses a public key from base64 of any accepted spelling; throws like normalisePublicKey. */
 export function parsePublicKey(algorithm: Algorithm, text: string): Uint8Array {
   let bytes: Uint8Array;
   try {

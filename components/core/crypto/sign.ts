@@ -24,14 +24,14 @@ export interface PrivateKey {
   readonly privateKey: Uint8Array;
 }
 
-/** Signs with one private key; results are in the form of decision D3. */
+/** Signs with one private key. Keys and signatures are in their canonical form. */
 export interface Signer {
   readonly algorithm: Algorithm;
   /** 32 raw bytes for Ed25519, SPKI DER otherwise. */
   readonly publicKey: Uint8Array;
   /** Ed25519 over the message itself; P-256 and RSA over its SHA-256. */
   sign(message: Uint8Array): Uint8Array;
-  /** Over 32 bytes: the message for Ed25519, the SHA-256 pre-hash for P-256 and RSA (L-10, decision D3). */
+  /** Over 32 bytes: the message for Ed25519, the SHA-256 pre-hash for P-256 and RSA. */
   signDigest(digest: Uint8Array): Uint8Array;
 }
 
@@ -47,7 +47,7 @@ function importPrivateKey({ algorithm, privateKey }: PrivateKey): KeyObject {
   try {
     return createPrivateKey({ key: Buffer.from(der), format: 'der', type: 'pkcs8' });
   } catch {
-    // The cause is dropped: its text could quote the key.
+    // The cause is dropped, because its text could quote the key.
     throw new AppError('internal', 'INVALID_PRIVATE_KEY', `Bytes are no private key of ${algorithm}`);
   }
 }
@@ -68,7 +68,7 @@ function signPreHashed(input: PrivateKey, key: KeyObject, digest: Uint8Array): U
     case 'ED25519':
       return signBytes(null, digest, key);
     case 'NISTP256':
-      // node:crypto cannot take a pre-hash for ECDSA; RFC 6979 makes the nonce.
+      // node:crypto cannot sign a pre-hash with ECDSA. RFC 6979 makes the nonce.
       return p256.sign(digest, input.privateKey, { prehash: false });
     case 'RSA-4096': {
       const block = concatBytes([Buffer.from(SHA256_DIGEST_INFO, 'hex'), digest]);

@@ -9,7 +9,7 @@ import { createVerifier, nodeEd25519 } from './verify.ts';
 
 const verifier = createVerifier(nodeEd25519());
 
-// Made by Python's `cryptography`, which shares no code with ours but OpenSSL's primitives.
+// Made by Python's `cryptography`, which shares only OpenSSL's primitives with this code.
 describe.each(figures)('$algorithm by a second implementation', (each) => {
   const algorithm = parseAlgorithm(each.algorithm);
   const publicKey = decodeBase64Any(each.publicKey);
@@ -23,16 +23,16 @@ describe.each(figures)('$algorithm by a second implementation', (each) => {
     ];
   };
 
-  it('address of the key', () => {
+  it('the address of the key', () => {
     expect(walletAddress(algorithm, publicKey)).toBe(each.address);
   });
 
-  it('over the text and over its pre-hash', () => {
+  it('signatures over the text and over its pre-hash', () => {
     expect(judge(each.overText)).toEqual([true, true]);
     expect(judge(each.overDigest)).toEqual([true, true]);
   });
 
-  it('the digest as a message and other schemes (DER, PSS) are refused', () => {
+  it('the digest as a message, and other schemes (DER, PSS), are refused', () => {
     expect(judge(each.overDigestAsMessage)).toEqual([false, false]);
     expect(judge(each.otherScheme)).toEqual([false, false]);
   });

@@ -12,8 +12,8 @@ const SIGNATURE_BYTES: Readonly<Record<Algorithm, number>> = { ED25519: 64, NIST
 const SHA256_DIGEST_INFO = '3031300d060960864801650304020105000420';
 
 /**
- * The equation of Ed25519, cofactorless (RFC 8032 section 5.1.7). Backends are called only with what passed
- * isStrictEd25519, must answer for all of it as node:crypto does, and never throw.
+ * The equation of Ed25519, cofactorless (RFC 8032 section 5.1.7). A backend is called only with input that passed
+ * isStrictEd25519. It must answer for all such input as node:crypto does, and it never throws.
  */
 export interface Ed25519Backend {
   verify(key32: Uint8Array, message: Uint8Array, signature64: Uint8Array): boolean;
@@ -21,7 +21,7 @@ export interface Ed25519Backend {
 
 export interface MessageSignature {
   readonly algorithm: Algorithm;
-  /** The form of decision D3: 32 raw bytes for Ed25519, SPKI DER otherwise. */
+  /** The canonical key form: 32 raw bytes for Ed25519, SPKI DER otherwise. */
   readonly publicKey: Uint8Array;
   readonly message: Uint8Array;
   /** Ed25519 64 bytes, P-256 r followed by s, RSA PKCS#1 v1.5. */
@@ -39,7 +39,7 @@ export interface DigestSignature {
 export interface PreimageSignature {
   readonly algorithm: Algorithm;
   readonly publicKey: Uint8Array;
-  /** What the signed digest is the SHA-256 of. */
+  /** The bytes of which the signed digest is the SHA-256. */
   readonly preimage: Uint8Array;
   readonly signature: Uint8Array;
 }
@@ -48,9 +48,9 @@ export interface PreimageSignature {
 export interface Verifier {
   /** Ed25519 over the message itself; P-256 and RSA over its SHA-256. */
   verify(check: MessageSignature): boolean;
-  /** Ed25519 with the 32 bytes as the message; P-256 and RSA with them as the SHA-256 pre-hash (L-10, decision D3). */
+  /** Ed25519 with the 32 bytes as the message; P-256 and RSA with them as the SHA-256 pre-hash. */
   verifyDigest(check: DigestSignature): boolean;
-  /** The same judgement as verifyDigest over SHA-256 of the preimage; for P-256 twenty times faster. */
+  /** The same result as verifyDigest over SHA-256 of the preimage, and twenty times faster for P-256. */
   verifyPreimage(check: PreimageSignature): boolean;
 }
 
@@ -73,7 +73,7 @@ function verifyRsaDigest(key: KeyObject, digest: Uint8Array, signature: Uint8Arr
   }
 }
 
-/** node:crypto cannot take a pre-hash for ECDSA; P-256 has cofactor 1, so both libraries accept the same set. */
+/** node:crypto cannot verify a pre-hash with ECDSA. P-256 has cofactor 1, so both libraries accept the same set. */
 function verifyP256Digest(spki: Uint8Array, digest: Uint8Array, signature: Uint8Array): boolean {
   try {
     return p256.verify(signature, digest, spki.subarray(spki.length - 65), { prehash: false, lowS: false });
@@ -83,8 +83,8 @@ function verifyP256Digest(spki: Uint8Array, digest: Uint8Array, signature: Uint8
 }
 
 /**
- * The one place that judges signatures. The backend decides only the equation of Ed25519; the rules around it
- * (decisions D3 and D59) are the same for every backend.
+ * The one implementation of signature verification. The backend decides only the equation of Ed25519; the rules around
+ * it are the same for every backend.
  */
 export function createVerifier(ed25519: Ed25519Backend, keys: KeyCache = createKeyCache()): Verifier {
   const verifyEd25519 = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean =>

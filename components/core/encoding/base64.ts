@@ -7,7 +7,7 @@ function refuse(): never {
   throw new AppError('invalid', 'INVALID_BASE64', 'Text is not base64');
 }
 
-/** The characters before the padding, and whether that padding is right for their number. */
+/** The characters before the padding, and whether the padding fits their number. */
 function withoutPadding(text: string): { readonly body: string; readonly fits: boolean } {
   const body = text.replace(/={1,2}$/, '');
   const padding = text.length - body.length;
@@ -15,7 +15,7 @@ function withoutPadding(text: string): { readonly body: string; readonly fits: b
   return { body, fits: left !== 1 && (padding === 0 || (left > 0 && padding === 4 - left)) };
 }
 
-/** Whether the last character has bits beyond the last byte: such text is a second spelling of the same bytes. */
+/** Whether the last character has bits beyond the last byte: such text would be a second spelling of the same bytes. */
 function hasStrayBits(body: string, alphabet: string): boolean {
   const left = body.length % 4;
   if (left === 0) return false;
@@ -23,13 +23,13 @@ function hasStrayBits(body: string, alphabet: string): boolean {
 }
 
 /**
- * Bytes of base64 text in the standard or the URL-safe alphabet, padded or not (decision D3, RFC 4648 sections 4 and 5).
- * Everything else is refused: both alphabets in one text, white space, wrong padding, bits set after the last byte.
+ * Decodes base64 text in the standard or the URL-safe alphabet, padded or not (RFC 4648 sections 4 and 5). Everything
+ * else is refused: both alphabets in one text, white space, wrong padding, bits set after the last byte.
  * @throws AppError invalid INVALID_BASE64
  */
 export function decodeBase64Any(text: string): Uint8Array {
   const bytes = Buffer.from(text, 'base64');
-  // nearly all of it comes in the one form that we emit
+  // Fast path: nearly all input is in the standard padded form.
   return bytes.toString('base64') === text ? bytes : decodeOther(text);
 }
 
@@ -41,7 +41,7 @@ function decodeOther(text: string): Uint8Array {
   return Buffer.from(body, standard ? 'base64' : 'base64url');
 }
 
-/** Standard base64 with padding, the only form we emit (decision D3). */
+/** Standard base64 with padding, the only form that is written. */
 export function encodeBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }
@@ -52,8 +52,8 @@ export function encodeBase64Url(bytes: Uint8Array): string {
 }
 
 /**
- * Whether text is URL-safe base64 as `encodeBase64Url` writes it (RFC 7515 section 2): no padding, no white space, no bits
- * beyond the last byte. So two texts that pass never stand for the same bytes.
+ * Whether text is URL-safe base64 as `encodeBase64Url` writes it (RFC 7515 section 2): no padding, no white space, no
+ * bits beyond the last byte. Two different texts that pass never decode to the same bytes.
  */
 export function isBase64Url(text: string): boolean {
   return Buffer.from(text, 'base64url').toString('base64url') === text;

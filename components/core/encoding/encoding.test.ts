@@ -75,7 +75,7 @@ describe('base64', () => {
     expect(others.filter(isBase64Url)).toEqual([]);
   });
 
-  it('every spelling of bytes reads back, and has one normal form', () => {
+  it('every spelling of bytes decodes, and has one normal form', () => {
     fc.assert(
       fc.property(bytes, (data) => {
         const standard = encodeBase64(data);
@@ -89,7 +89,7 @@ describe('base64', () => {
     );
   });
 
-  it('no two texts of one spelling read as the same bytes', () => {
+  it('no two texts of one alphabet decode to the same bytes', () => {
     const characters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=';
     const unit = fc.constantFrom(...characters.split(''));
     fc.assert(
@@ -108,7 +108,7 @@ describe('base64', () => {
 });
 
 describe('hex and text', () => {
-  it('hex reads back', () => {
+  it('hex decodes to the bytes it was made of', () => {
     fc.assert(
       fc.property(bytes, (data) => {
         expect(equalBytes(decodeHex(encodeHex(data).toUpperCase()), data)).toBe(true);
@@ -127,7 +127,7 @@ describe('hex and text', () => {
     expect(isLowerHex('AA', 1)).toBe(false);
   });
 
-  it('views into larger memory are read from where they begin', () => {
+  it('views into larger memory are read from their own offset', () => {
     const view = Uint8Array.of(9, 1, 2, 9).subarray(1, 3);
     expect(encodeHex(view)).toBe('0102');
     expect(encodeBase64(view)).toBe('AQI=');
@@ -191,7 +191,7 @@ describe('timestamps', () => {
     expect(() => parseTimestamp(text)).toThrow(expect.objectContaining({ code: 'INVALID_TIMESTAMP' }));
   });
 
-  it('formats read back and keep their order as text', () => {
+  it('formatted timestamps parse back and sort as text', () => {
     const micros = fc.bigInt({ min: 0n, max: 253_402_300_799_999_999n });
     fc.assert(
       fc.property(micros, micros, (left, right) => {

@@ -6,8 +6,8 @@ export function encodeHex(bytes: Uint8Array): string {
 }
 
 /**
- * Bytes of hexadecimal text, either case.
- * @param sizeBytes the exact size wanted, when there is one
+ * Decodes hexadecimal text, either case.
+ * @param sizeBytes the exact size required, when there is one
  * @throws AppError invalid INVALID_HEX for any other character, an odd length or another size
  */
 export function decodeHex(text: string, sizeBytes?: number): Uint8Array {

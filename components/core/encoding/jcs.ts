@@ -1,7 +1,7 @@
 import { AppError } from '../errors/errors.ts';
 import { utf8 } from './text.ts';
 
-/** What JSON can say. Members that are undefined count as absent (decision D4). */
+/** JSON data. Members that are undefined count as absent. */
 export type JsonValue =
   | null
   | boolean
@@ -16,7 +16,7 @@ function refuse(reason: string): never {
   throw new AppError('invalid', 'VAL_STRUCT_012', `Value has no canonical JSON: ${reason}`);
 }
 
-/** Texts that are written as they are: printable ASCII without quote and backslash. */
+/** Text that needs no escape: printable ASCII without quote and backslash. */
 const PLAIN_TEXT = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
 function writeText(text: string): string {
@@ -42,7 +42,7 @@ function isPlain(value: object): value is Readonly<Record<string, unknown>> {
 function writeObject(value: object, depth: number): string {
   if (!isPlain(value)) refuse('not a plain object');
   let text = '{';
-  // Without a comparator sort() orders by UTF-16 code units, as RFC 8785 section 3.2.3 wants.
+  // Without a comparator sort() orders by UTF-16 code units, as RFC 8785 section 3.2.3 requires.
   for (const name of Object.keys(value).sort()) {
     const member = value[name];
     if (member === undefined) continue;
@@ -80,7 +80,7 @@ function areMembersInOrder(value: Readonly<Record<string, unknown>>, depth: numb
   return true;
 }
 
-/** Whether JSON.stringify writes the canonical text of a value: plain data with all members in order. */
+/** Whether JSON.stringify already writes the canonical text of a value: plain data with all members in order. */
 function isInOrder(value: unknown, depth: number): boolean {
   if (typeof value === 'string') return value.isWellFormed();
   if (typeof value === 'number') return Number.isFinite(value);
@@ -92,8 +92,8 @@ function isInOrder(value: unknown, depth: number): boolean {
 }
 
 /**
- * Canonical JSON text (RFC 8785): members by UTF-16 code units, numbers as ECMAScript writes them, no white space.
- * Stricter than JSON.stringify: anything that is not plain JSON data is refused; members that are undefined are left out.
+ * Canonical JSON text (RFC 8785): members ordered by UTF-16 code units, numbers as ECMAScript writes them, no white
+ * space. Anything that is not plain JSON data is refused; members that are undefined are left out.
  * @throws AppError invalid VAL_STRUCT_012 for lone surrogates, NaN, infinities, other types, depth over 64
  */
 export function canonicalJson(value: unknown): string {

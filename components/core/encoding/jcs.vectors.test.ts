@@ -34,7 +34,7 @@ describe('RFC 8785', () => {
       '\u00f6': 'Latin Small Letter O With Diaeresis',
     };
     const values = Object.values(JSON.parse(canonicalJson(sample)));
-    // A number-like name comes first in every ECMAScript object, so the text is what counts.
+    // ECMAScript puts number-like names first in every object, so the order is read from the text.
     const order = [...canonicalJson(sample).matchAll(/:"([^"]+)"/g)].map((match) => match[1]);
     expect(order).toEqual([
       'Carriage Return',
@@ -107,7 +107,7 @@ describe('RFC 8785', () => {
 describe('properties', () => {
   const json = fc.jsonValue({ maxDepth: 6, stringUnit: 'binary' });
 
-  it('canonical text of canonical text is itself, and says the same', () => {
+  it('canonical text is a fixed point and keeps the value', () => {
     fc.assert(
       fc.property(json, (value) => {
         const text = canonicalJson(value);

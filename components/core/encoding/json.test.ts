@@ -26,16 +26,16 @@ function accepts(text: string): boolean {
   return refusal(text) === undefined;
 }
 
-/** So many members, n0 the first. */
+/** `count` members, n0 first. */
 const names = (count: number) => Array.from({ length: count }, (_, n) => `"n${n}":0`).join(',');
 
-/** What a tree of nodes says, built without JSON.parse. */
-function said(node: JsonNode): unknown {
+/** The value of a tree of nodes, built without JSON.parse. */
+function plainValue(node: JsonNode): unknown {
   switch (node.kind) {
     case 'object':
-      return node.members.map((member) => [member.name, said(member.value)]);
+      return node.members.map((member) => [member.name, plainValue(member.value)]);
     case 'array':
-      return node.items.map(said);
+      return node.items.map(plainValue);
     default:
       return node.value;
   }
@@ -48,7 +48,7 @@ function pairs(value: unknown): unknown {
 }
 
 describe('scanJson', () => {
-  it('keeps what was written', () => {
+  it('keeps the text as it was written', () => {
     const text = ' { "a" : [ 1.50 , "\\u00e9\\n" ] ,\n"b":{ "c" : -0e1 } , "__proto__": null }\t';
     const node = scanJson(text);
     expect(memberSlices(node)).toEqual(
@@ -128,12 +128,12 @@ describe('scanJson', () => {
 describe('properties', () => {
   const value = fc.jsonValue({ maxDepth: 5, stringUnit: 'binary' });
 
-  it('says what JSON.parse says, in the order of writing', () => {
+  it('gives the value of JSON.parse, in the order of writing', () => {
     fc.assert(
       fc.property(value, fc.constantFrom(0, 1, 2), (data, indent) => {
         const text = JSON.stringify(data, null, indent);
         const node = scanJson(text);
-        expect(said(node)).toEqual(pairs(JSON.parse(text)));
+        expect(plainValue(node)).toEqual(pairs(JSON.parse(text)));
         expect(toValue(node)).toEqual(JSON.parse(text));
         expect(minify(node)).toBe(JSON.stringify(JSON.parse(text)));
         expect(canonicalJson(toValue(scanJson(minify(node))))).toBe(canonicalJson(JSON.parse(text)));

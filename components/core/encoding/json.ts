@@ -1,7 +1,7 @@
 import { AppError } from '../errors/errors.ts';
 import { fromUtf8 } from './text.ts';
 
-/** Deepest nesting of arrays and objects that is read (decision D9). */
+/** Maximum nesting of arrays and objects. */
 export const MAX_JSON_DEPTH = 64;
 
 interface Slice {
@@ -13,7 +13,7 @@ interface Slice {
 
 export interface JsonMember {
   readonly name: string;
-  /** The name as it was written, quotes included, where that is not simply the name in quotes. */
+  /** The name as it was written, quotes included, when it is written with escapes. */
   readonly escapedName: string | undefined;
   readonly value: JsonNode;
 }
@@ -48,17 +48,17 @@ export interface JsonLiteralNode extends Slice {
   readonly value: boolean | null;
 }
 
-/** One value of a JSON text, with the place it was written at. */
+/** One value of a JSON text, with its position in the text. */
 export type JsonNode = JsonObjectNode | JsonArrayNode | JsonStringNode | JsonNumberNode | JsonLiteralNode;
 
 interface Scanner {
   readonly text: string;
-  /** Nothing in it is escaped and nothing is a control character: a string ends at the next quote. */
+  /** The text has no escape and no control character, so a string ends at the next quote. */
   readonly isPlain: boolean;
   readonly number: RegExp;
   at: number;
   depth: number;
-  /** White space that was stepped over. */
+  /** Number of white-space characters skipped. */
   spaces: number;
 }
 
@@ -69,7 +69,7 @@ const BACKSLASH = 0x5c;
 const ARRAY_END = 0x5d;
 const OBJECT_END = 0x7d;
 
-/** No character is a control character or begins an escape. */
+/** Text without control characters and escapes. */
 const PLAIN = /^[ -[\]-\uffff]*$/;
 
 function refuse(scanner: { readonly at: number }, reason: string): never {
@@ -99,7 +99,7 @@ function decodeEscapes(scanner: Scanner, raw: string): string {
   return value;
 }
 
-/** The value of the string that begins here. */
+/** Reads the value of the string that begins at the scanner's position. */
 function readString(scanner: Scanner): string {
   if (!scanner.isPlain) return readAnyString(scanner);
   const { text, at: start } = scanner;
@@ -126,7 +126,10 @@ function readAnyString(scanner: Scanner): string {
   return value;
 }
 
-/** Whether a string of so many characters, quotes included, has no escapes: those are longer than what they say. */
+/**
+ * Whether a string of `writtenLength` characters, quotes included, has no escapes: an escape is longer than its
+ * character.
+ */
 function isVerbatim(value: string, writtenLength: number): boolean {
   return writtenLength === value.length + 2;
 }
@@ -159,7 +162,7 @@ function scanLiteral(scanner: Scanner): JsonLiteralNode {
     : { kind: 'boolean', ...place, value: word === 'true' };
 }
 
-/** Steps over a comma; true at the closing bracket. */
+/** Reads a comma or the closing bracket; true at the closing bracket. */
 function closes(scanner: Scanner, bracket: number): boolean {
   skipSpace(scanner);
   const found = scanner.text.charCodeAt(scanner.at);
@@ -182,10 +185,10 @@ function scanArray(scanner: Scanner): JsonArrayNode {
   return { kind: 'array', source: text, start, end: scanner.at, isCompact: scanner.spaces === spaces, items };
 }
 
-/** From so many members on a set finds duplicate names faster than a look at all of them. */
+/** From this number of members on, a set finds duplicate names faster than a linear search. */
 const manyMembers = 24;
 
-/** The members of an object as they are read. */
+/** Collects the members of an object as they are read. */
 class Members {
   readonly list: JsonMember[] = [];
   #names: Set<string> | undefined;
@@ -264,8 +267,8 @@ function scanValue(scanner: Scanner): JsonNode {
 }
 
 /**
- * Reads one JSON text (RFC 8259, and of RFC 7493 what makes it unambiguous) and keeps where each value was written.
- * Bytes must be UTF-8 without a byte order mark.
+ * Scans one JSON text (RFC 8259, with the restrictions of RFC 7493 that make it unambiguous) and keeps the position of
+ * each value. Bytes must be UTF-8 without a byte order mark.
  * @throws AppError invalid VAL_STRUCT_012 with `details.position` (UTF-16 units): malformed text, duplicate names,
  * nesting over 64, lone surrogates, numbers beyond a double
  */
@@ -291,7 +294,7 @@ export function toValue(node: JsonNode): unknown {
   return JSON.parse(rawText(node));
 }
 
-/** The text of a node as it was written, without the white space between its tokens (notes/ledger.md L-38 b). */
+/** The text of a node as it was written, without the white space between its tokens. */
 export function minify(node: JsonNode): string {
   if ((node.kind !== 'object' && node.kind !== 'array') || node.isCompact) return rawText(node);
   if (node.kind === 'array') return `[${node.items.map(minify).join(',')}]`;
@@ -306,7 +309,7 @@ export function isUnescaped({ start, end, value }: JsonStringNode): boolean {
   return isVerbatim(value, end - start);
 }
 
-/** The member of an object with exactly that name. */
+/** Finds the member of an object with exactly that name. */
 export function findMember(node: JsonNode, name: string): JsonNode | undefined {
   if (node.kind !== 'object') return undefined;
   return node.members.find((member) => member.name === name)?.value;
@@ -318,10 +321,10 @@ export function memberSlices(node: JsonNode): ReadonlyMap<string, string> {
   return new Map(node.members.map((member) => [member.name, rawText(member.value)]));
 }
 
-/** What a JSON object is as data. */
+/** A JSON object as data. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Whether JSON data is an object: neither null nor a list. */
+/** Whether JSON data is an object: neither null nor an array. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -15,7 +15,7 @@ function* codePoints(): Generator<number> {
 }
 
 describe('readable text', () => {
-  it('refuses every control and format character that this Unicode knows, but the joiners', () => {
+  it('refuses every control and format character of this Unicode version except the joiners', () => {
     const refusable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
     const wrong = [...codePoints()].filter((value) => {
       const character = String.fromCodePoint(value);
@@ -29,7 +29,7 @@ describe('readable text', () => {
   });
 
   it.each([...bidirectional, ...invisible, '\u0000', '\u001b', '\u007f', '\u0085', '\u2028', '\r'])(
-    'refuses %j anywhere',
+    'refuses %j at any position',
     (character) => {
       for (const text of [character, `${character}a`, `a${character}`, `a${character}b`, `é\n${character}`]) {
         expect(isReadableText(text)).toBe(false);
@@ -38,7 +38,7 @@ describe('readable text', () => {
     },
   );
 
-  it('refuses halves of surrogate pairs, and a pair that is turned around', () => {
+  it('refuses lone surrogates and reversed pairs', () => {
     for (const text of ['\ud83d', 'a\ude00', '\ude00\ud83d', 'a\ud83db']) {
       expect([isReadableLine(text), isReadableText(text)]).toEqual([false, false]);
     }
@@ -59,13 +59,13 @@ describe('readable text', () => {
     expect([isReadableLine(text), isReadableText(text)]).toEqual([true, true]);
   });
 
-  it('takes line feeds and tabs in texts only', () => {
+  it('accepts line feeds and tabs in texts only', () => {
     expect(isReadableText('one\n\ttwo\n')).toBe(true);
     expect(isReadableText('one\r\ntwo')).toBe(false);
     for (const text of ['one\ntwo', 'one\n', '\ttwo']) expect(isReadableLine(text)).toBe(false);
   });
 
-  it('a name shows something', () => {
+  it('a name has at least one visible character', () => {
     for (const text of [
       '',
       ' ',
@@ -83,7 +83,7 @@ describe('readable text', () => {
     expect(readableName.safeParse('x').success).toBe(true);
   });
 
-  it('schemas judge as the functions do, with one message for one fault', () => {
+  it('schemas judge as the functions do, with one message for each fault', () => {
     const unit = fc.constantFrom('a', '\n', '\u202e', '\ud83d', '\ude00', '\u{e0041}', ZWJ, '\u0000', ' ');
     fc.assert(
       fc.property(fc.array(unit, { maxLength: 8 }), (units) => {

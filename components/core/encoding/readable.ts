@@ -5,9 +5,9 @@ type Range = readonly [first: number, last: number];
 const TAB_AND_LINE_FEED: readonly Range[] = [[0x09, 0x0a]];
 
 /**
- * Code points up to U+FFFF that change how text around them is shown, or are not shown themselves: control characters
- * (general category Cc), format characters (Cf) but the joiners U+200C and U+200D, and the separators of lines and
- * paragraphs. The list is written out, so that every process judges alike whatever its version of Unicode (here 17.0).
+ * Code points up to U+FFFF that are invisible or change how the text around them is shown: control characters (general
+ * category Cc), format characters (Cf) except the joiners U+200C and U+200D, and the separators of lines and
+ * paragraphs. The list is explicit, so that every process judges alike whatever its version of Unicode (here 17.0).
  */
 const UNREADABLE: readonly Range[] = [
   [0x00, 0x08],
@@ -56,15 +56,15 @@ const VISIBLE = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]/u;
 const isPlain = (text: string) => text.isWellFormed() && !ASTRAL.test(text);
 
 /**
- * Whether text is safe to show to people on one line: well-formed Unicode without control characters, separators of
- * lines, and format characters, among them the bidirectional controls (Unicode Technical Report 36 on bidirectional text spoofing). The
- * joiners U+200C and U+200D, which Persian, Indic scripts and emoji need, may stand in it.
+ * Whether text is safe to show to people on one line: well-formed Unicode without control characters, line separators
+ * and format characters, among them the bidirectional controls (Unicode Technical Report 36 on bidirectional text
+ * spoofing). The joiners U+200C and U+200D are allowed, because Persian, Indic scripts and emoji need them.
  */
 export function isReadableLine(text: string): boolean {
   return LINE.test(text) && isPlain(text);
 }
 
-/** As `isReadableLine`, with line feeds and tabs. */
+/** Like `isReadableLine`, and line feeds and tabs are allowed. */
 export function isReadableText(text: string): boolean {
   return TEXT.test(text) && isPlain(text);
 }
@@ -78,7 +78,7 @@ export const readableLine = z.string().regex(LINE, lineMessage).refine(isPlain, 
 /** zod schema of `isReadableText`; empty text passes. */
 export const readableText = z.string().regex(TEXT, textMessage).refine(isPlain, textMessage);
 
-/** A readable line that shows at least one character. */
+/** A readable line with at least one visible character. */
 export const readableName = readableLine.refine(
   (text) => VISIBLE.test(text),
   'write a name that can be seen',

@@ -1,12 +1,12 @@
 import { AppError } from '../errors/errors.ts';
 
-/** Ticks of 100 ns in one second, the resolution of every comparison of timestamps (notes/ledger.md L-03). */
+/** Ticks of 100 ns in one second, the resolution of every comparison of timestamps. */
 export const TICKS_PER_SECOND = 10_000_000n;
 export const TICKS_PER_MILLISECOND = 10_000n;
 export const TICKS_PER_MICROSECOND = 10n;
 
 /**
- * The form of every timestamp that we make inside something hashed: `YYYY-MM-DDTHH:mm:ss.ffffff0+00:00` (decision D5).
+ * The form of every timestamp that is written inside hashed data: `YYYY-MM-DDTHH:mm:ss.ffffff0+00:00`.
  * @param micros microseconds since the epoch, years 0000 to 9999
  */
 export function formatLedgerTimestamp(micros: bigint): string {
@@ -23,7 +23,7 @@ export function formatLedgerTimestamp(micros: bigint): string {
   return `${text.slice(0, 23)}${rest.toString().padStart(3, '0')}0+00:00`;
 }
 
-/** The number that so many digits spell; NaN where one of the characters is none. */
+/** The number that `count` digits spell; NaN when one of the characters is no digit. */
 function digitsAt(text: string, start: number, count: number): number {
   let value = 0;
   for (let at = start; at < start + count; at += 1) {
@@ -37,12 +37,12 @@ function digitsAt(text: string, start: number, count: number): number {
 const daysOfFourCenturies = 146_097;
 const millisecondsOfADay = 86_400_000;
 
-/** `YYYY-MM-DD` as days since the epoch; NaN for what is no day. */
+/** `YYYY-MM-DD` as days since the epoch; NaN for an invalid date. */
 function daysOf(text: string): number {
   if (text.charAt(4) !== '-' || text.charAt(7) !== '-') return Number.NaN;
   const [year, month, day] = [digitsAt(text, 0, 4), digitsAt(text, 5, 2), digitsAt(text, 8, 2)];
   if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysOfMonth(year, month))) return Number.NaN;
-  // years under 100 would be read as years of the twentieth century
+  // Date.UTC reads years below 100 as years of the twentieth century.
   return Date.UTC(year + 400, month - 1, day) / millisecondsOfADay - daysOfFourCenturies;
 }
 
@@ -51,7 +51,7 @@ function daysOfMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** `THH:mm:ss` as seconds; NaN for what is no time of a day. */
+/** `THH:mm:ss` as seconds; NaN for an invalid time of day. */
 function secondsOf(text: string): number {
   if (text.charAt(10) !== 'T' || text.charAt(13) !== ':' || text.charAt(16) !== ':') return Number.NaN;
   const [hour, minute, second] = [digitsAt(text, 11, 2), digitsAt(text, 14, 2), digitsAt(text, 17, 2)];
@@ -60,7 +60,7 @@ function secondsOf(text: string): number {
 
 const fractionStart = 19;
 
-/** Where the fraction ends, its point included; where it would begin when there is none. */
+/** Index of the end of the fraction, its point included; the index where it would begin when there is none. */
 function fractionEndOf(text: string): number {
   if (text.charAt(fractionStart) !== '.') return fractionStart;
   let end = fractionStart + 1;
@@ -80,8 +80,8 @@ function offsetOf(text: string, start: number): number {
 }
 
 /**
- * Ticks of 100 ns since the epoch of an ISO 8601 timestamp with an offset; undefined when the text is not one.
- * One to nine fraction digits are read; those after the seventh do not count.
+ * Ticks of 100 ns since the epoch of an ISO 8601 timestamp with an offset; undefined when the text is not one. One to
+ * nine fraction digits are accepted; digits after the seventh are ignored.
  */
 export function findTimestamp(text: string): bigint | undefined {
   const end = fractionEndOf(text);
@@ -94,7 +94,7 @@ export function findTimestamp(text: string): bigint | undefined {
 }
 
 /**
- * Ticks of 100 ns since the epoch.
+ * Parses a timestamp into ticks of 100 ns since the epoch.
  * @throws AppError invalid INVALID_TIMESTAMP
  */
 export function parseTimestamp(text: string): bigint {
@@ -105,18 +105,18 @@ export function parseTimestamp(text: string): bigint {
   return ticks;
 }
 
-/** Microseconds since the epoch of ticks, rounded down. */
+/** Ticks as microseconds since the epoch, rounded down. */
 export function ticksToMicros(ticks: bigint): bigint {
   const micros = ticks / TICKS_PER_MICROSECOND;
   return ticks % TICKS_PER_MICROSECOND < 0n ? micros - 1n : micros;
 }
 
-/** Milliseconds since the epoch of ticks, rounded down. */
+/** Ticks as milliseconds since the epoch, rounded down. */
 export function ticksToMs(ticks: bigint): number {
   return Math.floor(Number(ticks / 1000n) / 10);
 }
 
-/** Timestamps of interfaces outside hashed things: milliseconds and `Z` (decision D5). */
+/** The form of timestamps outside hashed data: milliseconds and `Z`. */
 export function apiTimestamp(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -9,7 +9,7 @@ import {
 } from './validation-codes.ts';
 
 describe('AppError', () => {
-  it('carries what it was given and nothing else', () => {
+  it('carries the given members and nothing else', () => {
     const cause = new Error('inner');
     const error = new AppError('conflict', 'TX_CONFLICT', 'Another record has that id', {
       cause,
@@ -64,7 +64,7 @@ describe('AppError', () => {
 describe('validation codes', () => {
   const entries = Object.entries(VALIDATION_CODES);
 
-  it('are named by family and number, and each has a meaning of its own', () => {
+  it('are named by family and number, each with a meaning of its own', () => {
     expect(entries.length).toBeGreaterThan(50);
     for (const [name] of entries) expect(name).toMatch(/^VAL_[A-Z]+_([A-Z]+_)?(\d{3}|FORK|TRANSIENT)$/);
     const meanings = entries.map(([, { meaning }]) => meaning);
@@ -90,11 +90,11 @@ describe('validation codes', () => {
     ['VAL_STRUCT_012', 400],
     ['VAL_SIZE_001', 413],
     ['VAL_CERT_003', 422],
-  ] as const)('%s answers %i (notes/ledger.md A6, A11, A12, L-49)', (name, status) => {
+  ] as const)('%s answers %i', (name, status) => {
     expect(VALIDATION_CODES[name].status).toBe(status);
   });
 
-  it('become the refusal of the first finding', () => {
+  it('become the refusal of the first violation', () => {
     const findings = [validationViolation('VAL_PERM_001', 'signatures'), validationViolation('VAL_HASH_001')];
     expect(validationError(findings)).toMatchObject({
       kind: 'forbidden',
@@ -112,7 +112,7 @@ describe('validation codes', () => {
 });
 
 describe('subjects', () => {
-  it('are doorbells, each its own', () => {
+  it('are wake signals, each with a name of its own', () => {
     const subjects = Object.values(SUBJECTS);
     expect(new Set(subjects).size).toBe(subjects.length);
     for (const subject of subjects) expect(subject).toMatch(/^doorbell\.[a-z]+\.[a-z]+$/);

@@ -1,4 +1,4 @@
-/** What went wrong, in the one vocabulary that every transport maps to its own status. */
+/** Kind of an error. Each transport maps the kinds to its own status codes. */
 export type ErrorKind =
   | 'invalid'
   | 'unauthenticated'
@@ -19,7 +19,7 @@ export type ErrorKind =
 /** Specification document 2, section 7: severities of an error entry. */
 export type Severity = 'Warning' | 'Error' | 'Critical';
 
-/** One finding of a judge; `field` is the member of the input it is about. */
+/** One violation found while judging an input; `field` names the member of the input. */
 export interface Violation {
   readonly code: string;
   readonly message: string;
@@ -32,7 +32,7 @@ export interface AppErrorOptions {
   readonly details?: Readonly<Record<string, unknown>> | undefined;
   readonly retryAfterSeconds?: number | undefined;
   readonly violations?: readonly Violation[] | undefined;
-  /** Nothing was done, and another process of the same kind may do it. */
+  /** Nothing was done, and another replica may do it: the caller may try the next one. */
   readonly elsewhere?: true | undefined;
 }
 
@@ -55,8 +55,8 @@ const GENERIC_CODES: Readonly<Record<ErrorKind, string>> = {
 };
 
 /**
- * A refusal. `kind` decides the transport status, `code` is what clients match on, the message is for people and
- * never holds a secret or a payload.
+ * A refusal. `kind` decides the transport status and clients match on `code`. The message is for people and never
+ * contains a secret or a payload.
  */
 export class AppError extends Error {
   readonly kind: ErrorKind;
@@ -78,17 +78,17 @@ export class AppError extends Error {
   }
 }
 
-/** The generic code of a kind (specification document 1, section 7; identity.md 2.1 for the rest). */
+/** The generic code of a kind (specification document 1, section 7, and codes of the same form for the other kinds). */
 export function genericCode(kind: ErrorKind): string {
   return GENERIC_CODES[kind];
 }
 
-/** Whether a thrown value is a refusal of ours, and of the given kind when one is named. */
+/** Whether a thrown value is an AppError, and of the given kind when one is named. */
 export function isAppError(error: unknown, kind?: ErrorKind): error is AppError {
   return error instanceof AppError && (kind === undefined || error.kind === kind);
 }
 
-/** A finding of severity Error. */
+/** A violation of severity Error. */
 export function violation(code: string, message: string, field?: string): Violation {
   return field === undefined
     ? { code, message, severity: 'Error' }

@@ -1,6 +1,6 @@
 import { AppError, type ErrorKind, type Violation } from './errors.ts';
 
-/** HTTP statuses a validation finding can lead to (notes/ledger.md L-49). */
+/** HTTP statuses of violations. */
 export type ValidationStatus = 400 | 403 | 413 | 422 | 503;
 
 export interface ValidationCode {
@@ -11,8 +11,8 @@ export interface ValidationCode {
 const code = (status: ValidationStatus, meaning: string): ValidationCode => ({ meaning, status });
 
 /**
- * Every validation code with its one meaning (decision D15; families of notes/ledger.md L-51, figures of scenario A6).
- * Statuses: structure, hash, signature and time 400; permission 403; size 413; everything about meaning 422.
+ * Every validation code, with one meaning and one status each. Statuses: structure, hash, signature and time 400;
+ * permission 403; size 413; meaning 422.
  */
 export const VALIDATION_CODES = {
   VAL_STRUCT_001: code(400, 'A required member is missing or empty'),
@@ -108,7 +108,7 @@ export function isValidationCode(text: string): text is ValidationCodeName {
   return Object.hasOwn(VALIDATION_CODES, text);
 }
 
-/** A finding under a code of the table; its message is the meaning unless a nearer one is given. */
+/** A violation with a code of the table. Its message is the meaning of the code unless a more specific one is given. */
 export function validationViolation(name: ValidationCodeName, field?: string, message?: string): Violation {
   const found = {
     code: name,
@@ -118,7 +118,7 @@ export function validationViolation(name: ValidationCodeName, field?: string, me
   return field === undefined ? found : { ...found, field };
 }
 
-/** The refusal that a list of findings becomes: kind and code of the first one (decision D38). */
+/** The refusal for a list of violations: kind and code of the first one. */
 export function validationError(violations: readonly Violation[]): AppError {
   const first = violations[0];
   if (first === undefined) return new AppError('internal', 'INTERNAL_ERROR', 'No violation to report');

@@ -14,27 +14,27 @@ const registerId = '0123456789abcdef0123456789abcdef';
 const traceId = 'ab'.repeat(16);
 const hash = 'cd'.repeat(32);
 
-describe('what the outbox of the register service holds', () => {
+describe('events in the outbox of the register service', () => {
   it.each([
     registerCreated({ registerId, organizationIds: ['acme'], traceId }),
     registerDeleted({ registerId, organizationIds: [], traceId: undefined }),
     registerAdvertised({ registerId, advertise: false }),
     registerStatusChanged({ registerId, status: 'Halted', organizationIds: ['acme'] }),
     syncStateChanged({ registerId, syncState: 'Syncing' }),
-  ])('$kind is read, and members that come later are passed over', ({ kind, key, data }) => {
+  ])('$kind is parsed, and unknown members are ignored', ({ kind, key, data }) => {
     expect(key).toBe(registerId);
     const written = JSON.parse(JSON.stringify({ ...data, colour: 'red' }));
     expect(parseStoredEvent(kind, written)).toEqual({ kind, data: JSON.parse(JSON.stringify(data)) });
   });
 
-  it('is read as it was written before organisations and traces were', () => {
+  it('parses as it was written before organisations and traces were added', () => {
     const data = { registerId, organizationId: 'acme', purpose: 'General' };
     expect(parseStoredEvent('RegisterCreated', data)?.data).toEqual({ registerId, organizationIds: [] });
     const docket = { registerId, docketNumber: 3, hash, transactionCount: 2 };
     expect(parseStoredEvent('DocketSealed', docket)?.data).toEqual(docket);
   });
 
-  it('an unknown kind is nothing, a known one with something else a fault', () => {
+  it('an unknown kind is undefined, a known kind with other data is an error', () => {
     expect(parseStoredEvent('toString', {})).toBeUndefined();
     expect(() => parseStoredEvent('DocketSealed', { registerId })).toThrow(
       expect.objectContaining({ kind: 'internal', code: 'EVENT_UNREADABLE' }),
@@ -63,7 +63,7 @@ describe('the feed', () => {
     ]);
   });
 
-  it('is read by kind; an unknown one is nothing, a wrong one a fault', () => {
+  it('parses by kind; an unknown kind is undefined, a known kind with other data is an error', () => {
     const data = { ...common, newHeight: 4 };
     expect(parseRegisterEvent('x', 'RegisterHeightUpdated', data)).toEqual({
       id: 'x',

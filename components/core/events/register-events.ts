@@ -4,15 +4,15 @@ import { AppError } from '../errors/errors.ts';
 const registerId = z.string().regex(/^[0-9a-f]{32}$/);
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 const count = z.int().min(0);
-/** W3C trace id of what led to the event; absent when nothing was traced. */
+/** W3C trace id of the request that led to the event; absent when it was not traced. */
 const traceId = z
   .string()
   .regex(/^[0-9a-f]{32}$/)
   .optional();
-/** Who is told beside those that follow the register: its subscribers at that time. */
+/** Organisations to notify beside the subscribers of the register, as of that time. */
 const organizationIds = z.array(z.string().min(1)).default([]);
 
-/** What the register service's outbox holds, by kind. Members that come later are passed over. */
+/** Events in the outbox of the register service, by kind. Unknown members are ignored. */
 const stored = {
   RegisterCreated: z.object({ registerId, organizationIds, traceId }),
   RegisterDeleted: z.object({ registerId, organizationIds, traceId }),
@@ -31,12 +31,12 @@ const stored = {
 export type StoredEventKind = keyof typeof stored;
 export type StoredEventData<K extends StoredEventKind> = z.output<(typeof stored)[K]>;
 
-/** One row of the register service's outbox that its reader understands. */
+/** A parsed row of the register service's outbox. */
 export type StoredRegisterEvent = {
   [K in StoredEventKind]: { readonly kind: K; readonly data: StoredEventData<K> };
 }[StoredEventKind];
 
-/** Data of a kind as its schema reads it. Errors: internal/EVENT_UNREADABLE; undefined for a kind without one. */
+/** Parses the data of a kind by its schema. Errors: internal/EVENT_UNREADABLE; undefined for an unknown kind. */
 function parseKnown(schemas: Readonly<Record<string, z.ZodType>>, kind: string, data: unknown) {
   const schema = Object.hasOwn(schemas, kind) ? schemas[kind] : undefined;
   if (schema === undefined) return undefined;
@@ -48,14 +48,14 @@ function parseKnown(schemas: Readonly<Record<string, z.ZodType>>, kind: string, 
 }
 
 /**
- * Reads one event of the register service's outbox; undefined for a kind that we do not know.
- * Errors: internal/EVENT_UNREADABLE when a known kind carries something else than its schema.
+ * Parses one event of the register service's outbox; undefined for an unknown kind.
+ * Errors: internal/EVENT_UNREADABLE when the data of a known kind does not match its schema.
  */
 export function parseStoredEvent(kind: string, data: unknown): StoredRegisterEvent | undefined {
   return parseKnown(stored, kind, data) as StoredRegisterEvent | undefined;
 }
 
-/** An event as the outbox takes it: the key is the register. */
+/** An event in the form that the outbox stores. The key is the register. */
 function storedEvent<K extends StoredEventKind>(kind: K, data: z.input<(typeof stored)[K]>) {
   return { kind, key: data.registerId, data };
 }
@@ -65,35 +65,35 @@ export function registerCreated(data: z.input<typeof stored.RegisterCreated>) {
   return storedEvent('RegisterCreated', data);
 }
 
-/** A register was deleted; its subscribers until then are told. */
+/** A register was deleted. The organisations that subscribed until then are notified. */
 export function registerDeleted(data: z.input<typeof stored.RegisterDeleted>) {
   return storedEvent('RegisterDeleted', data);
 }
 
-/** A register is told of to others from now on, or not any more. */
+/** The register is advertised from now on, or no longer. */
 export function registerAdvertised(data: z.input<typeof stored.RegisterAdvertised>) {
   return storedEvent('RegisterAdvertised', data);
 }
 
-/** The status of a register is another one now. */
+/** The status of a register changed. */
 export function registerStatusChanged(data: z.input<typeof stored.RegisterStatusChanged>) {
   return storedEvent('RegisterStatusChanged', data);
 }
 
-/** A register lacks dockets, has them again, or does not get them. */
+/** The sync state of a register changed: recovering, synced or stalled. */
 export function syncStateChanged(data: z.input<typeof stored.RegisterSyncStateChanged>) {
   return storedEvent('RegisterSyncStateChanged', data);
 }
 
-/** What every event of the feed carries: ids, a time and a trace, never content (notes/ledger.md 2.17). */
+/** Members of every event of the feed: ids, a time and a trace, never content. */
 const common = {
   registerId,
-  /** When the commit that led to it began. */
+  /** Start of the commit that led to the event. */
   occurredAt: z.iso.datetime(),
   traceId: z.string().describe('empty when nothing was traced'),
 };
 
-/** The feed of the register hub: payload of each event. Some follow from one row of the outbox. */
+/** The feed of the register hub: payload of each event. One row of the outbox may give several events. */
 export const REGISTER_EVENTS = {
   RegisterCreated: z.object({ ...common, organizationIds }),
   RegisterDeleted: z.object({ ...common, organizationIds }),
@@ -114,14 +114,14 @@ export const REGISTER_EVENTS = {
 export type RegisterEventKind = keyof typeof REGISTER_EVENTS;
 export type RegisterEventData<K extends RegisterEventKind> = z.output<(typeof REGISTER_EVENTS)[K]>;
 
-/** One event of the feed. `id` is the same whenever it is read: consumers drop what they have seen. */
+/** One event of the feed. Its `id` is stable, so consumers can drop repetitions. */
 export type RegisterEvent = {
   [K in RegisterEventKind]: { readonly id: string; readonly kind: K; readonly data: RegisterEventData<K> };
 }[RegisterEventKind];
 
 /**
- * Reads one event of the feed (`data` is parsed JSON); undefined for a kind that we do not know.
- * Errors: internal/EVENT_UNREADABLE when a known kind carries something else than its schema.
+ * Parses one event of the feed (`data` is parsed JSON); undefined for an unknown kind.
+ * Errors: internal/EVENT_UNREADABLE when the data of a known kind does not match its schema.
  */
 export function parseRegisterEvent(id: string, kind: string, data: unknown): RegisterEvent | undefined {
   const known = parseKnown(REGISTER_EVENTS, kind, data);

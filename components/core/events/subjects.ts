@@ -1,6 +1,6 @@
 /**
- * The only place where subjects of the bus are made. A subject is a doorbell: it says that there is something to read
- * and carries nothing (decision D32).
+ * The only place that names subjects of the bus. A message on a subject is a wake signal without content: there is
+ * something new to read.
  */
 export const SUBJECTS = {
   /** Rows of the tenant service's revocation log. */
@@ -11,7 +11,7 @@ export const SUBJECTS = {
   walletEvents: 'doorbell.wallet.events',
   /** The register service's outbox: dockets, transactions, registers. */
   registerEvents: 'doorbell.register.events',
-  /** Validators announced themselves or changed their endpoint. */
+  /** Validators announced themselves or changed their endpoints. */
   validatorDirectory: 'doorbell.register.validators',
 } as const;
 

@@ -11,15 +11,15 @@ const fact = {
 };
 
 describe('events of the wallet service', () => {
-  it.each(WALLET_EVENTS)('%s is read; members that come later are passed over', (kind) => {
+  it.each(WALLET_EVENTS)('%s is parsed; unknown members are ignored', (kind) => {
     expect(parseWalletEvent(kind, { ...fact, colour: 'red' })).toEqual({ kind, fact });
   });
 
-  it('an unknown kind is nothing, whatever it carries', () => {
+  it('an unknown kind is undefined, whatever its data', () => {
     expect(parseWalletEvent('TransactionReceived', 7)).toBeUndefined();
   });
 
-  it('owner kinds and states that come later are read', () => {
+  it('unknown owner kinds and states are accepted', () => {
     const later = { ...fact, ownerKind: 'Service', status: 'Sleeping' };
     expect(parseWalletEvent('WalletStatusChanged', later)?.fact).toEqual(later);
   });
@@ -28,9 +28,9 @@ describe('events of the wallet service', () => {
     nothing: null,
     text: 'x',
     'a wallet without id': { ...fact, walletId: undefined },
-    'an id that is none': { ...fact, walletId: 'w1' },
+    'an invalid id': { ...fact, walletId: 'w1' },
     'an owner without id': { ...fact, ownerId: '' },
-    'a time that is none': { ...fact, createdAt: 'yesterday' },
+    'an invalid time': { ...fact, createdAt: 'yesterday' },
   };
   it.each(Object.entries(wrong))('refuses %s', (_name, data) => {
     expect(() => parseWalletEvent('WalletCreated', data)).toThrow(

@@ -6,12 +6,12 @@ export const WALLET_EVENTS = ['WalletCreated', 'WalletStatusChanged'] as const;
 export type WalletEventKind = (typeof WALLET_EVENTS)[number];
 
 /**
- * What every event about a wallet says: its state after the change. Owner kinds and states are open texts, so that a
- * reader lives through new ones: only `User` is a person and only `Active` may be used.
+ * Facts of a wallet after the change. Owner kinds and states are open texts, so that a reader survives new ones: only
+ * `User` is a person and only `Active` may be used.
  */
 export const walletFactSchema = z.object({
   walletId: z.uuid(),
-  /** Bech32m address (decision D6). */
+  /** Bech32m address. */
   address: z.string().min(1).max(100),
   /** `User` or `Organization`. */
   ownerKind: z.string().min(1),
@@ -19,20 +19,20 @@ export const walletFactSchema = z.object({
   ownerId: z.string().min(1).max(128),
   /** `Active`, `Locked` or `Deleted`. */
   status: z.string().min(1),
-  /** Orders the wallets of an owner, equal instants by `walletId`. */
+  /** Order of the wallets of one owner; equal instants are ordered by `walletId`. */
   createdAt: z.iso.datetime(),
 });
 export type WalletFact = z.output<typeof walletFactSchema>;
 
-/** An event of the wallet service that its reader understands. */
+/** A parsed event of the wallet service. */
 export interface WalletEvent {
   readonly kind: WalletEventKind;
   readonly fact: WalletFact;
 }
 
 /**
- * Reads one event of the wallet service's log (`data` is parsed JSON); undefined for a kind that we do not know.
- * Errors: internal/EVENT_UNREADABLE when a known kind carries something else than its schema.
+ * Parses one event of the wallet service's outbox (`data` is parsed JSON); undefined for an unknown kind.
+ * Errors: internal/EVENT_UNREADABLE when the data of a known kind does not match its schema.
  */
 export function parseWalletEvent(kind: string, data: unknown): WalletEvent | undefined {
   const known = WALLET_EVENTS.find((one) => one === kind);

@@ -8,10 +8,7 @@ const texts = z.union([z.string(), z.array(z.string())]);
 const asList = (value: string | readonly string[]): string[] =>
   typeof value === 'string' ? [value] : [...value];
 
-/**
- * Claims of an access token (notes/identity.md 3.3). Times are seconds since the epoch. Claims we do not know are
- * kept.
- */
+/** Claims of an access token. Times are seconds since the epoch. Unknown claims are kept. */
 export const accessClaimsSchema = z.looseObject({
   iss: z.string().min(1),
   aud: texts.transform(asList),
@@ -46,7 +43,7 @@ export const accessClaimsSchema = z.looseObject({
 
 export type AccessClaims = z.output<typeof accessClaimsSchema>;
 
-/** Who calls: a verified access token in our own words. */
+/** The caller that a verified access token describes. */
 export interface Caller {
   readonly kind: 'user' | 'service';
   /** User identity of a person, principal of a service. */
@@ -57,16 +54,16 @@ export interface Caller {
   readonly tier: Tier;
   readonly clientId: string;
   readonly scopes: readonly string[];
-  /** A hint only: who may sign is decided by the wallet service (decision D31). */
+  /** A hint only: the wallet service decides which wallets the caller may sign with. */
   readonly walletAddress?: string | undefined;
-  /** The refresh family. */
+  /** Id of the session, which is the family of its refresh tokens. */
   readonly sessionId?: string | undefined;
   readonly tokenId: string;
   readonly issuedAtMs: number;
   readonly expiresAtMs: number;
   /** Whether the token may use the signing component. */
   readonly canSignSystem: boolean;
-  /** The person a delegated service token acts for. */
+  /** The person for whom a delegated service token acts. */
   readonly delegatedUserId?: string | undefined;
   readonly delegatedOrganizationId?: string | undefined;
   readonly claims: AccessClaims;
@@ -77,7 +74,7 @@ function refuse(reason: string): never {
 }
 
 /**
- * Claims of a token whose signature was verified.
+ * Parses the claims of a token whose signature is verified.
  * @throws AppError unauthenticated UNAUTHORIZED when they are not those of an access token
  */
 export function parseAccessClaims(payload: unknown): AccessClaims {
@@ -91,8 +88,8 @@ export function parseAccessClaims(payload: unknown): AccessClaims {
 }
 
 /**
- * The caller of verified claims. Issuer and audience must be those of this installation and of the claimed tier;
- * times are judged by the verifier of the signature.
+ * Builds the caller from verified claims. Issuer and audience must be those of this installation and of the claimed
+ * tier. Times are judged where the signature is verified.
  * @throws AppError unauthenticated UNAUTHORIZED
  */
 export function callerOf(claims: AccessClaims, installation: string): Caller {

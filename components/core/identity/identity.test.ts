@@ -81,14 +81,14 @@ const ALLOWED: Readonly<Record<PolicyName, readonly string[]>> = {
 };
 
 describe('policies', () => {
-  it.each(POLICY_NAMES)('%s lets in exactly whom it should', (policy) => {
+  it.each(POLICY_NAMES)('%s admits exactly the callers it should', (policy) => {
     for (const who of Object.keys(callers) as Who[]) {
       const refused: Decision = who === 'anonymous' ? 'unauthenticated' : 'forbidden';
       expect(decide(policy, callers[who]), who).toBe(ALLOWED[policy].includes(who) ? 'allow' : refused);
     }
   });
 
-  it('a route of an organisation is for its own people and system administrators', () => {
+  it('a route of an organisation admits its own people and system administrators', () => {
     expect(mayActFor(callers.user, 'org')).toBe(true);
     expect(mayActFor(callers.user, 'other')).toBe(false);
     expect(mayActFor(callers.strayAdmin, 'other')).toBe(false);
@@ -145,7 +145,7 @@ describe('claims', () => {
     expect(() => callerFrom(claims)).toThrow(expect.objectContaining({ kind: 'unauthenticated' }));
   });
 
-  it('keep what we do not know', () => {
+  it('keep unknown members', () => {
     const claims: AccessClaims = parseAccessClaims({ ...platform, extra: 1 });
     expect(claims['extra']).toBe(1);
   });

@@ -3,7 +3,7 @@ import type { Role } from './roles.ts';
 import { CITIZEN_WALLET_AUDIENCE } from './tiers.ts';
 import { SYSTEM_ORGANIZATION_ID } from './well-known.ts';
 
-/** What a route can ask of its caller (notes/identity.md 3.7, specification document 2, section 5). */
+/** Requirements that a route can make of its caller (specification document 2, section 5). */
 export const POLICY_NAMES = [
   'Anonymous',
   'RequireAuthenticated',
@@ -32,7 +32,7 @@ function isService(caller: Caller): boolean {
   return caller.kind === 'service' && caller.tier === 'service';
 }
 
-/** Client id of the Kubernetes operator: internal routes are its alone. */
+/** Client id of the Kubernetes operator. Internal routes admit no other client. */
 const OPERATOR_CLIENT_ID = 'service-operator';
 
 function hasRole(caller: Caller, ...roles: readonly Role[]): boolean {
@@ -62,7 +62,7 @@ const RULES: Readonly<Record<Exclude<PolicyName, 'Anonymous'>, Rule>> = {
   CanWriteDockets: (caller) => isService(caller) && caller.scopes.includes('dockets:write'),
 };
 
-/** Whether a caller passes a policy. Without a caller everything but Anonymous is unauthenticated. */
+/** Whether a caller passes a policy. Without a caller, every policy but Anonymous refuses as unauthenticated. */
 export function decide(policy: PolicyName, caller: Caller | undefined): Decision {
   if (policy === 'Anonymous') return 'allow';
   if (caller === undefined) return 'unauthenticated';
@@ -70,8 +70,8 @@ export function decide(policy: PolicyName, caller: Caller | undefined): Decision
 }
 
 /**
- * RequireCallerOrganization (notes/identity.md 3.7): the organisation of the route is the caller's own, or the caller
- * is a SystemAdmin of the system organisation.
+ * RequireCallerOrganization: the organisation of the route is the caller's own, or the caller is a SystemAdmin of the
+ * system organisation.
  */
 export function mayActFor(caller: Caller, organizationId: string): boolean {
   if (isSystemAdmin(caller)) return true;

@@ -1,4 +1,4 @@
-/** What service tokens may do; the catalogue of services says which of them each service has. */
+/** Scopes of service tokens. The catalogue of services lists the scopes of each service. */
 export const SCOPES = [
   'audit:write',
   'blueprints:manage',
@@ -18,7 +18,7 @@ export const SCOPES = [
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Whether a text is a scope we know. */
+/** Whether a text is a known scope. */
 export function isScope(text: string): text is Scope {
   return SCOPES.some((scope) => scope === text);
 }

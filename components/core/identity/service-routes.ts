@@ -1,7 +1,7 @@
 /**
- * One path that the public reaches at a service. Segments of `path`: a literal, `{name}` (one segment), `{name:hex32}` (a
- * register id), `**` at the end (this path and everything below it). `rewrite` replaces the path. `webSocket`
- * allows an upgrade: only for a service that answers handshakes itself, and none does yet.
+ * One public path of a service. Segments of `path`: a literal, `{name}` (one segment), `{name:hex32}` (a register id),
+ * `**` at the end (this path and everything below it). `rewrite` replaces the path. `webSocket` allows an upgrade, and
+ * only for a service that answers handshakes itself; none does yet.
  */
 export interface RouteRule {
   readonly path: string;
@@ -93,7 +93,7 @@ export const ROUTES = {
   'tool-server': [{ path: '/mcp/**' }],
 } as const satisfies Record<string, readonly RouteRule[]>;
 
-/** A service that the public reaches through the gateway. */
+/** A service that the gateway routes to. */
 export type RoutedService = keyof typeof ROUTES;
 
 /** The routed services, in the order of their routes. */

@@ -5,7 +5,7 @@ import { clientIdOf, findServiceName, LISTENER_PORTS, listServices, SERVICE_NAME
 describe('the catalogue of services', () => {
   const services = listServices();
 
-  it('names only services and listeners that it has', () => {
+  it('names only services and listeners that exist', () => {
     for (const { calls } of services) {
       expect(SERVICE_NAMES).toEqual(expect.arrayContaining(Object.keys(calls)));
       for (const listeners of Object.values(calls)) {
@@ -25,7 +25,7 @@ describe('the catalogue of services', () => {
     expect(Object.keys(gateway?.calls ?? {}).sort()).toEqual([...ROUTED_SERVICES].sort());
   });
 
-  it('gives each service one client id, and finds it again', () => {
+  it('gives each service one client id, by which it is found', () => {
     for (const { name, members } of services) {
       expect(findServiceName(clientIdOf(name))).toBe(members === true ? undefined : name);
       expect(findServiceName(`${name}-0`)).toBe(members === true ? name : undefined);

@@ -8,7 +8,7 @@ export const LISTENER_PORTS = {
   https: 7443,
   /** gRPC over mutual TLS. */
   grpc: 7000,
-  /** gRPC over mutual TLS of the services whose peers are their equals. */
+  /** gRPC over mutual TLS between validators, or between installations. */
   peerGrpc: 5000,
   /** Service tokens over mutual TLS. */
   tokens: 8443,
@@ -16,13 +16,13 @@ export const LISTENER_PORTS = {
 export type ListenerName = keyof typeof LISTENER_PORTS;
 
 interface Declaration {
-  /** What the service does, in one line. */
+  /** Purpose of the service, in one line. */
   readonly purpose: string;
-  /** `planned`: it has an identity and its paths answer 503, but no component yet. */
+  /** `planned`: the service has an identity, no component, and its paths answer 503. */
   readonly status: 'served' | 'planned';
   /** Id of the principal that every installation starts with. */
   readonly principalId: string;
-  /** What its tokens may do. */
+  /** Scopes of its tokens. */
   readonly scopes: readonly Scope[];
   /** Its tokens carry `can_sign_system`. */
   readonly signsForSystem?: true;
@@ -30,17 +30,17 @@ interface Declaration {
   readonly stores?: true;
   /** It has several members, each with an identity and a principal of its own: `validator-{member}`. */
   readonly members?: true;
-  /** Where its program starts, from the root of the repository. */
+  /** Entry file of its program, relative to the root of the repository. */
   readonly main?: string;
-  /** The listeners that it calls, by service; the gateway's follow from the routes. */
+  /** The listeners that it calls, by service. Those that the gateway calls follow from the routes. */
   readonly calls: Readonly<Record<string, readonly ListenerName[]>>;
 }
 
 const TOKENS_AND_TENANT = ['https', 'grpc', 'tokens'] as const;
 
 /**
- * The services of an installation: the one list from which scopes, seeded principals, routes, network edges, SPIRE
- * entries, images and the processes of local mode follow. The order is that of the routing table.
+ * The services of an installation: the single source of scopes, seeded principals, routes, network edges, SPIRE
+ * entries, images and the processes of local mode. The order is that of the routing table.
  */
 const SERVICES = {
   gateway: {
@@ -144,14 +144,14 @@ export interface Service extends Omit<Declaration, 'calls'> {
   readonly name: ServiceName;
   /** The listeners that it calls, by service. */
   readonly calls: Readonly<Partial<Record<ServiceName, readonly ListenerName[]>>>;
-  /** The public paths that the gateway sends to it. */
+  /** The public paths that the gateway routes to it. */
   readonly routes: readonly RouteRule[];
 }
 
 /** Every service, in the order of the catalogue. */
 export const SERVICE_NAMES = Object.keys(SERVICES) as readonly ServiceName[];
 
-/** What the catalogue says of a service. */
+/** The catalogue entry of a service. */
 export function serviceOf(name: ServiceName): Service {
   const declaration: Declaration = SERVICES[name];
   const routes: Readonly<Partial<Record<ServiceName, readonly RouteRule[]>>> = ROUTES;
@@ -161,7 +161,7 @@ export function serviceOf(name: ServiceName): Service {
 
 const callsOfRoutes: Service['calls'] = Object.fromEntries(ROUTED_SERVICES.map((name) => [name, ['https']]));
 
-/** Every service as the catalogue describes it. */
+/** Every catalogue entry. */
 export function listServices(): readonly Service[] {
   return SERVICE_NAMES.map(serviceOf);
 }

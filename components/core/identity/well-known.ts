@@ -1,15 +1,15 @@
-/** Ids that every installation starts with (notes/identity.md 4.16). */
+/** Ids that every installation has from its first start. */
 export const SYSTEM_ORGANIZATION_ID = '00000000-0000-0000-0000-000000000001';
 export const PUBLIC_ORGANIZATION_ID = '00000000-0000-0000-0000-000000000002';
 export const DEFAULT_ADMIN_ID = '00000000-0000-0000-0001-000000000001';
 
-/** `client_id` of tokens that people hold (notes/identity.md 3.3). */
+/** `client_id` of tokens that people hold. */
 export const FIRST_PARTY_CLIENT_ID = 'first-party';
 
-/** The name an installation may have; it is also the SPIFFE trust domain. */
+/** Form of an installation's name, which is also the SPIFFE trust domain. */
 export const INSTALLATION_NAME = /^[a-z0-9][a-z0-9-]{1,62}$/;
 
-/** The SPIFFE id of a workload (specification document 1, section 5; decision D28). */
+/** The SPIFFE id of a workload (specification document 1, section 5). */
 export function serviceSpiffeUri(installation: string, clientId: string): string {
   return `spiffe://${installation}/service/${clientId}`;
 }

@@ -7,26 +7,26 @@ import { utf8 } from '../encoding/text.ts';
 import { findTimestamp } from '../encoding/timestamp.ts';
 import { isAppError } from '../errors/errors.ts';
 
-/** The specification's consensus vote: issued for a decided docket, never part of the decision (notes/ledger.md 4.1). */
+/** The specification's consensus vote. It is issued after the decision and is never part of it. */
 export interface ConsensusVote {
   readonly docketHash: string;
   /** Address of the voter's key. */
   readonly validatorAddress: string;
   readonly approved: boolean;
-  /** Kept and signed verbatim. */
+  /** Stored and signed verbatim. */
   readonly timestamp: string;
   /** Lower-case hex. */
   readonly signature: string;
   readonly reason?: string | undefined;
   readonly validatorId: string;
   readonly algorithm: Algorithm;
-  /** Standard padded base64 of the form of decision D3. */
+  /** Standard padded base64 of the canonical key form. */
   readonly publicKey: string;
 }
 
 export type VoteFacts = Pick<ConsensusVote, 'docketHash' | 'validatorAddress' | 'approved' | 'timestamp'>;
 
-/** The signed text `docketHash|validatorAddress|approved|timestamp` (notes/ledger.md L-62). */
+/** The signed text `docketHash|validatorAddress|approved|timestamp`. */
 export function voteText(vote: VoteFacts): string {
   return `${vote.docketHash}|${vote.validatorAddress}|${vote.approved ? 'true' : 'false'}|${vote.timestamp}`;
 }
@@ -51,8 +51,8 @@ export function verifyVote(vote: ConsensusVote, verifier: Verifier): boolean {
 }
 
 /**
- * Whether a vote attests a docket with the key of the member that it names. A rejection is none: a sealed docket carries
- * the votes of those that found it right, and what was not sealed has no votes here (notes/ledger.md 4.1).
+ * Whether a vote attests a docket with the key of the member that it names. A rejection does not: a sealed docket
+ * carries only approving votes.
  */
 export function isAttestation(
   vote: ConsensusVote,

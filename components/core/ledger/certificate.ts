@@ -15,14 +15,14 @@ import {
 /** One precommit of a certificate. */
 export interface CertificateSignature {
   readonly validatorId: string;
-  /** Place of the member in the set sorted by validatorId. */
+  /** Index of the member in the set sorted by validatorId. */
   readonly index: number;
   readonly timestamp: string;
   /** Standard padded base64. */
   readonly signature: string;
 }
 
-/** Proof that a quorum of one set decided a docket in one round (notes/ledger.md 4.4). */
+/** Proof that a quorum of one validator set decided a docket in one round. */
 export interface Certificate {
   readonly version: 1;
   readonly height: number;
@@ -31,20 +31,20 @@ export interface Certificate {
   readonly merkleRoot: string;
   readonly logRoot: string;
   readonly validatorSetHash: string;
-  /** By index, ascending. */
+  /** Ascending by index. */
   readonly signatures: readonly CertificateSignature[];
 }
 
-/** What the certificate must be about, and who may have signed it. */
+/** The register, height and set that a certificate is judged against. */
 export interface CertificateContext {
-  /** V(h), in any order. */
+  /** The validator set of the height, in any order. */
   readonly members: readonly ValidatorMember[];
   readonly networkId: string;
   readonly registerId: string;
-  /** policy consensus.signatureThresholdMin at that height. */
+  /** The policy's consensus.signatureThresholdMin at that height. */
   readonly signatureThresholdMin?: number | undefined;
   readonly verifier: Verifier;
-  /** The docket that the certificate comes with; left out to verify a certificate by itself. */
+  /** The docket of the certificate; absent to verify a certificate by itself. */
   readonly docket?: {
     readonly docketNumber: number;
     readonly hash: string;
@@ -64,7 +64,7 @@ function namesDocket(certificate: Certificate, docket: NonNullable<CertificateCo
   );
 }
 
-/** Distinct members in ascending order, each at its own place of the set. */
+/** Whether the members are distinct, in ascending order, and each at its own index of the set. */
 function isOrdered(signatures: readonly CertificateSignature[], sorted: readonly ValidatorMember[]): boolean {
   return signatures.every((each, place) => {
     const before = signatures[place - 1];
@@ -113,9 +113,9 @@ function isSigned(
 }
 
 /**
- * Judges a certificate against V(h): the set is the one it names, its members are distinct and in order, every
- * signature is a valid precommit of its one round, and there are at least a quorum of them (decision D1).
- * A single bad signature refuses the whole: nothing unverified is ever stored.
+ * Judges a certificate against the validator set of its height: the set is the one it names, its members are distinct
+ * and in order, every signature is a valid precommit of its one round, and they are at least a quorum. One bad
+ * signature refuses the certificate, so nothing unverified is ever stored.
  */
 export function verifyCertificate(certificate: Certificate, context: CertificateContext): Violation[] {
   const finding = (code: ValidationCodeName, field: string): Violation[] => [

@@ -26,7 +26,7 @@ const note = checkpointNote(body, [line]);
 const verifier = createVerifier(nodeEd25519());
 
 describe('checkpoint', () => {
-  it('the example key of the C2SP signed-note specification reads and writes', () => {
+  it('the example key of the C2SP signed-note specification parses and is written back', () => {
     const text = 'PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW';
     expect(verifierKey(parseVerifierKey(text))).toBe(text);
   });
@@ -51,7 +51,7 @@ describe('checkpoint', () => {
     expect(findCheckpoint(text)).toBeUndefined();
   });
 
-  it('lines of unknown keys are passed over, a false line of a known key is not', () => {
+  it('lines of unknown keys are ignored, a false line of a known key is refused', () => {
     const stranger = noteLine({ ...key, publicKey: new Uint8Array(32).fill(1) }, new Uint8Array(64));
     const forged = noteLine(key, new Uint8Array(64));
     const judged = (...lines: readonly string[]): boolean =>
@@ -83,7 +83,7 @@ describe('checkpoint', () => {
     expect(() => parseVerifierKey(text)).toThrow(expect.objectContaining({ kind: 'invalid' }));
   });
 
-  it('names and bodies that would break a note are not written', () => {
+  it('names and bodies that would break a note are refused', () => {
     for (const name of ['', 'a b', 'a+b', 'a\nb']) {
       expect(() => noteLine({ ...key, name }, rootHash)).toThrow(
         expect.objectContaining({ code: 'INVALID_CHECKPOINT' }),

@@ -22,7 +22,7 @@ export interface NoteSignature {
   readonly name: string;
   /** First four bytes of SHA-256(name, newline, kind, key). */
   readonly keyHash: Uint8Array;
-  /** What stands behind the key hash: 64 bytes, or 8 of time and 64 for a cosignature. */
+  /** The bytes after the key hash: 64 of signature, or 8 of time and 64 of signature for a cosignature. */
   readonly blob: Uint8Array;
 }
 
@@ -34,7 +34,7 @@ export interface Checkpoint {
 }
 
 export interface ParsedCheckpoint extends Checkpoint {
-  /** The three lines, the last newline included: what is signed. */
+  /** The signed text: three lines, the last newline included. */
   readonly body: string;
   readonly signatures: readonly NoteSignature[];
 }
@@ -45,7 +45,7 @@ function refuse(reason: string): never {
   throw new AppError('invalid', 'INVALID_CHECKPOINT', `Checkpoint: ${reason}`);
 }
 
-/** The origin of a register's checkpoints (notes/ledger.md 4.5). */
+/** The origin of a register's checkpoints. */
 export function checkpointOrigin(installation: string, registerId: string): string {
   return `${installation}/registers/${registerId}`;
 }
@@ -60,19 +60,19 @@ export function checkpointBody({ origin, size, rootHash }: Checkpoint): string {
   return `${origin}\n${size}\n${encodeBase64(rootHash)}\n`;
 }
 
-/** Four bytes that point from a signature line to its key. */
+/** Key hash: the four bytes by which a signature line refers to its key. */
 export function noteKeyHash({ name, kind, publicKey }: NoteKey): Uint8Array {
   return sha256(concatBytes([utf8(`${name}\n`), Uint8Array.of(kind), publicKey])).subarray(0, 4);
 }
 
-/** The key as C2SP tools read it: `name+hash+base64`. */
+/** The verifier key in C2SP form: `name+hash+base64`. */
 export function verifierKey(key: NoteKey): string {
   const { name, kind, publicKey } = key;
   return `${name}+${encodeHex(noteKeyHash(key))}+${encodeBase64(concatBytes([Uint8Array.of(kind), publicKey]))}`;
 }
 
 /**
- * The key that a verifier key spells.
+ * Parses a verifier key.
  * @throws AppError invalid INVALID_CHECKPOINT
  */
 export function parseVerifierKey(text: string): NoteKey {
@@ -96,7 +96,7 @@ export function cosignatureBytes(body: string, timeSeconds: number): Uint8Array 
   return utf8(`cosignature/v1\ntime ${timeSeconds}\n${body}`);
 }
 
-/** What stands behind the key hash of a cosignature line: eight bytes of time, then the signature. */
+/** The bytes after the key hash of a cosignature line: eight bytes of time, then the signature. */
 export function cosignatureBlob(timeSeconds: number, signature: Uint8Array): Uint8Array {
   const time = Buffer.alloc(8);
   time.writeBigUInt64BE(BigInt(timeSeconds));
@@ -154,8 +154,8 @@ function verifyLine(verifier: Verifier, body: string, key: NoteKey, blob: Uint8A
 }
 
 /**
- * Whether the checkpoint carries a valid line of that key. Lines of other keys are passed over, as C2SP demands; a
- * line that claims the key and does not verify is a refusal.
+ * Whether the checkpoint has a valid line of that key. Lines of other keys are ignored, as C2SP demands. A line that
+ * names the key and does not verify is refused.
  */
 export function verifyCheckpoint(verifier: Verifier, checkpoint: ParsedCheckpoint, key: NoteKey): boolean {
   const keyHash = noteKeyHash(key);
@@ -165,7 +165,7 @@ export function verifyCheckpoint(verifier: Verifier, checkpoint: ParsedCheckpoin
   return claims.length > 0 && claims.every((each) => verifyLine(verifier, checkpoint.body, key, each.blob));
 }
 
-/** parseCheckpoint that answers undefined for what is malformed. */
+/** Like parseCheckpoint, and undefined for malformed text. */
 export function findCheckpoint(note: string): ParsedCheckpoint | undefined {
   try {
     return parseCheckpoint(note);

@@ -6,35 +6,35 @@ import { AppError } from '../errors/errors.ts';
 import { leafHash, root } from './merkle.ts';
 import { ZERO_HASH } from './register-id.ts';
 
-/** Kinds of signed consensus messages and their number in the sign bytes (notes/ledger.md 4.2). */
+/** Kinds of signed consensus messages and their number in the sign bytes. */
 export const CONSENSUS_TYPES = { proposal: 1, prevote: 2, precommit: 3 } as const;
 export type ConsensusType = (typeof CONSENSUS_TYPES)[keyof typeof CONSENSUS_TYPES];
 
 /** One member of a validator set. */
 export interface ValidatorMember {
   readonly validatorId: string;
-  /** Standard padded base64 of the form of decision D3. */
+  /** Standard padded base64 of the canonical key form. */
   readonly publicKey: string;
   readonly algorithm: Algorithm;
 }
 
-/** What a proposal or a vote names; a nil vote names nothing. Lower-case hex. */
+/** The docket that a proposal or vote names; a nil vote names none. Lower-case hex. */
 export interface DocketRoots {
   readonly docketHash: string;
   readonly merkleRoot: string;
   readonly logRoot: string;
 }
 
-/** Everything a signature of the consensus covers. */
+/** Everything that a consensus signature covers. */
 export interface ConsensusMessage {
   readonly type: ConsensusType;
   /** The installation that created the register, as in genesisConfig. */
   readonly networkId: string;
   readonly registerId: string;
-  /** The docket's number (decision D8). */
+  /** The docket's number. */
   readonly height: number;
   readonly round: number;
-  /** Proposals: the round of the polka that is shown, -1 for none. Votes: always -1. */
+  /** Proposals: the round of the polka that the proposal shows, -1 for none. Votes: always -1. */
   readonly polRound: number;
   /** Undefined is a nil vote. */
   readonly docket: DocketRoots | undefined;
@@ -71,7 +71,7 @@ function numbersOf(message: ConsensusMessage): Uint8Array {
 }
 
 /**
- * The bytes that a proposal, prevote or precommit signs (notes/ledger.md 4.2): domain, type, networkId, register,
+ * The bytes that a proposal, prevote or precommit signs: domain, type, networkId, register,
  * height, round, polRound, docket hash, both roots, validator set, timestamp. Nil: zeros for hash and roots.
  * @throws AppError invalid INVALID_CONSENSUS_MESSAGE or INVALID_HEX for fields out of their range
  */
@@ -101,8 +101,8 @@ export function sortMembers(members: readonly ValidatorMember[]): ValidatorMembe
 
 /**
  * Hash of a validator set: RFC 6962 root over the canonical JSON of its members in order, lower-case hex.
- * @throws AppError invalid INVALID_VALIDATOR_SET when it is empty, an id or a key is there twice, or an id leaves
- * the alphabet A-Z a-z 0-9 . _ -
+ * @throws AppError invalid INVALID_VALIDATOR_SET when it is empty, contains an id or a key twice, or an id has
+ * characters outside A-Z a-z 0-9 . _ -
  */
 export function validatorSetHash(members: readonly ValidatorMember[]): string {
   const sorted = sortMembers(members);
@@ -124,23 +124,23 @@ export function validatorSetHash(members: readonly ValidatorMember[]): string {
   return encodeHex(root(leaves));
 }
 
-/** Votes that decide among n members: max(floor(2n/3) + 1, min(signatureThresholdMin, n)) (decision D1). */
+/** Quorum of n members: max(floor(2n/3) + 1, min(signatureThresholdMin, n)). */
 export function quorum(size: number, signatureThresholdMin = 1): number {
   return Math.max(Math.floor((2 * size) / 3) + 1, Math.min(signatureThresholdMin, size));
 }
 
-/** Faulty members that n members tolerate: floor((n - 1) / 3). */
+/** Number of faulty members that n members tolerate: floor((n - 1) / 3). */
 export function faultTolerance(size: number): number {
   return Math.max(0, Math.floor((size - 1) / 3));
 }
 
-/** Members that may change in one docket: max(1, floor(n / 3)) (decision D1). */
+/** Maximum number of members that may change in one docket: max(1, floor(n / 3)). */
 export function maxSetChanges(size: number): number {
   return Math.max(1, Math.floor(size / 3));
 }
 
 /**
- * The member that proposes: index (height + round) mod n of the sorted set (notes/ledger.md L-73).
+ * The proposer of a round: index (height + round) mod n of the sorted set.
  * @throws AppError invalid INVALID_VALIDATOR_SET for an empty set
  */
 export function proposerOf(

@@ -81,7 +81,7 @@ const judge = (change: Partial<ControlRecord>) =>
   judgeControlRecord({ ...record, ...change }, verifier).map(({ code, field }) => `${code} ${field}`);
 
 describe('control record', () => {
-  it('reads back from JSON and is judged right', () => {
+  it('parses from JSON and passes its judgement', () => {
     const parsed = parseControlRecord(JSON.parse(canonicalJson(record)));
     expect(canonicalJson(parsed)).toBe(canonicalJson(record));
     expect(judgeControlRecord(parsed, verifier)).toEqual([]);
@@ -136,7 +136,7 @@ describe('control record', () => {
     );
   });
 
-  it('owners and quorums', () => {
+  it('needs owners, and quorums that the set can reach', () => {
     expect(judge({ attestations: [admin] })).toEqual(['INVALID_CONTROL_RECORD attestations']);
     expect(judge({ attestations: [owner, owner] })).toEqual([
       'INVALID_CONTROL_RECORD attestations',
@@ -182,7 +182,7 @@ describe('control record', () => {
 });
 
 describe('register policy', () => {
-  it('has the defaults of notes/ledger.md 2.10', () => {
+  it('has its published defaults', () => {
     expect(defaultPolicy()).toEqual({
       version: 1,
       governance: {
@@ -217,7 +217,7 @@ describe('register policy', () => {
     expect(isDefaultPolicy({ ...defaultPolicy(), updatedBy: 'did' })).toBe(false);
   });
 
-  it('reads words in any case, keeps what it does not know, drops null, and says the same when read again', () => {
+  it('accepts words in any case, keeps unknown members, drops null, and is stable when parsed again', () => {
     const policy = parsePolicy({
       governance: { quorumFormula: 'Super_Majority', future: { a: 1 } },
       validators: { registrationMode: 'PUBLIC', stakeAmount: null },
@@ -260,13 +260,13 @@ describe('register policy', () => {
     );
   });
 
-  it('other mechanisms are known and not supported', () => {
+  it('other leader elections are known and not supported', () => {
     expect(() => parsePolicy({ leaderElection: { mechanism: 'raft' } })).toThrow(
       expect.objectContaining({ kind: 'unprocessable', code: 'MECHANISM_NOT_SUPPORTED' }),
     );
   });
 
-  it('an owner decides alone by policy, or by being the only voter', () => {
+  it('an owner decides alone by policy, or as the only voter', () => {
     const policy = defaultPolicy();
     expect([ownerMayBypass(policy, 1), ownerMayBypass(policy, 2)]).toEqual([true, false]);
     const open = parsePolicy({ governance: { ownerCanBypassQuorum: true } });

@@ -22,7 +22,7 @@ export const GENESIS_ACTION = 'register-creation';
 export const MAX_ROSTER = 25;
 export const MAX_VALIDATORS = 100;
 
-/** A validator of the control record (notes/ledger.md L-33); endpoints are directory data (decision D21). */
+/** A validator of the control record. Endpoints are directory data and not part of it. */
 export interface ControlValidator extends ValidatorMember {
   readonly derivationContext: string;
   readonly status: 'Active' | 'Rotated' | 'Revoked';
@@ -32,7 +32,7 @@ export interface ControlValidator extends ValidatorMember {
   readonly proofOfPossession: string;
 }
 
-/** What algorithms a register accepts (notes/ledger.md L-106). */
+/** The signature algorithms that a register accepts. */
 export interface CryptoPolicy {
   readonly version: number;
   readonly acceptedSignatureAlgorithms: readonly Algorithm[];
@@ -45,7 +45,7 @@ export interface CryptoPolicy {
   readonly devMode: boolean;
 }
 
-/** The payload of a genesis transaction: everything a register starts with. */
+/** The payload of a genesis transaction: the rules with which a register starts. */
 export interface ControlRecord {
   readonly registerId: string;
   readonly name: string;
@@ -57,7 +57,7 @@ export interface ControlRecord {
   readonly registerPolicy: RegisterPolicy;
   readonly validators: {
     readonly validators: readonly ControlValidator[];
-    /** May raise the quorum of decision D1, never lower it. */
+    /** May raise the quorum, never lower it. */
     readonly requiredSignatures: number;
     readonly version: number;
   };
@@ -67,7 +67,7 @@ export interface ControlRecord {
 export interface GenesisFacts {
   readonly record: ControlRecord;
   readonly payloadHash: string;
-  /** org_id of the creator. */
+  /** org_id claim of the creator. */
   readonly organizationId: string;
   readonly systemWalletAddress: string;
   readonly createdAt: string;
@@ -97,7 +97,7 @@ const validatorSchema = z.strictObject({
   proofOfPossession: text,
 });
 
-/** Shape of a crypto policy; what it says is judged where it is used. */
+/** Schema of a crypto policy. judgeCrypto and updateCryptoPolicy judge its meaning. */
 export const cryptoPolicySchema = z.strictObject({
   version: z.int().min(1),
   acceptedSignatureAlgorithms: z.array(algorithm).min(1),
@@ -127,7 +127,7 @@ const controlRecordSchema = z.strictObject({
   metadata: z.record(z.string().min(1).max(64), z.string().max(512)).optional(),
 });
 
-/** The crypto policy of a register that was created without one. */
+/** The crypto policy of a register that is created without one. */
 export function defaultCryptoPolicy(effectiveFrom: string, devMode: boolean): CryptoPolicy {
   return {
     version: 1,
@@ -143,7 +143,7 @@ export function defaultCryptoPolicy(effectiveFrom: string, devMode: boolean): Cr
 }
 
 /**
- * The control record that JSON data spells. Shape only: signatures are judged by judgeControlRecord.
+ * Parses a control record from JSON data. Shape only: judgeControlRecord verifies the signatures.
  * @throws AppError invalid INVALID_CONTROL_RECORD or INVALID_POLICY
  */
 export function parseControlRecord(value: unknown): ControlRecord {
@@ -163,7 +163,7 @@ export function parseControlRecord(value: unknown): ControlRecord {
   );
 }
 
-/** V(0): the members that seal the first dockets. */
+/** The first validator set. */
 export function initialValidators(record: ControlRecord): ValidatorMember[] {
   return record.validators.validators
     .filter((each) => each.status === 'Active')
@@ -202,7 +202,9 @@ function verifyValidatorEntry(record: ControlRecord, entry: ControlValidator, ve
   }
 }
 
-/** Judges what a control record claims: every attestation, every proof of possession, the numbers between them. */
+/**
+ * Judges a control record: every attestation, every proof of possession, and the numbers that depend on one another.
+ */
 export function judgeControlRecord(record: ControlRecord, verifier: Verifier): Violation[] {
   const found: Violation[] = [];
   const refuse = (message: string, field: string): void => {
@@ -239,7 +241,7 @@ export function judgeControlRecord(record: ControlRecord, verifier: Verifier): V
   return found;
 }
 
-/** The envelope of a genesis transaction (specification document 2, section 2; notes/ledger.md L-32). */
+/** The envelope of a genesis transaction (specification document 2, section 2). */
 export function genesisEnvelope(facts: GenesisFacts): TransactionEnvelope {
   return {
     registerId: facts.record.registerId,
@@ -258,7 +260,7 @@ export function genesisEnvelope(facts: GenesisFacts): TransactionEnvelope {
   };
 }
 
-/** The genesisConfig of docket 0: canonical JSON text that follows from the control record and the installation. */
+/** The genesisConfig of docket 0: canonical JSON text, derived from the control record and the installation. */
 export function genesisConfigText(record: ControlRecord, networkId: string): string {
   return canonicalJson({
     registerName: record.name,

@@ -5,17 +5,17 @@ const MEMBER = 'did:platform:w:';
 const ORGANISATION = 'did:platform:org:';
 const REGISTER = 'did:platform:register:';
 
-/** `did:platform:register:{registerId}/tx:{txId}` (specification document 2, section 2; decision D7). */
+/** `did:platform:register:{registerId}/tx:{txId}` (specification document 2, section 2). */
 export function transactionDid(registerId: string, txId: string): string {
   return `${REGISTER}${registerId}/tx:${txId}`;
 }
 
-/** `did:platform:w:{address}`: a member of a roster (decision D7). */
+/** `did:platform:w:{address}`: a member of a roster. */
 export function memberDid(address: string): string {
   return MEMBER + address;
 }
 
-/** `did:platform:org:{address}` (notes/workflow.md 10.2). */
+/** `did:platform:org:{address}`. */
 export function organisationDid(address: string): string {
   return ORGANISATION + address;
 }

@@ -64,7 +64,7 @@ describe('docket text', () => {
 });
 
 describe('headers', () => {
-  it('are judged right with the log they were built on, which stays as it was', () => {
+  it('are valid with the log they were built on, which is not changed', () => {
     expect(judgeHeader(genesis, leaves, Frontier.empty())).toEqual([]);
     expect(judgeHeader(next, leaves, log)).toEqual([]);
     expect(log.size).toBe(1);
@@ -84,7 +84,7 @@ describe('headers', () => {
     expect(judgeHeader({ ...next, ...change }, leaves, log).map((each) => each.code)).toEqual([code]);
   });
 
-  it('other records, fewer of them and another log are refused', () => {
+  it('another list of records, a shorter one and another log are refused', () => {
     const codes = (own: readonly Uint8Array[], before: Frontier) =>
       judgeHeader(next, own, before).map(({ code }) => code);
     expect(codes(leaves.toReversed(), log)).toEqual(['MERKLE_MISMATCH']);
@@ -112,7 +112,7 @@ describe('headers', () => {
 });
 
 describe('consensus', () => {
-  it('quorums of decision D1', () => {
+  it('quorums of small sets', () => {
     const table = [1, 2, 3, 4, 5, 7, 10, 100].map((size) => [
       size,
       faultTolerance(size),

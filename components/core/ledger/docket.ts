@@ -9,12 +9,12 @@ import { ZERO_HASH } from './register-id.ts';
 /** What the docket hash covers (specification document 2, section 2). */
 export interface DocketText {
   readonly registerId: string;
-  /** 0 is genesis. */
+  /** 0 for the genesis docket. */
   readonly docketNumber: number;
   readonly previousHash: string;
-  /** Kept and hashed verbatim. */
+  /** Stored and hashed verbatim. */
   readonly timestamp: string;
-  /** Address of the sealing member's key (decision D6). */
+  /** Address of the sealing member's key. */
   readonly validatorAddress: string;
   /** In docket order. */
   readonly transactionIds: readonly string[];
@@ -27,7 +27,7 @@ export interface DocketHeader extends DocketText {
   readonly merkleRoot: string;
   /** RFC 6962 root over the register's dockets, this one included. */
   readonly logRoot: string;
-  /** Hash of the members that may seal this docket. */
+  /** Hash of the validator set that may seal this docket. */
   readonly validatorSetHash: string;
   readonly isGenesis: boolean;
   /** Canonical JSON text; genesis only. */
@@ -42,7 +42,7 @@ export interface DocketDraft extends DocketText {
   readonly sizeBytes: number;
 }
 
-/** The docket that a new one must follow. */
+/** The docket before the next one. */
 export interface DocketHead {
   readonly docketNumber: number;
   readonly hash: string;
@@ -52,8 +52,8 @@ export interface DocketHead {
 const HEX_64 = /^[0-9a-f]{64}$/;
 
 /**
- * Whether every field that is joined with `|` keeps to its alphabet (notes/ledger.md L-56): without it two dockets
- * could share one text.
+ * Judges that every field of the docket hash keeps to its alphabet. Without the check two dockets could share one text,
+ * because the fields are joined with `|`.
  */
 export function checkDocketText(text: DocketText): Violation[] {
   const found: Violation[] = [];
@@ -91,7 +91,7 @@ export function checkDocketText(text: DocketText): Violation[] {
 
 /**
  * The docket hash of the specification: the fields and ids joined with `|`, UTF-8, SHA-256, lower-case hex.
- * @throws AppError invalid with the code of the first violation when a field leaves its alphabet
+ * @throws AppError invalid with the code of the first violation when a field has characters outside its alphabet
  */
 export function docketHash(text: DocketText): string {
   const violations = checkDocketText(text);
@@ -110,7 +110,7 @@ export function docketHash(text: DocketText): string {
 }
 
 /**
- * The header of a draft over its records.
+ * Builds the header of a draft.
  * @param leaves leaf hashes of the records in docket order
  * @param log the register log before this docket; it is not changed
  */
@@ -137,8 +137,8 @@ export function buildHeader(draft: DocketDraft, leaves: readonly Uint8Array[], l
 }
 
 /**
- * Judges the place of a docket after the head of its register (specification document 2, section 4, rule 4 of the
- * pipeline; codes of notes/ledger.md L-68). An undefined head is the empty register.
+ * Judges that a docket follows the head of its register (specification document 2, section 4, rule 4 of the pipeline).
+ * An undefined head is the empty register.
  */
 export function judgeSuccession(header: DocketText, head: DocketHead | undefined): Violation[] {
   const found: Violation[] = [];
@@ -171,7 +171,7 @@ export function judgeSuccession(header: DocketText, head: DocketHead | undefined
 }
 
 /**
- * Judges that a header says what its content says: alphabet, hash, Merkle root and log root.
+ * Judges a header against its content: alphabet, hash, Merkle root and log root.
  * @param leaves leaf hashes of the records in docket order
  * @param log the register log before this docket; it is not changed
  */

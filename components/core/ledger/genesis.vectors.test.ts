@@ -13,7 +13,7 @@ import { buildRecord, parseRecord, recordLeaf } from './record.ts';
 import { boundTxId, payloadHash, verifyTransactionSignature } from './transaction.ts';
 import figures from './vectors/genesis.json' with { type: 'json' };
 
-// Made with the functions of the independent program that made ledger.json.
+// Made by the independent program that also makes ledger.json.
 describe('genesis by a second implementation', () => {
   const verifier = createVerifier(nodeEd25519());
   const control = parseControlRecord(figures.controlRecord);

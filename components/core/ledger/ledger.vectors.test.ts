@@ -106,7 +106,7 @@ describe('dockets', () => {
     expect(validatorSetHash(members.toReversed())).toBe(expected);
   });
 
-  it('headers build to the figures and are judged right one after the other', () => {
+  it('headers have the published figures and are valid one after the other', () => {
     const log = Frontier.empty();
     const leaves = [[at(vectors.transactions, 0)], vectors.transactions.slice(1)].map((chosen) =>
       chosen.map((each) => decodeHex(each.leaf)),
@@ -196,7 +196,7 @@ describe('consensus', () => {
     expect(codeOf({}, { members: context.members.toReversed() })).toEqual([]);
   });
 
-  it('certificate is refused when anything about it changes', () => {
+  it('certificate is refused when any part of it changes', () => {
     const { signatures } = certificate;
     expect(codeOf({ signatures: signatures.slice(0, 2) })).toEqual(['VAL_CERT_003']);
     expect(codeOf({}, { signatureThresholdMin: 4 })).toEqual(['VAL_CERT_003']);
@@ -283,7 +283,7 @@ describe('checkpoint', () => {
   const log = parseVerifierKey(vkey);
   const cosigners = cosignerVkeys.map(parseVerifierKey);
 
-  it('keys, body, lines and note are written to the byte', () => {
+  it('keys, body, lines and note have the published bytes', () => {
     const origin = checkpointOrigin('acme', register);
     const logRoot = decodeHex(at(vectors.dockets, 1).logRoot);
     expect(checkpointBody({ origin, size: 2, rootHash: logRoot })).toBe(body);
@@ -307,7 +307,7 @@ describe('checkpoint', () => {
     expect(verifyCheckpoint(verifier, parsed, { ...log, name: 'another' })).toBe(false);
   });
 
-  it('any byte that is flipped is refused', () => {
+  it('any flipped byte is refused', () => {
     for (let index = 0; index < note.length; index += 1) {
       const swapped = note.charAt(index) === 'A' ? 'B' : 'A';
       const flipped = note.slice(0, index) + swapped + note.slice(index + 1);

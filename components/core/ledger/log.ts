@@ -1,14 +1,14 @@
 import { canonicalBytes } from '../encoding/jcs.ts';
 import { leafHash } from './merkle.ts';
 
-/** What the register log says of one docket (notes/ledger.md 4.5). */
+/** The leaf of one docket in the register log. */
 export interface LogEntry {
   readonly registerId: string;
   readonly docketNumber: number;
   /** Lower-case hex, as in the docket. */
   readonly hash: string;
   readonly merkleRoot: string;
-  /** Verbatim. */
+  /** As in the docket, verbatim. */
   readonly timestamp: string;
   readonly validatorSetHash: string;
 }

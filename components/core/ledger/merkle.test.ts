@@ -28,7 +28,7 @@ const all = Array.from({ length: 200 }, (_, index) => leafHash(utf8(`leaf ${inde
 const size = fc.integer({ min: 1, max: 200 });
 const leaf = fc.nat();
 
-/** The definition of RFC 6962 section 2.1 in its own words, slow. */
+/** The definition of RFC 6962 section 2.1, implemented literally and slowly. */
 function definition(leaves: readonly Uint8Array[]): Uint8Array {
   const [first] = leaves;
   if (first === undefined) return emptyRoot();
@@ -45,13 +45,13 @@ function flip(hash: Uint8Array): Uint8Array {
 }
 
 describe('root', () => {
-  it('is that of the definition for every size', () => {
+  it('equals the definition for every size', () => {
     for (let count = 0; count <= 70; count += 1) {
       expect(encodeHex(root(all.slice(0, count)))).toBe(encodeHex(definition(all.slice(0, count))));
     }
   });
 
-  it('leaves what it was given alone', () => {
+  it('does not change its input', () => {
     const leaves = all.slice(0, 7);
     const before = leaves.map(encodeHex);
     root(leaves);
@@ -60,7 +60,7 @@ describe('root', () => {
 });
 
 describe('inclusion', () => {
-  it('every leaf of every tree verifies, and at no other place', () => {
+  it('every leaf of every tree verifies, and at no other index', () => {
     fc.assert(
       fc.property(size, leaf, leaf, (treeSize, pick, other) => {
         const leaves = all.slice(0, treeSize);
@@ -117,7 +117,7 @@ describe('inclusion', () => {
       expect(() => inclusion(all.slice(0, treeSize), leafIndex)).toThrow(refused);
   });
 
-  it('a leaf cannot pass for a node', () => {
+  it('a leaf is not accepted as a node', () => {
     const [a, b] = [leafHash(utf8('a')), leafHash(utf8('b'))];
     const inner = Buffer.concat([a, b]);
     expect(encodeHex(leafHash(inner))).not.toBe(encodeHex(root([a, b])));
@@ -125,7 +125,7 @@ describe('inclusion', () => {
 });
 
 describe('consistency', () => {
-  it('every prefix verifies; another root or path never', () => {
+  it('every prefix verifies; another root or path never does', () => {
     fc.assert(
       fc.property(size, leaf, leaf, (to, pick, place) => {
         const from = 1 + (pick % to);
@@ -171,7 +171,7 @@ describe('consistency', () => {
 });
 
 describe('Frontier', () => {
-  it('has the root of the tree after every append, also after it was stored and read', () => {
+  it('has the root of the tree after every append, also after it was stored and parsed', () => {
     let frontier = Frontier.empty();
     expect(encodeHex(frontier.root())).toBe(encodeHex(emptyRoot()));
     for (const [index, hash] of all.entries()) {
@@ -209,7 +209,7 @@ describe('proofs from stored nodes', () => {
   for (const hash of all) for (const node of frontier.append(hash)) stored.set(name(node), node);
   const find = (place: NodePlace): Uint8Array | undefined => stored.get(name(place))?.hash;
 
-  it('are those of the whole tree', () => {
+  it('equal those of the whole tree', () => {
     fc.assert(
       fc.property(size, leaf, (treeSize, pick) => {
         const leaves = all.slice(0, treeSize);
@@ -228,7 +228,7 @@ describe('proofs from stored nodes', () => {
     expect(planConsistency(1_234_567, 10_000_000).flat().length).toBeLessThan(60);
   });
 
-  it('say when a node is missing', () => {
+  it('fail when a node is missing', () => {
     expect(() => buildInclusion(planInclusion(0, 4), () => undefined)).toThrow(
       expect.objectContaining({ kind: 'internal', code: 'TREE_NODE_MISSING' }),
     );

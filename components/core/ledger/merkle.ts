@@ -2,11 +2,11 @@ import { sha256 } from '../crypto/hash.ts';
 import { equalBytes } from '../encoding/text.ts';
 import { AppError } from '../errors/errors.ts';
 
-/** One node of a proof path, nearest to the leaf first. */
+/** One node of a proof path; the path begins next to the leaf. */
 export interface ProofStep {
   /** 32 bytes. */
   readonly hash: Uint8Array;
-  /** On which side of the running hash this one stands. */
+  /** Side of the running hash on which this one is joined. */
   readonly position: 'Left' | 'Right';
 }
 
@@ -51,7 +51,7 @@ export function emptyRoot(): Uint8Array {
   return sha256('');
 }
 
-/** The level above: pairs hashed, a last odd one carried up, which is the split of RFC 6962. */
+/** The level above: pairs are hashed and a last odd node is carried up, which is the split of RFC 6962. */
 function levelAbove(level: readonly Uint8Array[]): Uint8Array[] {
   const above: Uint8Array[] = [];
   for (let index = 0; index < level.length; index += 2) {
@@ -61,7 +61,7 @@ function levelAbove(level: readonly Uint8Array[]): Uint8Array[] {
   return above;
 }
 
-/** Merkle tree hash of leaf hashes (RFC 6962 section 2.1), n - 1 hashes for n leaves. */
+/** Merkle tree hash of leaf hashes (RFC 6962 section 2.1); n - 1 hashes for n leaves. */
 export function root(leaves: readonly Uint8Array[]): Uint8Array {
   let level = leaves;
   while (level.length > 1) level = levelAbove(level);
@@ -91,7 +91,10 @@ export function inclusion(leaves: readonly Uint8Array[], leafIndex: number): Pro
   return path;
 }
 
-/** Where the siblings of a leaf stand, nearest first; the shape of a tree fixes it, a proof cannot choose. */
+/**
+ * Sides of the siblings of a leaf, nearest first. They follow from the shape of the tree, so a proof cannot choose
+ * them.
+ */
 function siblingSides(leafIndex: number, treeSize: number): ('Left' | 'Right')[] {
   const sides: ('Left' | 'Right')[] = [];
   let [index, last] = [leafIndex, treeSize - 1];
@@ -103,7 +106,7 @@ function siblingSides(leafIndex: number, treeSize: number): ('Left' | 'Right')[]
   return sides;
 }
 
-/** The root that a path leads to; undefined when it has not the shape of that leaf in that tree. */
+/** The root that a path leads to; undefined when the path does not have the shape of that leaf in that tree. */
 export function rootOfInclusion(claim: InclusionClaim): Uint8Array | undefined {
   const { leaf, leafIndex, treeSize, path } = claim;
   const known = Number.isSafeInteger(leafIndex) && Number.isSafeInteger(treeSize);
@@ -118,13 +121,13 @@ export function rootOfInclusion(claim: InclusionClaim): Uint8Array | undefined {
   return hash;
 }
 
-/** Whether a leaf stands at that place of the tree with that root (RFC 9162 section 2.1.3.2). */
+/** Whether a leaf is at that index of the tree with that root (RFC 9162 section 2.1.3.2). */
 export function verifyInclusion(claim: InclusionClaim, expectedRoot: Uint8Array): boolean {
   const computed = rootOfInclusion(claim);
   return computed !== undefined && equalBytes(computed, expectedRoot);
 }
 
-/** Largest power of two smaller than n; n over 1. */
+/** Largest power of two smaller than n, for n over 1. */
 export function splitPoint(size: number): number {
   let point = 1;
   while (point * 2 < size) point *= 2;
@@ -132,8 +135,8 @@ export function splitPoint(size: number): number {
 }
 
 /**
- * The ranges `[start, end)` of leaves whose subtree roots make the consistency proof of two sizes, in its order
- * (RFC 6962 section 2.1.2). None when the sizes are equal.
+ * The ranges `[start, end)` of leaves whose subtree roots form the consistency proof of two sizes, in its order (RFC
+ * 6962 section 2.1.2). None when the sizes are equal.
  * @throws AppError invalid INVALID_PROOF_RANGE unless 0 < from <= to
  */
 export function consistencyRanges(from: number, to: number): [number, number][] {
@@ -164,7 +167,7 @@ export function consistency(leaves: readonly Uint8Array[], from: number): Uint8A
   return consistencyRanges(from, leaves.length).map(([start, end]) => root(leaves.slice(start, end)));
 }
 
-/** Both roots that a consistency path leads to from the last complete subtree of the older tree. */
+/** Both roots that a consistency path leads to, computed from the last complete subtree of the older tree. */
 function rootsOfConsistency(
   steps: IterableIterator<Uint8Array>,
   first: Uint8Array,
@@ -186,7 +189,7 @@ function rootsOfConsistency(
   return last === 0 ? { older, newer } : undefined;
 }
 
-/** Whether one tree is the beginning of another (RFC 9162 section 2.1.4.2). */
+/** Whether one tree is a prefix of another (RFC 9162 section 2.1.4.2). */
 export function verifyConsistency(claim: ConsistencyClaim): boolean {
   const { from, to, fromRoot, toRoot, path } = claim;
   const known = Number.isSafeInteger(from) && Number.isSafeInteger(to);
@@ -219,8 +222,8 @@ function onesOf(size: number): number {
 }
 
 /**
- * The right edge of an append-only tree of RFC 6962: roots of its complete subtrees, largest first. It is all that
- * the next root needs: log2(n) hashes, one hash an append on average.
+ * The right edge of an append-only tree of RFC 6962: roots of its complete subtrees, largest first. It suffices to
+ * compute the next root, with log2(n) hashes stored and one hash an append on average.
  */
 export class Frontier {
   #size: number;
@@ -237,7 +240,7 @@ export class Frontier {
   }
 
   /**
-   * The edge that serialise gave for a tree of that size.
+   * Parses what serialise gave for a tree of that size.
    * @throws AppError invalid INVALID_FRONTIER when the number or the length of the hashes does not fit
    */
   static parse(size: number, hashes: readonly Uint8Array[]): Frontier {
@@ -253,7 +256,9 @@ export class Frontier {
     return this.#size;
   }
 
-  /** Roots of the complete subtrees, largest first, 32 bytes each; with the size, everything parse needs. */
+  /**
+   * Roots of the complete subtrees, largest first, 32 bytes each. Together with the size they are the input of parse.
+   */
   serialise(): Uint8Array[] {
     return [...this.#hashes];
   }
@@ -262,7 +267,7 @@ export class Frontier {
     return new Frontier(this.#size, [...this.#hashes]);
   }
 
-  /** Adds the hash of a leaf; gives the subtrees that it completed, itself first, for stores of tree nodes. */
+  /** Appends the hash of a leaf. Returns the subtrees that it completes, itself first, for stores of tree nodes. */
   append(leaf: Uint8Array): CompleteNode[] {
     let [level, index, hash] = [0, this.#size, leaf];
     const completed: CompleteNode[] = [{ level, index, hash }];
@@ -280,7 +285,7 @@ export class Frontier {
     return completed;
   }
 
-  /** The root of the tree as it stands. */
+  /** The root of the present tree. */
   root(): Uint8Array {
     const last = this.#hashes.at(-1);
     if (last === undefined) return emptyRoot();

@@ -10,7 +10,7 @@ import { checkDocketText, docketHash } from './docket.ts';
 import { emptyRoot, leafHash, root } from './merkle.ts';
 import { payloadHash, signingDigest, verifyTransactionSignature } from './transaction.ts';
 
-// The figures of notes/ledger.md 7.1.
+// Figures computed by hand from the specification's formulas.
 const registerId = '0123456789abcdef0123456789abcdef';
 const validatorAddress = 'ws1qexamplevalidator';
 const txIds = [
@@ -35,7 +35,7 @@ const docket1 = {
   transactionIds: [txIds[1], txIds[2]],
 };
 
-describe('notes/ledger.md 7.1', () => {
+describe('formulas of the specification', () => {
   it('transaction ids', () => {
     expect(['tx-1', 'tx-2', 'tx-3'].map((text) => sha256Hex(text))).toEqual(txIds);
   });
@@ -45,7 +45,7 @@ describe('notes/ledger.md 7.1', () => {
     expect(docketHash(docket1)).toBe('1243ce143c41a3058a3714086ab54f495b595ba4fcbb7b779a5ea50a535c0199');
   });
 
-  it('the join ambiguity gives the same text and is refused by the alphabet', () => {
+  it('two dockets with one joined text are refused by the alphabet', () => {
     const ambiguous = {
       ...docket1,
       validatorAddress: `${validatorAddress}|${txIds[1]}`,
@@ -100,7 +100,7 @@ describe('notes/ledger.md 7.1', () => {
     expect(verifyTransactionSignature(verifier, { txId: txIds[0], payloadHash: hash }, signature)).toBe(true);
   });
 
-  it('trees, and the flaws of the reference that ours has not', () => {
+  it('trees, without the flaws of trees that duplicate the last leaf', () => {
     const [a, b, c] = txIds.map((id) => leafHash(utf8(id)));
     if (a === undefined || b === undefined || c === undefined) throw new Error('three leaves');
     expect(encodeHex(root([a, b, c]))).toBe(

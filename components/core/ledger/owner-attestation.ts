@@ -7,11 +7,11 @@ import { canonicalBytes } from '../encoding/jcs.ts';
 import { isAppError } from '../errors/errors.ts';
 import { findMemberAddress } from './did.ts';
 
-/** Roles of a register's roster; Owner and Admin vote (notes/ledger.md L-88). */
+/** Roles of a register's roster; Owner and Admin vote. */
 export const ROSTER_ROLES = ['Owner', 'Admin', 'Auditor', 'Designer'] as const;
 export type RosterRole = (typeof ROSTER_ROLES)[number];
 
-/** What a member of the roster signs to take its role (notes/ledger.md L-24). */
+/** The data that a member of the roster signs to accept its role. */
 export interface AttestationData {
   readonly role: RosterRole;
   /** `did:platform:w:{address}`. */
@@ -22,24 +22,24 @@ export interface AttestationData {
 }
 
 export interface SignedAttestation {
-  /** Base64 of any accepted spelling, of the form of decision D3. */
+  /** Canonical key form, in base64 of any accepted spelling. */
   readonly publicKey: string;
   readonly algorithm: string;
   readonly signature: Uint8Array;
 }
 
-/** Whether a text is a role of a roster, to the letter. */
+/** Whether a text is exactly the name of a roster role. */
 export function isRosterRole(text: string): text is RosterRole {
   return ROSTER_ROLES.some((role) => role === text);
 }
 
-/** Canonical JSON of the data: what is stored between initiate and finalize. */
+/** Canonical JSON of the data, stored between initiation and finalisation. */
 export function attestationBytes(data: AttestationData): Uint8Array {
   const { role, subject, registerId, registerName, grantedAt } = data;
   return canonicalBytes({ role, subject, registerId, registerName, grantedAt });
 }
 
-/** The 32 bytes that are signed; `dataToSign` is their hex (notes/ledger.md L-25). */
+/** The 32 bytes to sign; `dataToSign` is their hex. */
 export function attestationDigest(bytes: Uint8Array): Uint8Array {
   return sha256(bytes);
 }
@@ -47,7 +47,7 @@ export function attestationDigest(bytes: Uint8Array): Uint8Array {
 /**
  * Whether the subject's own key signed the attestation.
  * @param bytes the stored canonical bytes of the data
- * @param subject the DID in the data; its address must be that of the key (notes/ledger.md L-28)
+ * @param subject the DID in the data; its address must be that of the key
  */
 export function verifyAttestation(
   verifier: Verifier,
@@ -71,7 +71,7 @@ export function verifyAttestation(
 export interface RosterAttestation {
   readonly role: RosterRole;
   readonly subject: string;
-  /** Standard padded base64 of the form of decision D3. */
+  /** Standard padded base64 of the canonical key form. */
   readonly publicKey: string;
   /** Standard padded base64. */
   readonly signature: string;

@@ -6,7 +6,7 @@ export const REGISTRATION_MODES = ['public', 'consent'] as const;
 export const ELECTION_MECHANISMS = ['rotating', 'raft', 'stake-weighted'] as const;
 const MAX_DOCKET_BYTES = 8 * 1024 * 1024;
 
-/** Words in any case, with `-` or `_` or neither, become the spelling we emit (notes/ledger.md H9). */
+/** Accepts words in any case, with `-` or `_` or neither, and gives them in the one spelling that is written. */
 function word<const T extends readonly string[]>(words: T): z.ZodType<T[number], unknown> {
   const plain = (text: string): string => text.toLowerCase().replaceAll(/[-_]/g, '');
   return z.preprocess((value) => {
@@ -18,7 +18,7 @@ function word<const T extends readonly string[]>(words: T): z.ZodType<T[number],
 const governanceSchema = z.looseObject({
   quorumFormula: word(QUORUM_FORMULAS).default('strict-majority'),
   proposalTtlDays: z.int().min(1).max(90).default(7),
-  /** Absent: true for a roster of one voter, false for more (notes/ledger.md L-93). */
+  /** Absent: true for a roster of one voter, false for more. */
   ownerCanBypassQuorum: z.boolean().optional(),
   blueprintVersion: z.string().min(1).max(100).default('register-governance-v1'),
 });
@@ -91,12 +91,12 @@ const policySchema = z.looseObject({
 });
 
 /**
- * Rules of one register with the ranges of notes/ledger.md 2.10. Members we do not know are kept: an update by a
- * newer program must not lose them.
+ * Rules of one register, each with its range and default. Unknown members are kept, so that an update by a newer
+ * program does not lose them.
  */
 export type RegisterPolicy = z.output<typeof policySchema>;
 
-/** Drops null members at every depth: absent members are never null in anything hashed (decision D4). */
+/** Drops null members at every depth, because hashed data contains no null for an absent member. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (typeof value !== 'object' || value === null) return value;
@@ -105,7 +105,7 @@ function withoutNulls(value: unknown): unknown {
 }
 
 /**
- * A policy from JSON data: what is left out gets its default.
+ * Parses a policy from JSON data and fills in defaults.
  * @throws AppError invalid INVALID_POLICY with one violation a field; unprocessable MECHANISM_NOT_SUPPORTED for a
  * leader election other than rotating
  */
@@ -129,15 +129,17 @@ export function parsePolicy(value: unknown): RegisterPolicy {
   return result.data;
 }
 
-/** The policy of a register that was created without one. */
+/** The policy of a register that is created without one. */
 export function defaultPolicy(): RegisterPolicy {
   return parsePolicy({});
 }
 
-/** Less than this, and no docket is ever timely, or no transaction small enough to change the policy back. */
+/** With less than this no docket is ever timely, or no transaction is small enough to change the policy back. */
 const LEAST = { precisionMs: 50, messageDelayMs: 1000, maxTransactionBytes: 16_384 } as const;
 
-/** What of a policy would stop its register for good, with the least that would not; undefined when nothing does. */
+/**
+ * Finds the member of a policy that would stop its register for good, with its minimum; undefined when there is none.
+ */
 export function findDeadlock({
   consensus,
 }: RegisterPolicy): { readonly field: string; readonly least: number } | undefined {
@@ -146,12 +148,12 @@ export function findDeadlock({
   return name === undefined ? undefined : { field: `consensus.${name}`, least: LEAST[name] };
 }
 
-/** Whether nobody has changed the policy since the register was created (notes/ledger.md L-102). */
+/** Whether the policy has not changed since the register was created. */
 export function isDefaultPolicy(policy: RegisterPolicy): boolean {
   return policy.version === 1 && policy.updatedBy === undefined;
 }
 
-/** Whether an owner may decide alone, by policy or by the size of the roster (notes/ledger.md L-93). */
+/** Whether an owner may decide alone, by policy or by the size of the roster. */
 export function ownerMayBypass(policy: RegisterPolicy, voters: number): boolean {
   return policy.governance.ownerCanBypassQuorum ?? voters <= 1;
 }

@@ -7,20 +7,20 @@ import { isAppError } from '../errors/errors.ts';
 
 const DOMAIN = 'platform:validator-pop:v1\n';
 
-/** What a validator proves to have the key for. */
+/** The register, validator id and key that a proof of possession covers. */
 export interface PossessionFacts {
   readonly registerId: string;
   readonly validatorId: string;
-  /** Standard padded base64 of the form of decision D3. */
+  /** Standard padded base64 of the canonical key form. */
   readonly publicKey: string;
 }
 
-/** The bytes a proof of possession signs: a domain line and the canonical JSON of the facts (notes/ledger.md L-33). */
+/** The bytes that a proof of possession signs: a domain line and the canonical JSON of the facts. */
 export function possessionBytes({ registerId, validatorId, publicKey }: PossessionFacts): Uint8Array {
   return utf8(DOMAIN + canonicalJson({ registerId, validatorId, publicKey }));
 }
 
-/** Whether a proof of possession verifies with the key it is about. */
+/** Whether a proof of possession verifies with its own key. */
 export function verifyPossession(
   verifier: Verifier,
   facts: PossessionFacts & { readonly algorithm: Algorithm },

@@ -1,7 +1,7 @@
 import { decodeHex, encodeHex } from '../encoding/hex.ts';
 import type { ProofStep } from './merkle.ts';
 
-/** A proof step as it stands in JSON: lower-case hex. */
+/** A proof step in JSON: lower-case hex. */
 export interface WireProofStep {
   readonly hash: string;
   readonly position: 'Left' | 'Right';
@@ -13,7 +13,7 @@ export function presentPath(path: readonly ProofStep[]): WireProofStep[] {
 }
 
 /**
- * An inclusion path from JSON.
+ * Parses an inclusion path from JSON.
  * @throws AppError invalid INVALID_HEX
  */
 export function parsePath(path: readonly WireProofStep[]): ProofStep[] {
@@ -25,7 +25,7 @@ export function presentHashes(hashes: readonly Uint8Array[]): string[] {
   return hashes.map(encodeHex);
 }
 
-/** Hashes of 32 bytes from JSON; throws like parsePath. */
+/** Parses hashes of 32 bytes from JSON; throws like parsePath. */
 export function parseHashes(hashes: readonly string[]): Uint8Array[] {
   return hashes.map((hash) => decodeHex(hash, 32));
 }

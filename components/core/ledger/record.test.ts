@@ -48,7 +48,7 @@ const record: SealedRecord = buildRecord({
 describe('bound transaction id', () => {
   const id = boundTxId(envelope, ['k']);
 
-  it('does not change with what counts as absent, nor with the type', () => {
+  it('is the same with absent and empty members, and for every type', () => {
     for (const same of [
       { metadata: {} },
       { recipients: [] },
@@ -59,7 +59,7 @@ describe('bound transaction id', () => {
     }
   });
 
-  it('changes with everything it covers', () => {
+  it('changes with everything that it covers', () => {
     const changes: Partial<TransactionEnvelope>[] = [
       { registerId: 'f'.repeat(32) },
       { blueprintId: 'loan2' },
@@ -79,7 +79,7 @@ describe('bound transaction id', () => {
 });
 
 describe('payload', () => {
-  it('is found in its canonical form and in the form it was sent in', () => {
+  it('is matched in its canonical form and in the form it was sent in', () => {
     const sent = '{ "b" : 1.0, "a":"\\u00e9" }';
     const compact = '{"b":1.0,"a":"\\u00e9"}';
     const match = matchPayload(scanJson(sent), sha256Hex(compact));
@@ -125,7 +125,7 @@ describe('transaction signature', () => {
 });
 
 describe('record', () => {
-  it('reads back from its bytes', () => {
+  it('parses from its bytes', () => {
     expect(canonicalJson(parseRecord(recordBytes(record)))).toBe(canonicalJson(record));
   });
 
@@ -157,7 +157,7 @@ describe('record', () => {
 describe('identifiers', () => {
   const uuid = '01234567-89AB-cdef-0123-456789abcdef';
 
-  it('are lowered and have their exact length', () => {
+  it('are lower-cased and have their exact length', () => {
     expect(registerIdOfUuid(uuid)).toBe(envelope.registerId);
     expect(findTxId('B'.repeat(64))).toBe('b'.repeat(64));
     expect(findDocketHash('B'.repeat(64))).toBe('b'.repeat(64));
@@ -168,12 +168,12 @@ describe('identifiers', () => {
     }
   });
 
-  it('types are to the letter', () => {
+  it('types match exactly', () => {
     expect(isTransactionType('Action')).toBe(true);
     expect(isTransactionType('action')).toBe(false);
   });
 
-  it('DIDs read back; foreign ones do not', () => {
+  it('DIDs parse back; foreign ones do not', () => {
     expect(findMemberAddress(memberDid(address))).toBe(address);
     for (const did of [organisationDid(address), 'did:platform:w:w1abc', `did:other:w:${address}`, '']) {
       expect(findMemberAddress(did)).toBeUndefined();

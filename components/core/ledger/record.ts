@@ -6,8 +6,8 @@ import { leafHash } from './merkle.ts';
 import { isTransactionType, type TransactionEnvelope, type TransactionSignature } from './transaction.ts';
 
 /**
- * A transaction as it is sealed (notes/ledger.md L-58): its canonical JSON is the leaf of the docket's tree.
- * Recipients and metadata are always there; absent members never.
+ * A transaction as it is sealed: its canonical JSON is a leaf of the docket's tree. Recipients and metadata are always
+ * present; absent members are left out.
  */
 export interface SealedRecord extends TransactionEnvelope {
   readonly txId: string;
@@ -31,7 +31,7 @@ export interface RecordParts {
   readonly bound: boolean;
 }
 
-/** The sealed record of a transaction, its members in canonical order: so it is written fastest. */
+/** Builds the sealed record of a transaction, with its members in canonical order, which is fastest to write. */
 export function buildRecord(parts: RecordParts): SealedRecord {
   const { envelope } = parts;
   return {
@@ -53,12 +53,12 @@ export function buildRecord(parts: RecordParts): SealedRecord {
   };
 }
 
-/** Canonical JSON bytes of a record: what is stored, served and hashed. Throws like canonicalBytes. */
+/** Canonical JSON bytes of a record: stored, served and hashed as they are. Throws like canonicalBytes. */
 export function recordBytes(record: SealedRecord): Uint8Array {
   return canonicalBytes(record);
 }
 
-/** Hash of the record's leaf from its exact bytes, 32 bytes. */
+/** Leaf hash of a record's exact bytes, 32 bytes. */
 export function recordLeaf(bytes: Uint8Array): Uint8Array {
   return leafHash(bytes);
 }
@@ -115,8 +115,8 @@ function isSealedRecord(value: unknown): value is SealedRecord {
 }
 
 /**
- * The record that bytes spell. They must be the canonical JSON of a record, to the byte: a record has one spelling.
- * Shape only; hashes, keys and signatures are not judged.
+ * Parses a record. The bytes must be its canonical JSON exactly: a record has one spelling. Shape only; hashes, keys
+ * and signatures are not judged.
  * @throws AppError invalid VAL_STRUCT_012
  */
 export function parseRecord(bytes: Uint8Array): SealedRecord {

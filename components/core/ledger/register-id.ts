@@ -15,13 +15,13 @@ export type DocketHash = string & { readonly [docketHashBrand]: true };
 /** previousHash of docket 0. */
 export const ZERO_HASH = '0'.repeat(64);
 
-/** The register id a text spells, upper case lowered (notes/ledger.md L-04); undefined when it is none. */
+/** Finds the register id in a text, in lower case; undefined when the text is none. */
 export function findRegisterId(text: string): RegisterId | undefined {
   return /^[0-9a-fA-F]{32}$/.test(text) ? (text.toLowerCase() as RegisterId) : undefined;
 }
 
 /**
- * The register id a text spells.
+ * Parses a register id.
  * @throws AppError invalid VAL_STRUCT_003
  */
 export function parseRegisterId(text: string): RegisterId {
@@ -31,23 +31,23 @@ export function parseRegisterId(text: string): RegisterId {
   return id;
 }
 
-/** The register id made of a UUID: the same characters without hyphens. Throws like parseRegisterId. */
+/** The register id of a UUID: the same characters without hyphens. Throws like parseRegisterId. */
 export function registerIdOfUuid(uuid: string): RegisterId {
   return parseRegisterId(uuid.replaceAll('-', ''));
 }
 
-/** The id of the system register of a network (notes/ledger.md L-117). */
+/** The id of the system register of a network. */
 export function systemRegisterId(networkId: string): RegisterId {
   return sha256Hex(`platform:system-register:${networkId}`).slice(0, 32) as RegisterId;
 }
 
-/** The transaction id a text spells, upper case lowered; undefined when it is none. */
+/** Finds the transaction id in a text, in lower case; undefined when the text is none. */
 export function findTxId(text: string): TxId | undefined {
   return /^[0-9a-fA-F]{64}$/.test(text) ? (text.toLowerCase() as TxId) : undefined;
 }
 
 /**
- * The transaction id a text spells.
+ * Parses a transaction id.
  * @throws AppError invalid VAL_STRUCT_002
  */
 export function parseTxId(text: string): TxId {
@@ -57,7 +57,7 @@ export function parseTxId(text: string): TxId {
   return id;
 }
 
-/** The hash a text spells, upper case lowered; undefined when it is none. */
+/** Finds the docket hash in a text, in lower case; undefined when the text is none. */
 export function findDocketHash(text: string): DocketHash | undefined {
   return /^[0-9a-fA-F]{64}$/.test(text) ? (text.toLowerCase() as DocketHash) : undefined;
 }

@@ -6,13 +6,13 @@ import { findReplayKey, type ReplayFacts } from './replay.ts';
 const facts: ReplayFacts = { type: 'Action', senderAddress: 'w1sender', payloadHash: 'ab'.repeat(32) };
 
 describe('replay keys', () => {
-  it('L-39: are made of sender, payload hash and predecessor', () => {
+  it('are made of sender, payload hash and predecessor', () => {
     const text = `platform:replay:v1\nw1sender\n${'ab'.repeat(32)}\n`;
     const digest = createHash('sha256').update(text).digest('hex');
     expect(findReplayKey(facts)).toBe(digest.slice(0, 32));
   });
 
-  it('L-86: equal payloads of other senders or behind other predecessors are something else', () => {
+  it('differ for equal payloads of other senders or behind other predecessors', () => {
     const keys = [
       facts,
       { ...facts, senderAddress: 'w1other' },
@@ -23,12 +23,12 @@ describe('replay keys', () => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  it('concern Actions only', () => {
+  it('exist for Actions only', () => {
     expect(findReplayKey({ ...facts, type: 'Control' })).toBeUndefined();
     expect(findReplayKey({ ...facts, type: 'Genesis' })).toBeUndefined();
   });
 
-  it('do not depend on what else a transaction says', () => {
+  it('do not depend on other members of a transaction', () => {
     fc.assert(
       fc.property(fc.string(), (note) => {
         expect(findReplayKey({ ...facts, ...{ note } })).toBe(findReplayKey(facts));

@@ -3,7 +3,7 @@ import type { TransactionType } from './transaction.ts';
 
 const domain = 'platform:replay:v1\n';
 
-/** 128 bits: who searches for two keys that are alike finds a refusal of their own transaction. */
+/** 128 bits. A collision only refuses the transaction of the sender that searched for it. */
 const keyCharacters = 32;
 
 export interface ReplayFacts {
@@ -14,9 +14,9 @@ export interface ReplayFacts {
 }
 
 /**
- * What two Actions of one register may not have in common (notes/ledger.md L-39): sender, payload hash and predecessor.
- * Undefined for other types, which may repeat themselves. The register's index and its validators' pools compare it, for
- * Actions whose predecessor may have many successors or that have none; one that is an only successor is unique already.
+ * Replay key of an Action: sender, payload hash and predecessor. Undefined for other types, which may repeat. The
+ * register's index and the pools of its validators compare it for Actions without predecessor or whose predecessor may
+ * have many successors; an only successor is unique already.
  * @returns the first 16 bytes of SHA-256 over `platform:replay:v1\n{sender}\n{payloadHash}\n{predecessor}` as hex
  */
 export function findReplayKey(facts: ReplayFacts): string | undefined {

@@ -1,19 +1,19 @@
 import { AppError } from '../errors/errors.ts';
 import { consistencyRanges, nodeHash, type ProofStep, splitPoint } from './merkle.ts';
 
-/** Place of a complete subtree: its 2^level leaves begin at index * 2^level. */
+/** Position of a complete subtree: its 2^level leaves begin at index * 2^level. */
 export interface NodePlace {
   readonly level: number;
   readonly index: number;
 }
 
-/** A proof hash as the complete subtrees it is made of, left to right. */
+/** A proof hash, given by the complete subtrees that it covers, left to right. */
 export interface PlannedHash {
   readonly parts: readonly NodePlace[];
   readonly position: 'Left' | 'Right';
 }
 
-/** Answers the hash of a complete subtree, 32 bytes. */
+/** Finds the hash of a complete subtree, 32 bytes. */
 export type FindNode = (place: NodePlace) => Uint8Array | undefined;
 
 /** The complete subtrees that cover the leaves `[start, end)`; start is a multiple of the first one's size. */
@@ -30,7 +30,7 @@ function partsOf(start: number, end: number): NodePlace[] {
 }
 
 /**
- * Which stored nodes the inclusion proof of a leaf needs: O(log n) of them (notes/ledger.md 4.5).
+ * Lists the stored nodes that the inclusion proof of a leaf needs: O(log n).
  * @throws AppError invalid INVALID_PROOF_RANGE when the tree has no such leaf
  */
 export function planInclusion(leafIndex: number, treeSize: number): PlannedHash[] {
@@ -53,12 +53,12 @@ export function planInclusion(leafIndex: number, treeSize: number): PlannedHash[
   return plan.reverse();
 }
 
-/** Which stored nodes the consistency proof of two sizes needs; throws like consistencyRanges. */
+/** Lists the stored nodes that the consistency proof of two sizes needs; throws like consistencyRanges. */
 export function planConsistency(from: number, to: number): NodePlace[][] {
   return consistencyRanges(from, to).map(([start, end]) => partsOf(start, end));
 }
 
-/** The hash of subtrees side by side. */
+/** The hash of adjacent subtrees. */
 function join(parts: readonly NodePlace[], find: FindNode): Uint8Array {
   const hashes = parts.map((place) => {
     const hash = find(place);
@@ -73,14 +73,14 @@ function join(parts: readonly NodePlace[], find: FindNode): Uint8Array {
 }
 
 /**
- * The inclusion proof of a plan.
+ * Builds the inclusion proof of a plan.
  * @throws AppError internal TREE_NODE_MISSING when a node is not stored
  */
 export function buildInclusion(plan: readonly PlannedHash[], find: FindNode): ProofStep[] {
   return plan.map(({ parts, position }) => ({ hash: join(parts, find), position }));
 }
 
-/** The consistency proof of a plan; throws like buildInclusion. */
+/** Builds the consistency proof of a plan; throws like buildInclusion. */
 export function buildConsistency(plan: readonly (readonly NodePlace[])[], find: FindNode): Uint8Array[] {
   return plan.map((parts) => join(parts, find));
 }

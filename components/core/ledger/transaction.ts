@@ -9,7 +9,7 @@ import { utf8 } from '../encoding/text.ts';
 import { isAppError } from '../errors/errors.ts';
 import type { TxId } from './register-id.ts';
 
-/** Types of sealed transactions (notes/ledger.md L-36). */
+/** Types of sealed transactions. */
 export const TRANSACTION_TYPES = [
   'Genesis',
   'Control',
@@ -24,16 +24,16 @@ export const TRANSACTION_TYPES = [
 ] as const;
 export type TransactionType = (typeof TRANSACTION_TYPES)[number];
 
-/** Lengths that keep a record bounded before anything is hashed. */
+/** Limits that bound a record before anything is hashed. */
 export const MAX_RECIPIENTS = 256;
 export const MAX_SIGNATURES = 16;
 
 const BOUND_DOMAIN = 'platform:tx:v1\n';
 
-/** How the stored payload bytes came to be: canonical JSON, or the client's own text without white space. */
+/** Form of the stored payload bytes: canonical JSON, or the client's own text without white space. */
 export type PayloadForm = 'jcs' | 'compact';
 
-/** What a transaction says besides its payload. Absent members are left out, never null (decision D4). */
+/** The members of a transaction besides its payload. Absent members are left out, never null. */
 export interface TransactionEnvelope {
   readonly registerId: string;
   readonly blueprintId?: string | undefined;
@@ -42,7 +42,7 @@ export interface TransactionEnvelope {
   /** Lower-case hex of SHA-256 over the payload bytes. */
   readonly payloadHash: string;
   readonly previousTransactionId?: string | undefined;
-  /** Kept and hashed verbatim. */
+  /** Stored and hashed verbatim. */
   readonly createdAt: string;
   readonly expiresAt?: string | undefined;
   readonly recipients?: readonly string[] | undefined;
@@ -50,7 +50,7 @@ export interface TransactionEnvelope {
 }
 
 export interface TransactionSignature {
-  /** Standard padded base64 of the form of decision D3. */
+  /** Standard padded base64 of the canonical key form. */
   readonly publicKey: string;
   /** Standard padded base64. */
   readonly signatureValue: string;
@@ -58,7 +58,7 @@ export interface TransactionSignature {
 }
 
 export interface PayloadMatch {
-  /** The exact bytes that were hashed: what is stored, served and hashed again. */
+  /** The exact bytes that were hashed. They are stored, served and hashed again. */
   readonly bytes: Uint8Array;
   readonly form: PayloadForm;
 }
@@ -68,14 +68,14 @@ export function isTransactionType(text: string): text is TransactionType {
   return TRANSACTION_TYPES.some((type) => type === text);
 }
 
-/** Hash of a payload in its canonical form, lower-case hex (notes/ledger.md H5). Throws like canonicalBytes. */
+/** Hash of a payload in its canonical form, lower-case hex. Throws like canonicalBytes. */
 export function payloadHash(payload: unknown): string {
   return sha256Hex(canonicalBytes(payload));
 }
 
 /**
- * The bytes of a payload whose SHA-256 is the declared hash: canonical JSON, or the text as received without white
- * space (notes/ledger.md L-38). Undefined when it is neither.
+ * Finds the bytes of a payload whose SHA-256 is the declared hash: canonical JSON, or the received text without white
+ * space. Undefined when neither matches.
  */
 export function matchPayload(payload: JsonNode, declaredHash: string): PayloadMatch | undefined {
   const jcs = canonicalBytes(toValue(payload));
@@ -85,14 +85,13 @@ export function matchPayload(payload: JsonNode, declaredHash: string): PayloadMa
 }
 
 /**
- * The transaction id derived from the envelope (notes/ledger.md L-37, decision D2): SHA-256 over
- * `platform:tx:v1\n` and the canonical JSON of the envelope with its signers. Recipients count when there are any,
- * absent metadata counts as `{}`, priority and type never count.
- * @param signers public keys as they stand in the signatures, in their order
+ * The transaction id derived from the envelope: SHA-256 over `platform:tx:v1\n` and the canonical JSON of the envelope
+ * with its signers. Recipients count when there are any, absent metadata counts as `{}`, priority and type never count.
+ * @param signers public keys exactly as in the signatures, in their order
  */
 export function boundTxId(envelope: TransactionEnvelope, signers: readonly string[]): TxId {
   const { recipients } = envelope;
-  // in canonical order: so it is written fastest
+  // In canonical order, which is fastest to write.
   const covered = {
     actionId: envelope.actionId,
     blueprintId: envelope.blueprintId,

@@ -127,7 +127,7 @@ describe('authenticator', () => {
     });
   }
 
-  it('refuses another algorithm, whoever signed', async () => {
+  it('refuses another algorithm, whichever key signed', async () => {
     const authenticator = make();
     const [, payload = ''] = (await tokenOf()).split('.');
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
@@ -143,7 +143,7 @@ describe('authenticator', () => {
     }
   });
 
-  it('refuses a foreign key under a known key id, a flipped byte, garbage and novels', async () => {
+  it('refuses a foreign key under a known key id, a flipped byte, garbage and oversized text', async () => {
     const authenticator = make();
     const foreign = await newSigner();
     const token = await tokenOf();
@@ -162,7 +162,7 @@ describe('authenticator', () => {
     }
   });
 
-  it('judges revocation of tokens that it has verified before', async () => {
+  it('judges revocation of tokens that were verified before', async () => {
     let revoked = false;
     const authenticator = make({ ...quiet, isRevoked: () => revoked });
     const token = await tokenOf();
@@ -184,7 +184,7 @@ describe('authenticator', () => {
     await expect(authenticator.authenticate(await tokenOf())).rejects.toMatchObject({ kind: 'unavailable' });
   });
 
-  it('takes a new key without forgetting the old one', async () => {
+  it('accepts a new key and keeps the old one', async () => {
     clock = manualClock(startMs);
     const next = await newSigner();
     let jwks = { keys: [signer.jwk] };
@@ -200,7 +200,7 @@ describe('authenticator', () => {
     await authenticator.authenticate(await tokenOf());
   });
 
-  it('takes only ES256 signature keys from a key set', async () => {
+  it('accepts only ES256 signature keys from a key set', async () => {
     const keys = givenKeys(() => ({
       keys: [
         { ...signer.jwk, kid: 'enc', use: 'enc' },
@@ -214,7 +214,7 @@ describe('authenticator', () => {
     expect(await keys.find(signer.keyId)).toBeDefined();
   });
 
-  describe('keys elsewhere', () => {
+  describe('remote keys', () => {
     const remote = () => {
       clock = manualClock(startMs);
       const state = { fetches: 0, down: false, jwks: { keys: [signer.jwk] } };
@@ -229,12 +229,12 @@ describe('authenticator', () => {
       return { keys, state };
     };
 
-    it('are fetched once for many askers', async () => {
+    it('are fetched once for concurrent callers', async () => {
       const { keys, state } = remote();
       await Promise.all(Array.from({ length: 10 }, () => keys.find(signer.keyId)));
       expect(state.fetches).toBe(1);
     });
-    it('an unknown key id asks again, at most every 5 s', async () => {
+    it('are fetched again for an unknown key id, at most every 5 s', async () => {
       const { keys, state } = remote();
       await keys.find(signer.keyId);
       for (let at = 0; at < 20; at += 1) expect(await keys.find(`unknown-${at}`)).toBeUndefined();
@@ -255,7 +255,7 @@ describe('authenticator', () => {
       clock.advance(5_000);
       expect(await keys.find('unknown')).toBeUndefined();
     });
-    it('that never came are an outage, not a bad token', async () => {
+    it('that were never fetched are an outage, not a bad token', async () => {
       const { keys, state } = remote();
       state.down = true;
       await expect(keys.find('x')).rejects.toMatchObject({ code: 'TOKEN_KEYS_UNAVAILABLE' });
@@ -300,7 +300,7 @@ describe('authenticator', () => {
   });
 });
 
-/** For headers that jose refuses to write. */
+/** Builds tokens with headers that jose refuses to write. */
 function handMade(signer: Signer, shape: TokenShape, nowSeconds: number): string {
   const header = { alg: 'ES256', typ: 'at+jwt', kid: signer.keyId, ...shape.header };
   const claims = { iss: issuer, sub: 'x', iat: nowSeconds, exp: nowSeconds + 60, ...shape.claims };

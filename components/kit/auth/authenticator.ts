@@ -8,7 +8,7 @@ import type { TokenKeys } from './keys.ts';
 import type { RevocationView } from './revocations.ts';
 
 const SKEW_SECONDS = 30;
-// tokens are minted at 4 KiB at most
+// Tokens are minted with 4 KiB at most.
 const TOKEN_LIMIT_CHARACTERS = 8_192;
 const CACHE_LIMIT = 10_000;
 
@@ -30,11 +30,10 @@ export interface AuthenticatorOptions {
 }
 
 /**
- * Verifies access tokens of an installation (notes/identity.md 3.1): ES256 only, `typ` at+jwt, issuer and audience of
- * the installation, 30 s of skew, not revoked (RFC 9068, RFC 8725). Verified tokens are remembered by their text;
- * expiry and revocation are judged at every call. Each segment is read as base64url without padding, white space or
- * trailing bits (RFC 7515, section 2). A signature still has a second form, (r, n - s) of ECDSA; revocation goes by
- * `jti`, never by the bytes of a token.
+ * Verifies access tokens of an installation: ES256 only, `typ` at+jwt, issuer and audience of the installation, 30 s of
+ * skew, not revoked (RFC 9068, RFC 8725). Verified tokens are cached by their text; expiry and revocation are judged at
+ * every call. Each segment must be base64url without padding, white space or trailing bits (RFC 7515, section 2). An
+ * ECDSA signature has a second valid form, (r, n - s), so revocation uses the `jti` and never the bytes of a token.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { keys, revocations, clock, installation } = options;
@@ -70,7 +69,7 @@ function isCompact(token: string): boolean {
   return segments.length === 3 && segments.every((segment) => segment !== '' && isBase64Url(segment));
 }
 
-/** The oldest entry makes room: a Map iterates in the order of insertion. */
+/** Evicts the oldest entry: a Map iterates in the order of insertion. */
 function remember(verified: Map<string, Caller>, token: string, caller: Caller): void {
   if (verified.size >= CACHE_LIMIT) {
     for (const oldest of verified.keys()) {

@@ -13,7 +13,7 @@ const REFRESH_MS = 5 * 60_000;
 const COOLDOWN_MS = 5_000;
 const KEYS_LIMIT = 32;
 
-// other members and other kinds of keys may stand in a JWKS; only ES256 signature keys are taken from it
+// A JWKS may contain other members and other kinds of keys; only ES256 signature keys are used.
 const es256Key = z.looseObject({
   kty: z.literal('EC'),
   crv: z.literal('P-256'),
@@ -38,7 +38,7 @@ async function importKeys(jwks: unknown): Promise<ReadonlyMap<string, CryptoKey>
   return keys;
 }
 
-/** Keys of a JWKS at hand: the issuer's own, or a test's. The function is asked at each look-up. */
+/** Keys of a local JWKS, of the issuer itself or of a test. The function is called at each look-up. */
 export function givenKeys(jwks: () => unknown): TokenKeys {
   let before: unknown;
   let keys: Promise<ReadonlyMap<string, CryptoKey>> | undefined;
@@ -59,9 +59,9 @@ export interface RemoteKeysOptions {
 }
 
 /**
- * Keys of a JWKS document elsewhere: fetched at first use, again after 5 minutes, and for an unknown key id, but at
- * most once in 5 s, so that tokens with invented key ids cannot cause a flood. While it cannot be fetched the keys
- * at hand stay in use.
+ * Keys of a remote JWKS document: fetched at first use, again after 5 minutes, and for an unknown key id, but at most
+ * once in 5 s, so that tokens with invented key ids cannot cause a flood of requests. While a fetch fails, the cached
+ * keys stay in use.
  *
  * Errors: unavailable/TOKEN_KEYS_UNAVAILABLE when no key was ever fetched.
  */
@@ -84,7 +84,7 @@ class RemoteKeys implements TokenKeys {
     const known = this.#keys?.get(keyId);
     const nowMs = this.#options.clock.nowMs();
     if (known !== undefined) {
-      // in the background: a known key never waits
+      // In the background: a known key never waits for a refresh.
       if (nowMs - this.#fetchedAtMs > REFRESH_MS) this.#refresh(nowMs).catch(() => undefined);
       return known;
     }

@@ -52,7 +52,7 @@ describe('a path segment over 512 characters', () => {
     expect(reached()).toBe(0);
   });
 
-  it('is 403 to whom the policy refuses', async () => {
+  it('is 403 for a caller that the policy refuses', async () => {
     expect((await open().app.inject({ url: `/operators/${long}`, headers })).statusCode).toBe(403);
   });
 
@@ -84,7 +84,7 @@ describe('a path segment over 512 characters', () => {
     expect(answer.json()).toEqual({ length: 512 });
   });
 
-  it('is 404 where nothing is served, and 405 where another method is', async () => {
+  it('is 404 where nothing is served, and 405 where only another method is', async () => {
     const { app } = open();
     expect((await app.inject({ url: `/nothing/${long}` })).statusCode).toBe(404);
     expect((await app.inject({ method: 'DELETE', url: `/things/${long}` })).statusCode).toBe(405);

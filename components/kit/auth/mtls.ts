@@ -28,8 +28,8 @@ export interface MtlsAnswer {
 }
 
 /**
- * One HTTP request over mutual TLS 1.3 with the workload's SVID of this moment. The server is judged by its SPIFFE id,
- * never by its name.
+ * Sends one HTTP request over mutual TLS 1.3 with the workload's current SVID. The server is verified by its SPIFFE id,
+ * not by a host name.
  *
  * Errors: unavailable/SERVICE_UNAVAILABLE.
  */

@@ -75,7 +75,7 @@ async function ask(path: string, certificate: string, token?: string, uris?: str
 }
 
 describe.each(['/operator', '/api/internal/operator'])('%s, a route of the operator alone', (path) => {
-  it('demands its token and its certificate', async () => {
+  it('requires its own token and certificate', async () => {
     expect(await ask(path, 'service-operator', 'service-operator')).toBe(200);
     expect(await ask(path, 'service-gateway', 'service-operator')).toBe(403);
     expect(await ask(path, 'service-operator', 'service-gateway')).toBe(403);
@@ -83,7 +83,7 @@ describe.each(['/operator', '/api/internal/operator'])('%s, a route of the opera
     expect(await ask(path, 'service-operator', 'nobody')).toBe(401);
   });
 
-  it('is not served to an SVID whose path only ends like that of the operator', async () => {
+  it("is not served to an SVID whose path only ends like the operator's", async () => {
     const uris = [`spiffe://${testInstallation}/elsewhere/service/service-operator`];
     expect(await ask(path, 'service-operator', 'service-operator', uris)).toBe(403);
   });
@@ -110,7 +110,7 @@ describe('an internal route', () => {
     '/api/internal/person',
     '/api/internal/anybody',
     '/api/wallets/internal/service',
-  ])('%s is never served to the gateway, whatever token comes', async (path) => {
+  ])('%s is never served to the gateway, with any token', async (path) => {
     for (const token of [
       'service-register',
       'service-gateway',
@@ -122,28 +122,28 @@ describe('an internal route', () => {
       expect(await ask(path, 'service-gateway', token), token).toBe(403);
   });
 
-  it('is not served to a person, who has no connection of that name', async () => {
+  it('is not served to a person, who has no certificate of that name', async () => {
     expect(await ask('/api/internal/person', 'service-register', 'user-app')).toBe(403);
   });
 
-  it('is served to anybody of the installation but the gateway where it is anonymous', async () => {
+  it('is served to any workload of the installation except the gateway where it is anonymous', async () => {
     expect(await ask('/api/internal/anybody', 'service-register')).toBe(200);
     expect((await fetch(`http://127.0.0.1:${plainPort}/api/internal/anybody`)).status).toBe(200);
   });
 
-  it('that demands a token is not served over a connection without a certificate', async () => {
+  it('is not served over a connection without a certificate when it requires a token', async () => {
     const headers = { authorization: 'Bearer service-register' };
     const answer = await fetch(`http://127.0.0.1:${plainPort}/api/internal/service`, { headers });
     expect(answer.status).toBe(401);
   });
 
-  it('is 404 to the gateway too when nothing serves it', async () => {
+  it('is 404 to the gateway when nothing serves it', async () => {
     expect(await ask('/api/internal/unknown', 'service-gateway')).toBe(404);
   });
 });
 
 describe('a route of any service', () => {
-  it('may be called through others', async () => {
+  it('may be called through another process', async () => {
     expect(await ask('/service', 'service-gateway', 'service-operator')).toBe(200);
     expect(await ask('/api/internals', 'service-gateway', 'service-operator')).toBe(200);
   });

@@ -10,7 +10,7 @@ import type { Authenticator } from './authenticator.ts';
 
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 
-/** Paths that never leave the private network: the gateway answers 404 for them. */
+/** Paths that never leave the private network; the gateway answers 404 for them. */
 const INTERNAL_ROUTE = /^\/api\/(?:[^/]+\/)?internal(?:\/|$)/;
 const GATEWAY_CLIENT_ID = 'service-gateway';
 
@@ -21,7 +21,7 @@ export function enforcePolicies(app: App, authenticator: Authenticator): void {
     const isInternal = INTERNAL_ROUTE.test(request.routeOptions.url ?? '');
     if (isInternal) assertNotGateway(request);
     const { authorization } = request.headers;
-    // paths that nothing serves have no policy; they are answered 404
+    // Unknown paths have no policy and are answered 404.
     const isAnonymous = policy === undefined || policy === 'Anonymous';
     if (isAnonymous && !(optionalToken && authorization !== undefined)) return;
     request.caller = await identify(authenticator, authorization);
@@ -35,15 +35,17 @@ function forbidden(): AppError {
 }
 
 /**
- * The gateway has no business on internal routes. Whatever is sent through it there has found a way around its routing, so
- * no token makes up for it.
+ * Refuses the gateway on internal routes. A request that reaches one through the gateway has bypassed its routing, so
+ * no token is accepted with it.
  */
 function assertNotGateway(request: FastifyRequest): void {
   if (!(request.raw.socket instanceof TLSSocket)) return;
   if (peerClientId(request) === GATEWAY_CLIENT_ID) throw forbidden();
 }
 
-/** Internal routes take a token over its owner's own connection alone: who forwards or finds one cannot use it. */
+/**
+ * Internal routes accept a token only over its owner's own connection, so a forwarded or stolen token is useless there.
+ */
 function assertOwnConnection(request: FastifyRequest, { clientId }: Caller): void {
   const isReal: boolean = request.raw.socket instanceof Socket;
   if (isReal && peerClientId(request) !== clientId) throw forbidden();
@@ -54,7 +56,7 @@ function peerClientId(request: FastifyRequest): string | undefined {
   return clientIdOfName(parseSpiffeId(peerSpiffeId(request)));
 }
 
-// the challenge of a 401 is the business of kit/http
+// kit/http adds the challenge of a 401.
 async function identify(authenticator: Authenticator, authorization: string | undefined): Promise<Caller> {
   if (authorization === undefined) {
     throw new AppError('unauthenticated', 'UNAUTHORIZED', 'Authentication is required.');

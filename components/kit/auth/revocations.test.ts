@@ -22,7 +22,7 @@ describe('revocation view', () => {
 
   const world = (pollMs = 5) => {
     const clock = manualClock(startMs);
-    const state = { log: [] as Revocation[], down: false, lists: 0, ring: () => {} };
+    const state = { log: [] as Revocation[], down: false, lists: 0, notify: () => {} };
     const list = async (cursor: { sequence: bigint } | undefined): Promise<RevocationPage> => {
       state.lists += 1;
       if (state.down) throw new Error('down');
@@ -36,7 +36,7 @@ describe('revocation view', () => {
       connected: true,
       publish: () => {},
       subscribe: (_subject, listener) => {
-        state.ring = listener;
+        state.notify = listener;
         return () => {};
       },
       close: async () => {},
@@ -77,7 +77,7 @@ describe('revocation view', () => {
     });
   }
 
-  it('tokens issued after a revocation of everything live', async () => {
+  it('tokens issued after a revocation of everything are valid', async () => {
     const { view, state } = world();
     state.log.push({ kind: 'identity', key: 'identity-1', notBeforeMs: startMs, expiresAtMs: far });
     state.log.push({ kind: 'identity', key: 'identity-1', notBeforeMs: startMs - 5_000, expiresAtMs: far });
@@ -87,7 +87,7 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('a person’s revocation ends tokens delegated for them', async () => {
+  it('revoking a person revokes tokens delegated for them', async () => {
     const { view, state } = world();
     state.log.push({ kind: 'identity', key: 'identity-9', notBeforeMs: startMs, expiresAtMs: far });
     await view.start();
@@ -95,16 +95,16 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('the doorbell saves the wait', async () => {
+  it('a wake signal shortens the wait', async () => {
     const { view, state } = world(60_000);
     await view.start();
     state.log.push({ kind: 'token', key: 'token-1', notBeforeMs: 0, expiresAtMs: far });
-    state.ring();
+    state.notify();
     await waitFor(() => view.isRevoked(base), { deadlineMs: 2_000 });
     view.stop();
   });
 
-  it('goes stale after 60 s without an answer, keeps what it knows, and recovers', async () => {
+  it('goes stale after 60 s without an answer, keeps its entries, and recovers', async () => {
     const { view, state, clock } = world();
     state.log.push({ kind: 'token', key: 'token-1', notBeforeMs: 0, expiresAtMs: far });
     await view.start();
@@ -124,7 +124,7 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('forgets what no living token can match', async () => {
+  it('drops entries that no valid token can match', async () => {
     const { view, state, clock } = world();
     state.log.push({ kind: 'token', key: 'token-1', notBeforeMs: 0, expiresAtMs: startMs + 1_000 });
     await view.start();
@@ -133,13 +133,13 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('stops asking when stopped', async () => {
+  it('stops polling when stopped', async () => {
     const { view, state } = world();
     await view.start();
     view.stop();
     const lists = state.lists;
     await new Promise((resolve) => setImmediate(resolve));
-    state.ring();
+    state.notify();
     expect(state.lists).toBeLessThanOrEqual(lists + 1);
   });
 });

@@ -17,9 +17,11 @@ export interface Revocation {
   readonly kind: RevocationKind;
   /** jti, sid, sub, platform_user_id or org_id. */
   readonly key: string;
-  /** Tokens issued at or before this instant are dead, milliseconds since the epoch; not read for token and family. */
+  /**
+   * Tokens issued at or before this instant are revoked, milliseconds since the epoch; not read for token and family.
+   */
   readonly notBeforeMs: number;
-  /** When no living token can match any more, milliseconds since the epoch. */
+  /** Time from which no valid token can match any more, milliseconds since the epoch. */
   readonly expiresAtMs: number;
 }
 
@@ -32,23 +34,23 @@ export interface RevocationCursor {
 export interface RevocationPage {
   readonly revocations: readonly Revocation[];
   readonly next: RevocationCursor | undefined;
-  /** False when more can be read at once. */
+  /** False when the next page can be read at once. */
   readonly complete: boolean;
 }
 
 export interface RevocationSource {
-  /** Revocations after the cursor, oldest first; without one everything still in force. */
+  /** Revocations after the cursor, oldest first; without a cursor, all that are in force. */
   list(cursor: RevocationCursor | undefined): Promise<RevocationPage>;
 }
 
 export interface RevocationView {
   /**
-   * Begins to follow; resolves when the first whole snapshot is there.
-   * Errors: unavailable/REVOCATIONS_STALE after 30 s without one (following goes on until stop).
+   * Starts polling; resolves with the first complete snapshot.
+   * Errors: unavailable/REVOCATIONS_STALE after 30 s without one (polling continues until stop).
    */
   start(): Promise<void>;
   stop(): void;
-  /** Whether the caller's token, its family, person, organisation or principal was revoked. */
+  /** Whether the caller's token, its family, person, organisation or principal is revoked. */
   isRevoked(caller: Caller): boolean;
   /** Errors: unavailable/REVOCATIONS_STALE without a snapshot younger than 60 s. Also the readiness check. */
   assertFresh(): void;
@@ -56,7 +58,7 @@ export interface RevocationView {
 
 export interface RevocationViewOptions {
   readonly source: RevocationSource;
-  /** Its doorbell saves waiting for the next poll; optional. */
+  /** Its wake signals shorten the wait for the next poll; optional. */
   readonly bus?: Bus | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -65,8 +67,8 @@ export interface RevocationViewOptions {
 }
 
 /**
- * A copy of the revocations in force, at most half a second old (decision D32). It fails closed: without a snapshot,
- * or with one older than 60 s, requests are refused with 503 and the service is not ready.
+ * A copy of the revocations in force, at most half a second old. It fails closed: without a snapshot, or with one older
+ * than 60 s, requests are refused with 503 and the service is not ready.
  */
 export function createRevocationView(options: RevocationViewOptions): RevocationView {
   return new PolledView(options);
@@ -186,7 +188,7 @@ class PolledView implements RevocationView {
     this.#prunedAtMs = nowMs;
     for (const entries of Object.values(this.#entries)) {
       for (const [key, entry] of entries) {
-        // a minute later than said: verifiers tolerate clocks that are a little off
+        // Kept a minute longer than stated, because verifiers tolerate clock skew.
         if (entry.expiresAtMs + PRUNE_EVERY_MS < nowMs) entries.delete(key);
       }
     }

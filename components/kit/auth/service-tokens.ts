@@ -7,7 +7,7 @@ import { type Address, requestOverMtls } from './mtls.ts';
 
 const TOKEN_PATH = '/api/internal/service-auth/token';
 const RENEW_AT = 0.8;
-// a failed renewal is not tried again at every call
+// A failed renewal is not retried before this time, whatever the number of calls.
 const RETRY_MS = 2_000;
 
 const answerSchema = z.looseObject({ access_token: z.string().min(1), expires_in: z.number().positive() });
@@ -20,11 +20,11 @@ export interface ServiceTokensOptions {
   readonly clientId: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Space-separated; everything the principal may have when absent. */
+  /** Space-separated; all scopes of the principal when absent. */
   readonly scope?: string;
 }
 
-interface Held {
+interface CachedToken {
   readonly token: string;
   readonly renewAtMs: number;
   readonly expiresAtMs: number;
@@ -32,41 +32,41 @@ interface Held {
 
 /**
  * Tokens of this service itself, minted with its SVID and no secret (specification document 1, section 5). A token is
- * kept until 80 % of its life, a little earlier by chance so that a fleet does not renew in step; when it cannot be
- * renewed it is used to its end.
+ * cached until 80 % of its life, minus a random part so that replicas do not renew at the same time. When renewal
+ * fails, the token is used until it expires.
  *
  * Errors of the function: unauthenticated/SERVICE_TOKEN_REFUSED, unavailable/SERVICE_UNAVAILABLE.
  */
 export function createServiceTokens(options: ServiceTokensOptions): () => Promise<string> {
   const { clock, log } = options;
-  let held: Held | undefined;
-  let minting: Promise<Held> | undefined;
+  let cached: CachedToken | undefined;
+  let minting: Promise<CachedToken> | undefined;
   let retryAtMs = Number.NEGATIVE_INFINITY;
 
-  const renewed = async (): Promise<Held> => {
+  const renewed = async (): Promise<CachedToken> => {
     minting ??= mint(options).finally(() => {
       minting = undefined;
     });
-    held = await minting;
-    return held;
+    cached = await minting;
+    return cached;
   };
 
   return async () => {
     const nowMs = clock.nowMs();
-    const usable = held !== undefined && nowMs < held.expiresAtMs ? held : undefined;
+    const usable = cached !== undefined && nowMs < cached.expiresAtMs ? cached : undefined;
     if (usable === undefined) return (await renewed()).token;
     if (nowMs < usable.renewAtMs || nowMs < retryAtMs) return usable.token;
     try {
       return (await renewed()).token;
     } catch (error) {
       retryAtMs = nowMs + RETRY_MS;
-      log.warn({ err: error }, 'service token not renewed; the one at hand is still good');
+      log.warn({ err: error }, 'service token not renewed; the cached one is still valid');
       return usable.token;
     }
   };
 }
 
-async function mint(options: ServiceTokensOptions): Promise<Held> {
+async function mint(options: ServiceTokensOptions): Promise<CachedToken> {
   const { workload, endpoint, clientId, clock, scope } = options;
   const askedAtMs = clock.nowMs();
   const answer = await requestOverMtls({

@@ -31,7 +31,7 @@ function tokenOf(claims: Record<string, unknown>): Promise<string> {
     .sign(privateKey);
 }
 
-describe('what a component needs of the tenant service', () => {
+describe('the session at the tenant service', () => {
   const runtime = testRuntime('tenant');
   const revoked: { kind: RevocationKind; key: string; notBeforeMs: bigint; expiresAtMs: bigint }[] = [];
   const answer = { status: 200, body: undefined as unknown, mints: 0, presented: '', form: '' };
@@ -189,7 +189,7 @@ describe('what a component needs of the tenant service', () => {
     expect(await token()).not.toBe(held);
   });
 
-  it('a refusal is told apart from an outage and names the reason', async () => {
+  it('a refusal differs from an outage and names the reason', async () => {
     const { token } = tokens();
     answer.status = 401;
     answer.body = { error: 'invalid_client', error_description: 'the certificate is not of this client' };
@@ -214,7 +214,7 @@ describe('what a component needs of the tenant service', () => {
     await other.close();
   });
 
-  it('nobody at the address is an outage', async () => {
+  it('no listener at the address is an outage', async () => {
     const { token } = tokens({ endpoint: { host, port: 1 } });
     await expect(token()).rejects.toMatchObject({ kind: 'unavailable', code: 'SERVICE_UNAVAILABLE' });
   });

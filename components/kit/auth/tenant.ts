@@ -51,7 +51,7 @@ export interface TenantSessionOptions {
 
 export interface TenantSession {
   readonly authenticator: Authenticator;
-  /** As authenticator.authenticate, for rpc servers. */
+  /** For rpc servers: the same function as authenticator.authenticate. */
   readonly authenticate: Authenticator['authenticate'];
   readonly revocations: RevocationView;
   /** This service's own token. */
@@ -131,7 +131,7 @@ function pageOf(response: ListRevocationsResponse): RevocationPage {
 function revocationOf(wire: ListRevocationsResponse['revocations'][number]): Revocation {
   const kind = KINDS[wire.kind];
   if (kind === undefined) {
-    // what cannot be understood cannot be enforced: the view goes stale and the service says so
+    // A revocation of an unknown kind cannot be enforced, so the view goes stale and the service reports it.
     throw new AppError('internal', 'REVOCATION_UNKNOWN', `unknown kind of revocation ${wire.kind}`);
   }
   return {

@@ -41,7 +41,7 @@ function claims() {
   };
 }
 
-/** A segment whose last character has bits behind the last byte: white space is allowed in JSON. */
+/** A segment whose last character has bits behind the last byte; JSON allows white space, which fixes the length. */
 function segmentOf(part: object): string {
   const json = JSON.stringify(part);
   return Buffer.from(json.length % 3 === 0 ? `${json} ` : json).toString('base64url');
@@ -57,7 +57,7 @@ function signed(header: string, payload: string): string {
 const header = segmentOf({ alg: 'ES256', typ: 'at+jwt', kid: keyId });
 const malformed = { kind: 'unauthenticated', message: 'Token refused: it is malformed' };
 
-/** Texts that a lenient decoder reads as the same token. */
+/** Spellings that a lenient decoder reads as the same token. */
 function otherSpellings(token: string): readonly string[] {
   const [head = '', payload = '', signature = ''] = token.split('.');
   const added = ['=', '==', ' ', '\n', '\t', '.', '\0', '\u200b', '!'].flatMap((text) => [
@@ -76,7 +76,7 @@ function otherSpellings(token: string): readonly string[] {
 }
 
 describe('spellings of a token', () => {
-  it('every spelling but one is refused, before and after the token is known', async () => {
+  it('every spelling but one is refused, before and after the token is cached', async () => {
     const authenticator = make();
     const token = signed(header, segmentOf(claims()));
     for (let round = 0; round < 2; round += 1) {
@@ -87,7 +87,7 @@ describe('spellings of a token', () => {
     }
   });
 
-  it('a segment that is not canonical is refused, though it is signed as it is written', async () => {
+  it('a segment that is not canonical is refused, even when it is signed as it is written', async () => {
     const payload = segmentOf(claims());
     await make().authenticate(signed(header, payload));
     for (const [head, body] of [
@@ -101,7 +101,7 @@ describe('spellings of a token', () => {
     }
   });
 
-  it('spellings are judged without asking for a key', async () => {
+  it('spellings are judged without looking up a key', async () => {
     const asked: string[] = [];
     const authenticator = createAuthenticator({
       installation: testInstallation,
@@ -123,7 +123,7 @@ describe('spellings of a token', () => {
     expect(asked).toEqual([keyId]);
   });
 
-  it('the other form (r, n - s) of a signature is the same token: revoking its jti ends both', async () => {
+  it('the other form (r, n - s) of a signature is the same token: revoking its jti revokes both', async () => {
     const revoked = new Set<string>();
     const authenticator = make((caller) => revoked.has(caller.tokenId));
     const token = signed(header, segmentOf(claims()));

@@ -11,7 +11,7 @@ export interface BusServer {
   restart(): Promise<void>;
 }
 
-/** What every server behind NATS_URL must do for us, by our bus and by the official client. */
+/** What every server behind NATS_URL must do, tested through the bus and through the official client. */
 export function busContract(name: string, start: () => Promise<BusServer>): void {
   describe(`bus: ${name}`, () => {
     const runtime = testRuntime('test');
@@ -132,7 +132,7 @@ export function busContract(name: string, start: () => Promise<BusServer>): void
         expect(count).toBe(3);
       });
 
-      it('answers requests, and says at once that nobody listens', async () => {
+      it('answers requests, and reports at once when there is no subscriber', async () => {
         const nc = await client();
         nc.subscribe('echo', { callback: (_error, message) => void message.respond(message.data) });
         expect((await nc.request('echo', 'ping', { timeout: 2_000 })).string()).toBe('ping');
@@ -141,7 +141,7 @@ export function busContract(name: string, start: () => Promise<BusServer>): void
         expect(performance.now() - startedAt).toBeLessThan(2_000);
       });
 
-      it('keeps its own messages back from a client without echo', async () => {
+      it('does not echo messages to a client that disables echo', async () => {
         const nc = await connect({ servers: running().url, noEcho: true });
         let count = 0;
         nc.subscribe('own', {
@@ -156,8 +156,8 @@ export function busContract(name: string, start: () => Promise<BusServer>): void
       });
     });
 
-    describe('doorbells', () => {
-      it('ring the listeners of a subject and of patterns', async () => {
+    describe('wake signals', () => {
+      it('notify the listeners of a subject and of patterns', async () => {
         const [one, two] = [await open(), await open()];
         let rings = 0;
         let patterns = 0;
@@ -173,7 +173,7 @@ export function busContract(name: string, start: () => Promise<BusServer>): void
         });
       });
 
-      it('a listener that ended is silent; one that throws hurts nobody', async () => {
+      it('an unsubscribed listener is not called; one that throws does not affect others', async () => {
         const bus = await open();
         let silent = 0;
         let heard = 0;
@@ -195,7 +195,7 @@ export function busContract(name: string, start: () => Promise<BusServer>): void
         expect(silent).toBe(0);
       });
 
-      it('go on after the server was away; listeners are rung for what they missed', async () => {
+      it('continue after the server was away; listeners are notified once for what they missed', async () => {
         const [one, two] = [await open(), await open()];
         let rings = 0;
         two.subscribe('doorbell.c', () => {

@@ -3,16 +3,20 @@ import type { Logger } from '#kit/log/log.ts';
 import { NatsBus } from './nats.ts';
 
 /**
- * Doorbells without content (decision D32). A ring says "look again"; it may be lost, doubled or late, so a listener
- * also polls. After every reconnection each listener is rung once, for what it may have missed.
+ * Wake signals over core NATS, without content. A signal means that there is something new to read. It may be lost,
+ * repeated or late, so a listener also polls. After every reconnection each listener is notified once, for signals it
+ * may have missed.
  */
 export interface Bus {
   readonly connected: boolean;
-  /** Rings a subject. Never throws; while disconnected the ring is kept, once per subject, for the next connection. */
+  /**
+   * Sends a wake signal on a subject. Never throws. While disconnected, one signal a subject is kept for the next
+   * connection.
+   */
   publish(subject: string): void;
-  /** Calls back at each ring; returns the function that ends it. `*` and `>` match as in NATS. */
+  /** Calls back at each signal; returns the function that unsubscribes. `*` and `>` match as in NATS. */
   subscribe(subject: string, listener: () => void): () => void;
-  /** Sends what is on its way and disconnects. */
+  /** Sends what is pending and disconnects. */
   close(): Promise<void>;
 }
 
@@ -30,13 +34,13 @@ export interface BusOptions {
   readonly name: string;
   readonly log: Logger;
   readonly tls?: BusTls | undefined;
-  /** How long to wait for the first connection before going on without it, milliseconds. Default 2000. */
+  /** How long to wait for the first connection before starting without it, milliseconds. Default 2000. */
   readonly firstConnectionMs?: number;
 }
 
 /**
- * Connects to core NATS and keeps reconnecting for ever. Resolves also when no server answers, with
- * `connected: false`: a missing bus costs latency, never a start.
+ * Connects to core NATS and keeps reconnecting without limit. Resolves also when no server answers, with `connected:
+ * false`: without the bus only latency grows, and services start all the same.
  */
 export async function connectBus(options: BusOptions): Promise<Bus> {
   const bus = new NatsBus(options);
@@ -44,7 +48,7 @@ export async function connectBus(options: BusOptions): Promise<Bus> {
   return bus;
 }
 
-/** Where the bus is and how it is judged, from the settings of a process. */
+/** Address and TLS settings of the bus, from the settings of a process. */
 export function busOf(config: {
   readonly NATS_URL: string;
   readonly CHANCERY_NATS_CA_FILE?: Secret | undefined;

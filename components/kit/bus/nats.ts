@@ -33,7 +33,9 @@ interface Listening {
   end: () => void;
 }
 
-/** Implements Bus of bus.ts over the official client, whose own reconnection is off: one loop here does it. */
+/**
+ * Implements Bus of bus.ts over the official client. The client's own reconnection is off; one loop here reconnects.
+ */
 export class NatsBus {
   readonly #options: NatsBusOptions;
   readonly #listening = new Set<Listening>();
@@ -95,7 +97,7 @@ export class NatsBus {
       else connection.publish(subject, undefined, { headers: traceHeaders(traceparent) });
       return true;
     } catch (error) {
-      this.#options.log.debug({ err: error, subject }, 'ring kept for the next connection');
+      this.#options.log.debug({ err: error, subject }, 'wake signal kept for the next connection');
       return false;
     }
   }
@@ -106,7 +108,7 @@ export class NatsBus {
     try {
       const subscription = connection.subscribe(listening.subject, {
         callback: (error, message) => {
-          if (error === null) this.#ring(listening, message);
+          if (error === null) this.#notify(listening, message);
           else this.#options.log.warn({ err: error, subject: listening.subject }, 'bus subscription failed');
         },
       });
@@ -116,7 +118,7 @@ export class NatsBus {
     }
   }
 
-  #ring(listening: Listening, message?: Msg): void {
+  #notify(listening: Listening, message?: Msg): void {
     if (!this.#listening.has(listening)) return;
     try {
       const traceparent = message?.headers?.get('traceparent');
@@ -165,7 +167,7 @@ export class NatsBus {
     this.#kept.clear();
     for (const subject of kept) this.publish(subject);
     if (again) {
-      for (const listening of this.#listening) this.#ring(listening);
+      for (const listening of this.#listening) this.#notify(listening);
     }
     this.#first.resolve();
   }

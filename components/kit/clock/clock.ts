@@ -1,4 +1,4 @@
-/** Source of time. Everything that depends on time receives one, so that tests move it by hand. */
+/** Source of time. Everything that depends on time receives one, so that tests control it. */
 export interface Clock {
   /** Milliseconds since the epoch, UTC. */
   nowMs(): number;
@@ -14,7 +14,7 @@ export function systemClock(): Clock {
   };
 }
 
-/** A clock that stands still until it is moved. */
+/** A clock that moves only when a test moves it. */
 export interface ManualClock extends Clock {
   /** Moves forward by milliseconds (fractions reach microseconds). */
   advance(ms: number): void;

@@ -1,6 +1,6 @@
-/** What a loop waits for between two passes: a notification or the end of the interval. */
+/** Wakes a loop between two passes, at a notification or at the end of the interval. */
 export interface WakeSignal {
-  /** Ends the wait under way, or the next one before it begins: a notification during a pass is not lost. */
+  /** Ends the current wait, or the next one before it begins: a notification during a pass is not lost. */
   notify(): void;
   /** Resolves after `ms` milliseconds or at a notification. One wait at a time. */
   wait(ms: number): Promise<void>;
@@ -21,17 +21,17 @@ export function createWakeSignal(): WakeSignal {
   };
 }
 
-/** Work that is repeated, one pass after the other. */
+/** Work that is repeated, one pass at a time. */
 export interface PollLoop {
   /** The next pass begins as soon as none is under way. */
   wake(): void;
-  /** Resolves when the pass under way is over; no other one begins. */
+  /** Resolves when the current pass is over; no other pass begins. */
   stop(): Promise<void>;
 }
 
 /**
  * Starts a loop; its first pass begins at once.
- * @param pass gives the milliseconds until the next pass; it may not reject
+ * @param pass returns the milliseconds until the next pass; it must not reject
  */
 export function startPollLoop(pass: () => Promise<number>): PollLoop {
   const signal = createWakeSignal();

@@ -59,7 +59,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('takes one source of identity, not none and not two', () => {
+  it('accepts exactly one source of identity', () => {
     const { SPIFFE_ENDPOINT_SOCKET: _socket, ...without } = required;
     const schema = z.object(commonSettings);
     const issuer = { CHANCERY_IDENTITY_ISSUER: 'https://svid-issuer:8443' };
@@ -104,7 +104,7 @@ describe('loadConfig', () => {
     expect(issues).toEqual(['DATABASE_URL: expected postgres://']);
   });
 
-  it('counts empty text as absent and ignores what is not ours', () => {
+  it('counts empty text as absent and ignores names of others', () => {
     const config = loadConfig(z.object(commonSettings), { ...required, CHANCERY_OPS_PORT: '', PATH: '/bin' });
     expect(config.CHANCERY_OPS_PORT).toBe(9090);
     expect(config).not.toHaveProperty('PATH');
@@ -137,20 +137,20 @@ describe('settings', () => {
     ]);
   });
 
-  it('flag takes words for true and false only', () => {
+  it('flag accepts words for true and false only', () => {
     expect([flag.parse('true'), flag.parse('0')]).toEqual([true, false]);
     expect(flag.safeParse('maybe').success).toBe(false);
   });
 });
 
 describe('Secret', () => {
-  it('comes from a file, with its exact bytes and as text without the line end', () => {
+  it('is read from a file, as exact bytes and as text without the line end', () => {
     const secret = secretFile.parse(secretAt('s3cret\n'));
     expect(secret.reveal().toString()).toBe('s3cret\n');
     expect(secret.text()).toBe('s3cret');
   });
 
-  it('shows itself to nobody', () => {
+  it('is redacted in every form of output', () => {
     const secret = new Secret('hunter2');
     const shown = [
       `${secret}`,
@@ -162,13 +162,13 @@ describe('Secret', () => {
     expect(JSON.stringify({ secret })).toBe('{"secret":"[redacted]"}');
   });
 
-  it('cannot be changed through what it revealed', () => {
+  it('cannot be changed through the bytes that it revealed', () => {
     const secret = new Secret('abc');
     secret.reveal().fill(0);
     expect(secret.text()).toBe('abc');
   });
 
-  it('is a fault when its file is missing or empty, without telling the path', () => {
+  it('is a fault when its file is missing or empty, without repeating the path', () => {
     const schema = z.object({ CHANCERY_KEY_FILE: secretFile });
     const missing = issuesOf(() => loadConfig(schema, { CHANCERY_KEY_FILE: '/nowhere/key' }));
     const empty = issuesOf(() => loadConfig(schema, { CHANCERY_KEY_FILE: secretAt('') }));
@@ -178,7 +178,7 @@ describe('Secret', () => {
 });
 
 describe('describeSettings', () => {
-  it('tells name, meaning, need and default of each', () => {
+  it('gives name, meaning, need and default of each setting', () => {
     const rows = describeSettings(
       z.object({ ...commonSettings, CHANCERY_KEY_FILE: secretFile.describe('Key.') }),
     );

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { z } from 'zod';
 
-/** Environment of a process: names to text. Passed in, so that several processes' settings fit into one. */
+/** Environment of a process: names to text. It is passed in, so that one process can hold the settings of several. */
 export type Env = Readonly<Record<string, string | undefined>>;
 
 /** One fault of a configuration. `name` is the environment variable; `message` never repeats its value. */
@@ -11,7 +11,7 @@ export interface ConfigIssue {
   readonly message: string;
 }
 
-/** Invalid configuration with every fault found, not only the first. A process ends with code 78 on it. */
+/** Invalid configuration, with every fault found. A process exits with code 78 on it. */
 export class ConfigError extends Error {
   readonly issues: readonly ConfigIssue[];
 
@@ -23,7 +23,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Bytes that no log, message or JSON may show: every way of printing it gives `[redacted]`. */
+/** Bytes that no log, message or JSON may show: every way of printing them gives `[redacted]`. */
 export class Secret {
   readonly #value: Buffer;
 
@@ -36,7 +36,7 @@ export class Secret {
     return Buffer.from(this.#value);
   }
 
-  /** The bytes as UTF-8 without the line end that editors and `echo` leave behind. */
+  /** The bytes as UTF-8 without the line end that editors and `echo` append. */
   text(): string {
     return this.#value.toString('utf8').replace(/\r?\n$/, '');
   }
@@ -80,7 +80,7 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** `host:port` or `[ipv6]:port` to `{host, port}`; the port is 1 to 65535. */
+/** Parses `host:port` or `[ipv6]:port` into `{host, port}`; the port is 1 to 65535. */
 export const endpoint = z.string().transform((text, context): Endpoint => {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/[\]]+)):(\d{1,5})$/.exec(text);
   const host = match?.[1] ?? match?.[2];
@@ -98,7 +98,7 @@ export const port = z.coerce.number().int().min(0).max(65_535);
 /** `true`, `false`, `1`, `0`, `yes` or `no`. */
 export const flag = z.stringbool({ truthy: ['true', '1', 'yes'], falsy: ['false', '0', 'no'] });
 
-/** Where a process gets its identity: `loadConfig` demands exactly one of the socket and the issuer. */
+/** Sources of a process's identity: `loadConfig` requires exactly one of the socket and the issuer. */
 export const identitySettings = {
   SPIFFE_ENDPOINT_SOCKET: z
     .string()
@@ -141,7 +141,7 @@ export const commonSettings = {
     .default('production')
     .describe('development switches throughput limits off; caps on guessing stay.'),
   ...identitySettings,
-  NATS_URL: z.string().min(1).describe('NATS servers of the doorbells, nats://host:port.'),
+  NATS_URL: z.string().min(1).describe('NATS servers for wake signals, nats://host:port.'),
   CHANCERY_NATS_CA_FILE: secretFile
     .optional()
     .describe('File with the certificates (PEM) that NATS servers are judged by; TLS is off without it.'),
@@ -151,7 +151,7 @@ export const commonSettings = {
     .describe('OpenTelemetry collector (OTLP over HTTP); tracing is off without it.'),
 };
 
-/** Settings of a component that stores. */
+/** Settings of a component with a database. */
 export const databaseSettings = {
   DATABASE_URL: z
     .string()
@@ -166,7 +166,7 @@ export const databaseSettings = {
     .describe('Most connections of this process to PostgreSQL.'),
 };
 
-/** What a run that only migrates reads. */
+/** Settings of a run that only migrates. */
 export const migrationSettings = z.object({ DATABASE_URL: databaseSettings.DATABASE_URL });
 
 /**
@@ -180,8 +180,8 @@ export function loadConfig<S extends z.ZodObject>(schema: S, env: Env): z.output
 }
 
 /**
- * As loadConfig, for a part of the settings of a process: those of `whole` may be present too and are not looked at, nor
- * are the files that they name.
+ * Like loadConfig, for a part of the settings of a process. Settings of `whole` may be present too; neither they nor
+ * the files that they name are read.
  */
 export function loadPart<S extends z.ZodObject>(schema: S, whole: z.ZodObject, env: Env): z.output<S> {
   const names = Object.keys(schema.shape);

@@ -10,7 +10,7 @@ type Point = typeof ed25519.Point.BASE;
 const { Point } = ed25519;
 const ORDER = Point.Fn.ORDER;
 const PRIME = Point.Fp.ORDER;
-/** A point of order 8: everything of small order is a multiple of it. */
+/** A point of order 8; every point of small order is a multiple of it. */
 const TORSION = Point.fromHex('26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05');
 
 function littleEndian(value: bigint): Uint8Array {
@@ -41,7 +41,7 @@ interface Crafted {
   readonly holds: boolean;
 }
 
-/** A signature by a known scalar whose A and R carry torsion: the cofactored equation always holds. */
+/** A signature by a known scalar whose A and R have torsion: the cofactored equation always holds. */
 function craft(seed: number, keyTorsion: number, pointTorsion: number): Crafted {
   const [secret, nonce] = [BigInt(seed) * 7_919n + 3n, BigInt(seed) * 104_729n + 5n];
   const message = Buffer.from(`message ${seed}`);
@@ -167,7 +167,7 @@ const RFC_8032: readonly (readonly [string, string, string, string])[] = [
   ],
 ];
 
-/** Every encoding of the eight points of small order, and the ones a lenient decoder would take for them. */
+/** Every encoding of the eight points of small order, and encodings that a lenient decoder would accept for them. */
 function smallOrderEncodings(): Uint8Array[] {
   const canonical = Array.from({ length: 8 }, (_, times) => torsion(times).toBytes());
   const lenient = [0n, 1n, PRIME - 1n, PRIME, PRIME + 1n].map(littleEndian);
@@ -178,7 +178,7 @@ function smallOrderEncodings(): Uint8Array[] {
   });
 }
 
-/** What every backend of Ed25519 must do behind the strict rules of decision D59; run it against each of them. */
+/** Contract of every Ed25519 backend behind the strict rules of core; run it against each of them. */
 export function ed25519Contract(name: string, backend: Ed25519Backend): void {
   const verifier = createVerifier(backend);
   const verify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean =>
@@ -217,7 +217,7 @@ export function ed25519Contract(name: string, backend: Ed25519Backend): void {
       for (const publicKey of smallOrderEncodings()) {
         const nonce = 77n;
         const r = Point.BASE.multiply(nonce).toBytes();
-        // The challenge that is a multiple of eight makes the equation hold for any A of small order.
+        // With a challenge that is a multiple of eight, the equation holds for any A of small order.
         for (let index = 0; index < 32; index += 1) {
           const message = Buffer.from(`try ${index}`);
           expect(verify(publicKey, message, join(r, littleEndian(nonce)))).toBe(false);
@@ -264,7 +264,7 @@ export function ed25519Contract(name: string, backend: Ed25519Backend): void {
       }
     });
 
-    it('R that is minus the right one, A that is minus the right one, and points off the curve', () => {
+    it('refuses minus the right R, minus the right A, and points off the curve', () => {
       const { publicKey, message, signature } = honest;
       for (const place of [31, 0]) {
         const r = Buffer.from(signature);

@@ -13,7 +13,7 @@ if (sodium !== undefined) {
   wycheproofContract('libsodium', sodium);
 }
 
-it('loads what is asked for', () => {
+it('loads the requested backend', () => {
   expect(loadEd25519('node').name).toBe('node');
   expect(loadEd25519().name).toBe(sodium === undefined ? 'node' : 'sodium');
 });

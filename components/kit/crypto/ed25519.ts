@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { type Ed25519Backend, nodeEd25519 } from '#core/crypto/verify.ts';
 
-/** Which library solves the equation of Ed25519 (decision D59); `auto` is sodium where it loads. */
+/** Library that verifies the equation of Ed25519; `auto` is sodium where it loads. */
 export type Ed25519Choice = 'auto' | 'sodium' | 'node';
 
 export interface LoadedEd25519 {
@@ -36,8 +36,8 @@ export function findSodiumEd25519(): Ed25519Backend | undefined {
 }
 
 /**
- * The backend to verify Ed25519 with. Hand it to createVerifier, which puts the strict rules of decision D59 before it.
- * @throws Error when `sodium` is demanded and does not load
+ * The backend to verify Ed25519 with. Pass it to createVerifier, which applies the strict rules before it.
+ * @throws Error when `sodium` is required and does not load
  */
 export function loadEd25519(choice: Ed25519Choice = 'auto'): LoadedEd25519 {
   const sodium = choice === 'node' ? undefined : findSodiumEd25519();

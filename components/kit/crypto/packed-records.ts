@@ -14,7 +14,7 @@ export function isPackable(item: PackableItem): boolean {
   return item.publicKey.length === 32 && item.signature.length === 64 && item.digest.length === 32;
 }
 
-/** Packable items one after the other in memory of their own, fit for a transfer list. */
+/** Packs items one after the other into memory of their own, which can be transferred to a thread. */
 export function packRecords(items: readonly PackableItem[]): Uint8Array<ArrayBuffer> {
   const packed = new Uint8Array(items.length * RECORD_BYTES);
   for (const [index, item] of items.entries()) {

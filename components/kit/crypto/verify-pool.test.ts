@@ -64,7 +64,7 @@ describe.each(backends)('verify pool by %s', (backend) => {
     expect(answers).toEqual(mixed.map(([, expected]) => expected));
   });
 
-  it('keeps batches apart that run at once, and the bytes it was given', async () => {
+  it('keeps concurrent batches apart, and does not change the bytes that it was given', async () => {
     const pool = poolOf({ workers: 2, backend });
     const before = good.map((each) => Buffer.from(each.signature).toString('hex'));
     const batches = Array.from({ length: 12 }, (_, index) => mixed.slice(index, index + 40));
@@ -81,7 +81,7 @@ describe('limits', () => {
     expect(await pool.verifyBatch(good.slice(0, 1))).toEqual([true]);
   });
 
-  it('refuses what would wait too long, and goes on with the rest', async () => {
+  it('refuses what would exceed the queue, and continues with the rest', async () => {
     const pool = poolOf({ workers: 1, maxQueued: 100 });
     const first = pool.verifyBatch(good.slice(0, 90));
     await expect(pool.verifyBatch(good.slice(0, 20))).rejects.toMatchObject({
@@ -92,7 +92,7 @@ describe('limits', () => {
     expect((await pool.verifyBatch(good.slice(0, 100))).every(Boolean)).toBe(true);
   });
 
-  it('close rejects what waits and everything after', async () => {
+  it('close rejects waiting batches and later ones', async () => {
     const pool = poolOf({ workers: 1 });
     const waiting = pool.verifyBatch(good);
     const closing = pool.close();
@@ -102,7 +102,7 @@ describe('limits', () => {
   });
 
   it('gives a thread the next records before it has answered the last ones', async () => {
-    // it answers the first of two messages only when it has both
+    // Answers the first of two messages only when it has received both.
     const patient = `
       import { parentPort } from 'node:worker_threads';
       const given = [];
@@ -115,7 +115,7 @@ describe('limits', () => {
     expect(await pool.verifyBatch(good.slice(0, 8))).toEqual(Array(8).fill(true));
   });
 
-  it('judges in the calling thread when threads die', async () => {
+  it('verifies in the calling thread when threads die', async () => {
     const pool = poolOf({ workers: 2, workerUrl: new URL('data:text/javascript,process.exit(1)') });
     expect(await pool.verifyBatch(mixed.map(([each]) => each))).toEqual(
       mixed.map(([, expected]) => expected),

@@ -7,12 +7,12 @@ import { isPackable, packRecords, verifyPacked } from './packed-records.ts';
 
 export interface VerifyItem {
   readonly algorithm: Algorithm;
-  /** The form of decision D3. */
+  /** The canonical key form. */
   readonly publicKey: Uint8Array;
   /** 32 bytes of SHA-256. */
   readonly digest: Uint8Array;
   readonly signature: Uint8Array;
-  /** What digest is the SHA-256 of: spares P-256 its slow path. Not read for Ed25519. */
+  /** The text that digest is the SHA-256 of; avoids a slow path of P-256. Not read for Ed25519. */
   readonly preimage?: Uint8Array | undefined;
 }
 
@@ -25,9 +25,9 @@ export interface VerifyPool {
    * signatures wait, and VERIFY_POOL_CLOSED after close.
    */
   verifyBatch(items: readonly VerifyItem[]): Promise<boolean[]>;
-  /** Lets at most so many of the threads work from now on, one at least. */
+  /** Limits the number of threads that work from now on, at least one. */
   limit(threads: number): void;
-  /** Ends the threads; what still waits is rejected. */
+  /** Ends the threads and rejects waiting batches. */
   close(): Promise<void>;
 }
 
@@ -35,12 +35,12 @@ export interface VerifyPoolOptions {
   /** Threads; 0 verifies everything in the calling thread. */
   readonly workers: number;
   readonly backend?: Ed25519Choice | undefined;
-  /** Records that a thread gets at once; small, so that no batch waits behind a large one. */
+  /** Records of one message to a thread; small, so that no batch waits behind a large one. */
   readonly recordsPerMessage?: number | undefined;
-  /** Batches up to this size are verified in the calling thread: a hop would cost more. */
+  /** Batches up to this size are verified in the calling thread, because a message to a thread would cost more. */
   readonly inThreadUpTo?: number | undefined;
   readonly maxQueued?: number | undefined;
-  /** Where the code of a thread is, when it was bundled somewhere else. */
+  /** Location of the worker's code, when it is bundled elsewhere. */
   readonly workerUrl?: URL | undefined;
 }
 
@@ -53,14 +53,14 @@ interface Task {
 
 interface Thread {
   readonly worker: Worker;
-  /** What it has been given, in this order. */
+  /** Tasks sent to the thread, oldest first. */
   readonly tasks: Task[];
 }
 
-/** A thread has its next tasks with it, so that it works on while the calling thread is busy with a whole docket. */
+/** A thread holds its next tasks, so that it continues while the calling thread is busy with a whole docket. */
 const tasksOfThread = 4;
 
-/** The threads of a pool and what waits for them. */
+/** The threads of a pool and the queue before them. */
 class Threads {
   readonly #threads = new Set<Thread>();
   readonly #waiting: Task[] = [];
@@ -116,7 +116,7 @@ class Threads {
   #spawn(): void {
     const worker = new Worker(this.#url, { workerData: this.#backend, execArgv: [] });
     const thread: Thread = { worker, tasks: [] };
-    // A thread that has nothing to do must not keep the process alive.
+    // An idle thread must not keep the process alive.
     worker.unref();
     worker.on('message', (results: Uint8Array) => this.#finish(thread, results));
     worker.on('error', () => this.#lose(thread));
@@ -135,13 +135,13 @@ class Threads {
       if (task === undefined) return;
       thread.tasks.push(task);
       thread.worker.ref();
-      // Copied once more so that the records survive a thread that dies with them.
+      // Copied once more, so that the records survive when the thread dies.
       const sent = task.packed.slice();
       thread.worker.postMessage(sent.buffer, [sent.buffer]);
     }
   }
 
-  /** The thread that has least to do, of those that may have more. */
+  /** Finds the thread with the fewest tasks among those that may have more. */
   #free(): Thread | undefined {
     const working = [...this.#threads].filter(({ tasks }) => tasks.length > 0);
     const mayBegin = working.length < this.#most;
@@ -182,8 +182,8 @@ function verifyHere(verifier: Verifier, item: VerifyItem): boolean {
 }
 
 /**
- * A pool that verifies Ed25519 on worker threads, in packed records moved without copying, and other algorithms in
- * the calling thread. The judgement is that of createVerifier everywhere.
+ * Creates a pool that verifies Ed25519 on worker threads, in packed records moved without copying, and other algorithms
+ * in the calling thread. All results are those of createVerifier.
  */
 export function createVerifyPool(options: VerifyPoolOptions): VerifyPool {
   const { recordsPerMessage = 64, inThreadUpTo = 2, maxQueued = 65_536 } = options;

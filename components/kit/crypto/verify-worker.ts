@@ -3,7 +3,8 @@ import { createVerifier } from '#core/crypto/verify.ts';
 import { loadEd25519 } from './ed25519.ts';
 import { verifyPacked } from './packed-records.ts';
 
-// The entry of a worker thread of the verify pool: packed records in, one byte a record out, both moved, not copied.
+// Entry of a worker thread of the verify pool: packed records in, one byte a record out, both transferred without
+// copying.
 const choice: unknown = workerData;
 const verifier = createVerifier(loadEd25519(choice === 'sodium' ? 'sodium' : 'node').backend);
 

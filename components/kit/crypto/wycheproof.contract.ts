@@ -7,7 +7,7 @@ const vectors = z.object({
   cases: z.array(z.tuple([z.int(), z.string(), z.string(), z.string(), z.enum(['valid', 'invalid'])])),
 });
 
-/** Project Wycheproof's Ed25519 cases: every backend must answer each as the project does (decision D59). */
+/** Project Wycheproof's Ed25519 cases: every backend must give the project's result for each. */
 export function wycheproofContract(name: string, backend: Ed25519Backend): void {
   const file = new URL('./vectors/wycheproof-ed25519.json', import.meta.url);
   const { cases } = vectors.parse(JSON.parse(readFileSync(file, 'utf8')));

@@ -36,7 +36,7 @@ function open<DB>(url: string, migrations: readonly Migration[], schema = 'books
 }
 
 describe('openDatabase', () => {
-  it('makes the schema once when several processes start together', async () => {
+  it('creates the schema once when several processes start together', async () => {
     const url = await testDatabase('db-open');
     const ran: string[] = [];
     const counting: Migration = {
@@ -56,7 +56,7 @@ describe('openDatabase', () => {
     await Promise.all(databases.map((database) => database.close()));
   });
 
-  it('plans a statement for its tables as they are, however often it ran when they were small', async () => {
+  it('plans a statement for the present size of its tables, however often it ran when they were small', async () => {
     const database = await open<Schema>(await testDatabase('db-plans'), [accounts]);
     for (let id = 0; id < 10; id += 1) {
       await database.read.selectFrom('account').select('id').where('id', '=', id).execute();
@@ -68,7 +68,7 @@ describe('openDatabase', () => {
     await database.close();
   });
 
-  it('goes on from where an earlier release stopped', async () => {
+  it('continues from where an earlier release stopped', async () => {
     const url = await testDatabase('db-forward');
     await (await open(url, [accounts])).close();
     const second: Migration = {
@@ -83,7 +83,7 @@ describe('openDatabase', () => {
     await db.close();
   });
 
-  it('migrates apart from running, beside those that start, and says what it applied', async () => {
+  it('migrates in a process of its own, concurrently with starting processes, and lists what it applied', async () => {
     const url = await testDatabase('db-job');
     const { log } = testRuntime('service-test');
     const migrate = migrationOf('books', [accounts]);
@@ -123,7 +123,7 @@ describe('openDatabase', () => {
     await expect(open(`${url}&options=-c%20x%3D1`, [])).rejects.toThrow('search path');
   });
 
-  it('says unavailable when PostgreSQL is away', async () => {
+  it('reports unavailable while PostgreSQL is away', async () => {
     const thrown = await open('postgres://u@127.0.0.1:1/none', []).catch((error: unknown) => error);
     expect(isAppError(thrown, 'unavailable')).toBe(true);
   });
@@ -162,7 +162,7 @@ describe('Database', () => {
     expect(await db.read.selectFrom('account').select('id').where('id', '=', 100).execute()).toEqual([]);
   });
 
-  it('tells unique violations', async () => {
+  it('recognises unique violations', async () => {
     const insert = () =>
       db.transact((tx) => tx.insertInto('account').values({ id: 50, balance: 0, bytes: null }).execute());
     await insert();
@@ -175,7 +175,7 @@ describe('Database', () => {
     expect(isUniqueViolation(thrown, 'other')).toBe(false);
   });
 
-  it('tries again after a serialization failure, so that neither update is lost', async () => {
+  it('retries after a serialization failure, so that neither update is lost', async () => {
     await db.transact((tx) => tx.insertInto('account').values({ id: 10, balance: 0, bytes: null }).execute());
     let runs = 0;
     const bothHaveRead = barrier(2);
@@ -206,7 +206,7 @@ describe('Database', () => {
     expect([balance, runs]).toEqual([2, 3]);
   });
 
-  it('gives up after the retries it was allowed', async () => {
+  it('gives up after the allowed number of retries', async () => {
     let runs = 0;
     const always = db.transact(
       async (tx) => {
@@ -219,7 +219,7 @@ describe('Database', () => {
     expect(runs).toBe(3);
   });
 
-  it('lives on after PostgreSQL ended its idle connections', async () => {
+  it('survives PostgreSQL ending its idle connections', async () => {
     await db.ping();
     const { rows } = await db.pool.query('select pg_backend_pid() as pid');
     const other = await open(await testDatabase('db-killer'), []);
@@ -228,7 +228,7 @@ describe('Database', () => {
     await waitFor(() => db.ping().then(() => true), { what: 'the pool to reconnect' });
   });
 
-  it('says unavailable to a transaction whose connection is cut, and goes on with the next', async () => {
+  it('reports unavailable for a transaction whose connection is cut, and serves the next', async () => {
     const cut = db.transact(async (tx) => {
       await sql`select pg_terminate_backend(pg_backend_pid())`.execute(tx);
     });
@@ -236,7 +236,7 @@ describe('Database', () => {
     await db.transact((tx) => sql`select 1`.execute(tx));
   });
 
-  it('survives the loss of connections in use, from outside, in the middle of transactions', async () => {
+  it('survives the loss of connections in use, from outside, during transactions', async () => {
     const killer = await open(await testDatabase('db-killer'), []);
     const cutOne = async () => {
       const entered = Promise.withResolvers<number>();
@@ -256,7 +256,7 @@ describe('Database', () => {
     await killer.close();
   });
 
-  it('says unavailable to a read whose connection is cut', async () => {
+  it('reports unavailable for a read whose connection is cut', async () => {
     const read = sql`select pg_terminate_backend(pg_backend_pid())`.execute(db.read);
     await expect(read).rejects.toMatchObject({ kind: 'unavailable' });
     await db.ping();
@@ -286,7 +286,7 @@ describe('Database', () => {
   });
 });
 
-/** A gate that opens when `count` have come, and stays open. */
+/** A barrier that opens when `count` callers have arrived, and stays open. */
 function barrier(count: number): () => Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let waiting = 0;

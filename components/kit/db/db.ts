@@ -10,7 +10,7 @@ import { openPool, reportingPool, sqlState, unavailable } from './pool.ts';
 export type { Migration } from './migrate.ts';
 export { sqlState, unavailable };
 
-/** Reads. A function that takes a Reader cannot write through the query builder; a Transactor is a Reader too. */
+/** Reads. A function that receives a Reader cannot write through the query builder; a Transactor is a Reader too. */
 export type Reader<DB> = Pick<
   Kysely<DB>,
   'selectFrom' | 'selectNoFrom' | 'fn' | 'case' | 'dynamic' | 'getExecutor'
@@ -24,19 +24,19 @@ export type Isolation = 'read committed' | 'repeatable read' | 'serializable';
 export interface TransactOptions {
   /** `read committed` when absent. */
   readonly isolation?: Isolation;
-  /** How often a serialization failure or deadlock is tried again; 3 when absent. */
+  /** How often a serialization failure or deadlock is retried; 3 when absent. */
   readonly retries?: number;
 }
 
 /** A component's schema in PostgreSQL. */
 export interface Database<DB> {
   readonly read: Reader<DB>;
-  /** For COPY and LISTEN; everything else goes through `read` and `transact`. */
+  /** For COPY and LISTEN; everything else uses `read` and `transact`. */
   readonly pool: pg.Pool;
   /**
-   * Runs `act` in one transaction and commits when it returns. `act` may run again after a serialization failure
-   * or deadlock (40001, 40P01), so it has no effects outside the transaction. While PostgreSQL is away this throws
-   * AppError `unavailable`; when the connection is lost during the commit, the transaction may have committed.
+   * Runs `act` in one transaction and commits when it returns. `act` may run again after a serialization failure or
+   * deadlock (40001, 40P01), so it has no effects outside the transaction. While PostgreSQL is away this throws
+   * AppError `unavailable`. When the connection is lost during the commit, the transaction may have committed.
    */
   transact<T>(act: (tx: Transactor<DB>) => Promise<T>, options?: TransactOptions): Promise<T>;
   /** Resolves when PostgreSQL answers. */
@@ -45,23 +45,23 @@ export interface Database<DB> {
 }
 
 export interface DatabaseOptions {
-  /** postgres:// address; a socket directory may stand in `?host=`. */
+  /** postgres:// address; `?host=` may name a socket directory. */
   readonly url: string;
-  /** Schema of the component, made when missing. Nothing else is on the search path. */
+  /** Schema of the component, created when missing. Nothing else is on the search path. */
   readonly schema: string;
   readonly log: Logger;
   readonly telemetry: Telemetry;
   readonly migrations: readonly Migration[];
-  /** Most connections; 10 when absent. */
+  /** Maximum number of connections; 10 when absent. */
   readonly maxConnections?: number;
-  /** Longest a statement may run; 30 000 when absent. */
+  /** Maximum duration of a statement; 30 000 when absent. */
   readonly statementTimeoutMs?: number;
 }
 
 /**
- * Opens the schema of a component: connects, makes the schema, applies what is missing of the migrations (one
- * process at a time, by advisory lock). int8 columns come back as numbers while they are safe integers, as bigint
- * beyond; bytea as Buffer; timestamptz as Date.
+ * Opens the schema of a component: connects, creates the schema, applies the missing migrations (one process at a time,
+ * by advisory lock). int8 columns are returned as numbers while they are safe integers, as bigint beyond; bytea as
+ * Buffer; timestamptz as Date.
  *
  * @throws AppError `unavailable` when PostgreSQL cannot be reached, or what a migration throws.
  */
@@ -95,8 +95,8 @@ export async function openDatabase<DB>(options: DatabaseOptions): Promise<Databa
 }
 
 /**
- * What a component's process does when it is asked to migrate and nothing else: it brings its schema up to date as
- * `openDatabase` does, over one connection.
+ * The function of a process that only migrates: it brings the schema up to date as `openDatabase` does, over one
+ * connection.
  *
  * Errors: unavailable when PostgreSQL cannot be reached, and what a migration throws.
  */
@@ -132,7 +132,7 @@ async function transact<DB, T>(
   }
 }
 
-/** Those who collided come back at different times: up to 5, 10, 20 ms. */
+/** Waits a random time, up to 5, 10, 20 ms, so that colliding transactions do not collide again. */
 function pause(attempt: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.random() * 5 * 2 ** attempt));
 }

@@ -11,7 +11,7 @@ type Empty = Record<never, never>;
 
 const hourMs = 3_600_000;
 
-describe('doing a request once', () => {
+describe('repeatable requests', () => {
   const runtime = testRuntime('service-once');
   const clock = manualClock(Date.UTC(2026, 10, 21));
   let url = '';
@@ -47,13 +47,13 @@ describe('doing a request once', () => {
     };
   }
 
-  it('does what has no key every time', async () => {
+  it('run each time without a key', async () => {
     const act = counted();
     await run(undefined, 1, act);
     expect(await run(undefined, 1, act)).toEqual({ calls: 2 });
   });
 
-  it('remembers an answer for a day', async () => {
+  it('keep an answer for a day', async () => {
     const act = counted();
     expect(await run('a', 1, act)).toEqual({ calls: 1 });
     clock.advance(23 * hourMs);
@@ -66,7 +66,7 @@ describe('doing a request once', () => {
     expect(await run('a', 2, act)).toEqual({ calls: 2 });
   });
 
-  it('keeps callers apart', async () => {
+  it('are kept apart by caller', async () => {
     const act = counted();
     const of = (scope: string[]) =>
       createIdempotency({ database: db, clock, log: runtime.log }).once({ key: 'k', scope, body: 1 }, act);
@@ -75,7 +75,7 @@ describe('doing a request once', () => {
     expect(await of(['a'])).toEqual({ calls: 3 });
   });
 
-  it('forgets failures and the answers that are not to be kept', async () => {
+  it('keep neither failures nor answers that are declined', async () => {
     const act = counted();
     await run('b', 1, act, () => false);
     expect(await run('b', 1, act, () => true)).toEqual({ calls: 2 });
@@ -84,7 +84,7 @@ describe('doing a request once', () => {
     expect(await run('c', 1, counted())).toEqual({ calls: 1 });
   });
 
-  it('refuses while the first request runs, and lets an abandoned one be done again', async () => {
+  it('are refused while the first runs, and run again when it was abandoned', async () => {
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const slow = run('d', 1, async () => {
@@ -106,20 +106,20 @@ describe('doing a request once', () => {
     expect(await run('d', 1, act)).toEqual({ calls: 1 });
   });
 
-  it('of two at the same time lets one through', async () => {
+  it('that run at the same time let one through', async () => {
     const act = counted();
     const both = await Promise.allSettled([run('e', 1, act), run('e', 1, act)]);
     expect(both.filter((one) => one.status === 'fulfilled').length).toBeGreaterThan(0);
     expect(await act()).toEqual({ calls: 2 });
   });
 
-  it('takes keys of 1 to 255 printable characters', async () => {
+  it('have keys of 1 to 255 printable characters', async () => {
     for (const key of ['', 'x'.repeat(256), 'ä', 'a\tb'])
       await expect(run(key, 1, counted())).rejects.toMatchObject({ kind: 'invalid' });
     expect(await run('"a b"', 1, counted())).toEqual({ calls: 1 });
   });
 
-  it('gives the answer of an act that is done although it cannot be kept', async () => {
+  it('return the answer of a completed act although it cannot be stored', async () => {
     const kept = createIdempotency({ database: db, clock, log: runtime.log });
     const answer = await kept.once({ key: 'f', scope: [], body: 1 }, async () => {
       await db.transact((tx) => sql`alter table idempotency_keys rename to elsewhere`.execute(tx));
@@ -129,7 +129,7 @@ describe('doing a request once', () => {
     expect(runtime.lines.at(-1)).toMatchObject({ level: 'warn' });
   });
 
-  it('claims a key with what is made under it, in one transaction', async () => {
+  it('claim a key together with what is made under it, in one transaction', async () => {
     expect(await claim('g', 1, 'first')).toBeUndefined();
     expect(await claim('g', 1, 'second')).toBe('first');
     await expect(claim('g', 2, 'third')).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
@@ -144,7 +144,7 @@ describe('doing a request once', () => {
     expect(await claim('g', 2, 'next day')).toBeUndefined();
   });
 
-  it('does away with what is older than a day', async () => {
+  it('older than a day are deleted', async () => {
     for (const key of ['i', 'j', 'k']) await claim(key, 1, key);
     clock.advance(24 * hourMs);
     await claim('l', 1, 'l');
@@ -152,7 +152,7 @@ describe('doing a request once', () => {
     expect(rows.rows).toHaveLength(1);
   });
 
-  it('takes over the rows of an earlier table', async () => {
+  it('take over the rows of an earlier table', async () => {
     await db.close();
     url = await testDatabase('once_earlier');
     const key = 'm "/\\';

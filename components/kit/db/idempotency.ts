@@ -5,11 +5,11 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Database, Migration, Transactor } from './db.ts';
 
-/** A request that its sender may repeat (D40, the header `Idempotency-Key` of the IETF draft of that name). */
+/** A request that its sender may repeat (the IETF draft "The Idempotency-Key HTTP Header Field"). */
 export interface RepeatableRequest {
   /** Value of the header; undefined for a request that takes effect each time. */
   readonly key: string | readonly string[] | undefined;
-  /** Who asks for what: one caller's key never meets another's, nor the same caller's for something else. */
+  /** Caller and kind of the request: keys of different callers or for different kinds are distinct. */
   readonly scope: readonly string[];
   /** JSON that a repetition must repeat. Only its hash is stored. */
   readonly body: unknown;
@@ -18,11 +18,12 @@ export interface RepeatableRequest {
 /** Requests with a key take effect once in 24 hours. */
 export interface Idempotency {
   /**
-   * Runs `act`, or gives the answer that it gave to the same request before. Answers are kept as JSON. What `act` throws
-   * is not kept, nor are answers that `isKept` declines: the client may mend the cause and send the request again.
+   * Runs `act`, or returns the answer that it gave to the same request before. Answers are stored as JSON. An error
+   * that `act` throws is not stored, nor is an answer that `isKept` declines: the client may remove the cause and send
+   * the request again.
    *
    * @throws AppError conflict IDEMPOTENCY_KEY_REUSED for another body, conflict IDEMPOTENCY_IN_PROGRESS while the first
-   * request runs, invalid for what is no key.
+   * request runs, invalid for an invalid key.
    */
   once<T>(request: RepeatableRequest, act: () => Promise<T>, isKept?: (answer: T) => boolean): Promise<T>;
 }
@@ -37,7 +38,7 @@ interface Claim {
   readonly keyHash: Buffer;
   readonly bodyHash: Buffer;
   readonly claimedAt: Date;
-  /** Null until `act` has given it. */
+  /** Null until `act` has returned. */
   readonly answer: string | null;
 }
 
@@ -47,13 +48,13 @@ interface KnownRow {
 }
 
 const keptMs = 24 * 3_600_000;
-/** A claim without an answer was left by a crash when it is this old: no request runs longer. */
+/** An older claim without an answer was left by a crash, because no request runs longer. */
 const abandonedMs = 120_000;
 const purgeLimit = 100;
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * The migration that makes the table `idempotency_keys`; place it in the component's list under a name of its order.
+ * The migration that creates the table `idempotency_keys`; place it in the component's list under a name of its order.
  *
  * @param earlier for a schema that has a table of this name in another shape: a query of (key_hash, body_hash, answer,
  * created_at) over it, whose rows the new table takes over.
@@ -80,7 +81,7 @@ export function idempotencyMigration(name: string, earlier?: RawBuilder<unknown>
   };
 }
 
-/** Remembers answers in the table `idempotency_keys` of a component's schema. */
+/** Stores answers in the table `idempotency_keys` of a component's schema. */
 export function createIdempotency<DB>(options: IdempotencyOptions<DB>): Idempotency {
   return {
     async once(request, act, isKept = () => true) {
@@ -99,11 +100,11 @@ export function createIdempotency<DB>(options: IdempotencyOptions<DB>): Idempote
 }
 
 /**
- * Claims a key in the transaction that makes what the request asks for, with an answer that is known beforehand, such as
- * the id of what is made. A second claim waits for the first one's transaction.
+ * Claims a key in the transaction that creates what the request asks for, with an answer that is known beforehand, such
+ * as the id of the created resource. A second claim waits for the first one's transaction.
  *
  * @returns the answer of the first claim; undefined when this is the first.
- * @throws AppError conflict IDEMPOTENCY_KEY_REUSED for another body, invalid for what is no key.
+ * @throws AppError conflict IDEMPOTENCY_KEY_REUSED for another body, invalid for an invalid key.
  */
 export async function claimKey<DB>(
   tx: Transactor<DB>,
@@ -133,7 +134,7 @@ function hash(value: unknown): Buffer {
   return createHash('sha256').update(JSON.stringify(value)).digest();
 }
 
-/** Takes the key for a claim, or gives the answer that somebody else's claim has. */
+/** Takes the key for a claim, or returns the answer of an earlier claim. */
 async function take<DB>(tx: Transactor<DB>, claim: Claim): Promise<string | undefined> {
   const { keyHash, bodyHash, claimedAt } = claim;
   const forgotten = new Date(claimedAt.getTime() - keptMs);
@@ -154,7 +155,7 @@ async function take<DB>(tx: Transactor<DB>, claim: Claim): Promise<string | unde
   return answerOf(rows[0], bodyHash);
 }
 
-/** A claim that went away in this moment is answered like one that is there: the client comes back. */
+/** A claim that was deleted just now is reported as in progress: the client retries. */
 function answerOf(known: KnownRow | undefined, bodyHash: Buffer): string {
   if (known !== undefined && !known.body_hash.equals(bodyHash)) {
     throw new AppError(
@@ -175,8 +176,8 @@ function answerOf(known: KnownRow | undefined, bodyHash: Buffer): string {
 }
 
 /**
- * Keeps the answer of a claim, or gives the key free. The caller's answer goes out whatever becomes of it here: what was
- * done is done, and a claim without an answer ends by itself. A claim that somebody took over in the meantime stays.
+ * Stores the answer of a claim, or releases the key. A failure here does not change the caller's answer: the act is
+ * done, and a claim without an answer expires. A claim that another request took over in the meantime is not changed.
  */
 async function settle<DB>(
   { database, log }: IdempotencyOptions<DB>,

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** One forward step of a schema. Names order like `0001-registers` and never change once released. */
+/** One forward step of a schema. Names sort like `0001-registers` and never change once released. */
 export interface Migration {
   readonly name: string;
   up(db: Kysely<unknown>): Promise<void>;
@@ -11,11 +11,12 @@ interface AppliedRow {
 }
 
 /**
- * Makes the schema when missing and applies, in order, the migrations that it has not seen, all in one
- * transaction. Processes that start together take turns by an advisory lock on the schema's name.
+ * Creates the schema when missing and applies the missing migrations in order, all in one transaction. Processes that
+ * start together take turns by an advisory lock on the schema's name.
  *
  * @returns the names of those that it applied.
- * @throws Error when names are out of order or twice, or when the database knows a migration that we do not.
+ * @throws Error when names are out of order or repeated, or when the database has a migration that this release does
+ * not know.
  */
 export async function migrate(
   db: Kysely<unknown>,
@@ -25,7 +26,7 @@ export async function migrate(
   const names = migrations.map((migration) => migration.name);
   checkNames(names);
   return db.transaction().execute(async (tx) => {
-    // Another process may be migrating for a while, and so may we.
+    // Another process may be migrating for a while, and so may this one.
     await sql`set local statement_timeout = 0`.execute(tx);
     await sql`select pg_advisory_xact_lock(hashtextextended(${`chancery.migrate.${schema}`}, 0))`.execute(tx);
     await createSchema(tx, schema);
@@ -59,7 +60,7 @@ function checkNames(names: readonly string[]): void {
   }
 }
 
-/** A database that is ahead of us belongs to a newer release: going on could damage it. */
+/** A database with unknown migrations belongs to a newer release, and continuing could damage it. */
 function checkApplied(names: readonly string[], applied: readonly string[], schema: string): void {
   for (const [index, name] of applied.entries()) {
     if (names[index] !== name) {

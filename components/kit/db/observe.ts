@@ -8,7 +8,7 @@ const slowQueryMs = 1_000;
 
 /**
  * Observer of queries for kysely: a client span inside the active trace, a duration by outcome, a warning when slow.
- * Statements carry placeholders, so no value leaves.
+ * Statements contain placeholders only, so no value is logged.
  */
 export function createQueryObserver(options: {
   readonly log: Logger;

@@ -39,7 +39,7 @@ async function ownPostgres() {
   };
 }
 
-/** Writes one entry after the other until told to stop; keeps what was confirmed and what was refused. */
+/** Writes entries one after the other until stopped, and records which were confirmed and which were refused. */
 function writeOn(db: Database<Schema>, firstId: number) {
   const confirmed: number[] = [];
   const refused: unknown[] = [];
@@ -65,8 +65,8 @@ function writeOn(db: Database<Schema>, firstId: number) {
   };
 }
 
-describe('PostgreSQL gone and back during load', () => {
-  it('refuses with unavailable meanwhile, comes back by itself and loses nothing that was confirmed', async () => {
+describe('an outage of PostgreSQL under load', () => {
+  it('refuses with unavailable meanwhile, recovers by itself and loses nothing that was confirmed', async () => {
     const postgres = await ownPostgres();
     const { log, telemetry } = testRuntime('service-test');
     const migrations = [entries];

@@ -38,7 +38,7 @@ describe('outbox', () => {
       }
     });
 
-  /** A transaction that writes `key` at once and commits when told. */
+  /** A transaction that writes `key` at once and commits when the test says so. */
   async function openWrite(key: string) {
     const written = Promise.withResolvers<void>();
     const mayCommit = Promise.withResolvers<void>();
@@ -60,7 +60,7 @@ describe('outbox', () => {
     };
   }
 
-  /** Transactions of other databases of the server hold events back too, so a test waits for what it expects. */
+  /** Transactions of other databases of the server also hold events back, so a test waits for the expected keys. */
   async function expectKeys(cursor: OutboxCursor, keys: readonly string[]) {
     const found = await waitFor(async () => {
       const seen = await keysAfter(cursor);
@@ -100,7 +100,7 @@ describe('outbox', () => {
     const early = await openWrite('early');
     const late = await openWrite('late');
     await late.commit();
-    // A reader that trusted commits would now move its cursor past `early` and never see it.
+    // A reader that relied on commit order would now move its cursor past `early` and never see it.
     expect(await keysAfter(outboxStart)).toEqual([]);
     expect(await latestCursor(db.read)).toEqual(outboxStart);
     await early.commit();
@@ -119,7 +119,7 @@ describe('outbox', () => {
     await expectKeys(before?.cursor ?? outboxStart, ['after']);
   });
 
-  it('loses nothing to a consumer that reads while many writers commit', async () => {
+  it('loses nothing when a consumer reads while many writers commit', async () => {
     const seen: string[] = [];
     let cursor = outboxStart;
     const readAll = async () => {
@@ -144,7 +144,7 @@ describe('outbox', () => {
     expect([...seen].sort()).toEqual([...keys].sort());
   });
 
-  it('forgets old events only', async () => {
+  it('deletes old events only', async () => {
     await write('new');
     expect(await db.transact((tx) => pruneEvents(tx, 7))).toBe(0);
     await expectKeys(outboxStart, ['new']);
@@ -152,7 +152,7 @@ describe('outbox', () => {
 });
 
 describe('cursors as text', () => {
-  it('come back as they were', () => {
+  it('parse back to the same cursor', () => {
     const cursor = { transactionId: 18_446_744_073_709_551_615n, sequence: 9_223_372_036_854_775_807n };
     expect(parseCursor(formatCursor(cursor))).toEqual(cursor);
     expect(parseCursor('')).toEqual(outboxStart);

@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
 import type { Migration, Reader, Transactor } from './db.ts';
 
-/** Where a consumer stands in a producer's outbox: it has seen this event and everything before it. */
+/** Position of a consumer in a producer's outbox: it has consumed this event and everything before it. */
 export interface OutboxCursor {
   /** 64-bit transaction id. */
   readonly transactionId: bigint;
   readonly sequence: bigint;
 }
 
-/** A fact that a component made known. `key` names the resource, `data` what readers need about it. */
+/** A fact that a component published. `key` names the resource, `data` contains what readers need to know of it. */
 export interface OutboxEvent {
   readonly cursor: OutboxCursor;
   readonly kind: string;
@@ -33,10 +33,10 @@ interface OutboxRow {
   readonly created_at: Date;
 }
 
-/** Before the first event. */
+/** The position before the first event. */
 export const outboxStart: OutboxCursor = { transactionId: 0n, sequence: 0n };
 
-/** The migration that makes the table `outbox`; place it in the component's list under a name of its order. */
+/** The migration that creates the table `outbox`; place it in the component's list under a name of its order. */
 export function outboxMigration(name: string): Migration {
   return {
     name,
@@ -54,18 +54,18 @@ export function outboxMigration(name: string): Migration {
   };
 }
 
-/** Writes a fact with the state change that it tells about; both commit or neither does. */
+/** Writes an event in the transaction of the state change that it describes; both commit or neither does. */
 export async function appendEvent<DB>(tx: Transactor<DB>, event: NewEvent): Promise<void> {
   await sql`insert into outbox (kind, key, data)
     values (${event.kind}, ${event.key}, ${JSON.stringify(event.data)}::jsonb)`.execute(tx);
 }
 
 /**
- * Events after `cursor` in the order of (transaction id, sequence). It reads strictly below the oldest transaction
- * still running (`pg_snapshot_xmin`), so an event that commits late is never behind a cursor (D32); the price is
- * that a long transaction delays the events that started after it.
+ * Events after `cursor` in the order of (transaction id, sequence). Only events below the oldest running transaction
+ * (`pg_snapshot_xmin`) are returned, so an event that commits late is never behind a cursor. The price is that a long
+ * transaction delays the events that started after it.
  *
- * @param limit most events, 1 or more.
+ * @param limit maximum number of events, 1 or more.
  */
 export async function readEvents<DB>(
   db: Reader<DB>,
@@ -88,7 +88,7 @@ export async function readEvents<DB>(
   }));
 }
 
-/** The cursor after everything that can be read at this moment; a new consumer that wants no history starts here. */
+/** The cursor behind all present events; a new consumer that needs no history starts here. */
 export async function latestCursor<DB>(db: Reader<DB>): Promise<OutboxCursor> {
   const { rows } = await sql<{ transaction_id: string; sequence: string }>`
     select transaction_id::text, sequence::text from outbox
@@ -105,7 +105,7 @@ export function formatCursor(cursor: OutboxCursor): string {
   return `${cursor.transactionId}.${cursor.sequence}`;
 }
 
-/** Reads what `formatCursor` wrote; empty text is the start. Returns undefined for anything else. */
+/** Parses what `formatCursor` wrote; empty text is the start. Returns undefined for anything else. */
 export function parseCursor(text: string): OutboxCursor | undefined {
   if (text === '') {
     return outboxStart;
@@ -116,7 +116,7 @@ export function parseCursor(text: string): OutboxCursor | undefined {
     : { transactionId: BigInt(match[1] ?? '0'), sequence: BigInt(match[2] ?? '0') };
 }
 
-/** Deletes events older than `days`; a consumer that lags further starts from a fresh snapshot of its own. */
+/** Deletes events older than `days`; a consumer that lags further starts from a new snapshot of its own. */
 export async function pruneEvents<DB>(tx: Transactor<DB>, days: number): Promise<number> {
   const result =
     await sql`delete from outbox where created_at < now() - make_interval(days => ${days})`.execute(tx);

@@ -11,7 +11,7 @@ import { unavailable } from './pool.ts';
 
 const socketName = '.s.PGSQL.5432';
 
-/** Stands before PostgreSQL and cuts the connection when a client has sent `text`, or so many bytes more than that. */
+/** A proxy before PostgreSQL that cuts the connection once a client has sent `text`, or a number of bytes after it. */
 async function cutting(url: string, text: string, bytesAfter: number): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'chy-cut-'));
   const address = new URL(url);
@@ -62,9 +62,9 @@ async function copyMuch(url: string): Promise<void> {
   }
 }
 
-describe('what means that PostgreSQL is away', () => {
+describe('errors that mean that PostgreSQL is away', () => {
   it.each([
-    ['when COPY is asked for', 'copy much', 0],
+    ['when COPY is requested', 'copy much', 0],
     ['with the first rows', 'copy much', 1],
     ['amid the rows', 'copy much', 300_000],
     ['before anything', 'create temp', 0],
@@ -82,7 +82,7 @@ describe('what means that PostgreSQL is away', () => {
     await copyMuch(url);
   });
 
-  it('a pool that is closed, a server that is not there', async () => {
+  it('a closed pool, and a server that does not exist', async () => {
     const url = await testDatabase('cut');
     const pool = new pg.Pool({ connectionString: url });
     await pool.end();
@@ -94,7 +94,7 @@ describe('what means that PostgreSQL is away', () => {
     await nowhere.end();
   });
 
-  it('no other fault, of a statement or of ours', async () => {
+  it('no other error, of a statement or of this code', async () => {
     const client = new pg.Client({ connectionString: await testDatabase('cut') });
     await client.connect();
     const wrong: unknown = await client.query('select 1 / 0').catch((thrown: unknown) => thrown);

@@ -12,7 +12,7 @@ export interface PoolOptions {
   readonly statementTimeoutMs?: number;
 }
 
-/** Opens the connections of a schema. Loss of a connection is logged and never ends the process. */
+/** Opens the connections of a schema. The loss of a connection is logged and never ends the process. */
 export function openPool(options: PoolOptions): pg.Pool {
   if (!/^[a-z][a-z0-9_]{0,62}$/.test(options.schema)) {
     throw new Error(`not a schema name: ${options.schema}`);
@@ -29,12 +29,12 @@ export function openPool(options: PoolOptions): pg.Pool {
     application_name: `chancery-${options.schema}`,
     statement_timeout: options.statementTimeoutMs ?? 30_000,
     idle_in_transaction_session_timeout: 60_000,
-    // a plan that is kept is kept while its tables grow: one that was made for a few rows reads all of what they become
+    // A cached generic plan would be kept while tables grow: one made for a few rows reads whole tables later.
     options: `-c search_path=${options.schema} -c plan_cache_mode=force_custom_plan`,
     types: { getTypeParser },
   });
-  // When PostgreSQL goes away, connections report it beside their queries: idle ones through the pool, those in use
-  // by themselves. Without both listeners such a report ends the process.
+  // When PostgreSQL goes away, connections emit an error besides failing their queries: idle ones through the pool,
+  // those in use by themselves. Without both listeners such an event ends the process.
   pool.on('error', (error) => options.log.warn({ err: error }, 'idle database connection lost'));
   pool.on('connect', (client) => {
     client.on('error', (error) => options.log.debug({ err: error }, 'database connection lost'));
@@ -55,9 +55,9 @@ function parseInt8(text: string): number | bigint {
   return Number.isSafeInteger(value) ? value : BigInt(text);
 }
 
-/** The pool as kysely sees it: every error that means "PostgreSQL is away" is an AppError `unavailable`. */
+/** The pool for kysely: every error that means that PostgreSQL is away becomes AppError `unavailable`. */
 export function reportingPool(pool: pg.Pool): PostgresPool {
-  // kysely knows connections by identity, so each client keeps one face.
+  // kysely identifies connections by identity, so each client keeps one wrapper.
   const faces = new WeakMap<pg.PoolClient, PostgresPoolClient>();
   const nameOf = statementNames();
   return {
@@ -79,15 +79,15 @@ type NameOf = (text: string) => string | undefined;
 const mostNames = 256;
 
 /**
- * Names for statements with parameters, so that each connection parses them once. Texts of which there are too many stay
- * unnamed, and those with a star, whose columns a migration beside this process may change.
+ * Names statements with parameters, so that each connection parses them once. Statements beyond a maximum number stay
+ * unnamed, and so do those with a star, whose columns a concurrent migration may change.
  */
 function statementNames(): NameOf {
   const names = new Map<string, string>();
   return (text) => {
     const known = names.get(text);
     if (known !== undefined || names.size >= mostNames || text.includes('*')) return known;
-    // Made of the text: pools over the same connections must mean the same by it.
+    // Derived from the text: pools over the same connections must use one name for one statement.
     const name = `kit-${sha256Hex(text).slice(0, 32)}`;
     names.set(text, name);
     return name;
@@ -116,7 +116,7 @@ function reportingClient(client: pg.PoolClient, nameOf: NameOf): PostgresPoolCli
   }
   return {
     query,
-    // A connection that failed may look usable until its end is noticed; it must not serve the next request.
+    // A broken connection may look usable until its end is noticed; it must not serve the next request.
     release: (destroy) => client.release(lost || destroy),
   };
 }
@@ -137,7 +137,7 @@ const networkCodes = new Set([
   'ETIMEDOUT',
   'EPIPE',
   'EAI_AGAIN',
-  // what a stream of COPY says when its connection goes
+  // The error of a COPY stream whose connection is lost.
   'ERR_STREAM_DESTROYED',
   'ERR_STREAM_PREMATURE_CLOSE',
   'ERR_STREAM_WRITE_AFTER_END',
@@ -146,9 +146,9 @@ const lostConnection =
   /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered|Client was closed|Cannot use a pool after)/;
 
 /**
- * The AppError for an error that means "PostgreSQL is away"; undefined for every other error. Queries through `read` and
- * `transact` throw it already; it is for users of `Database.pool`, whose errors are those of pg and of its streams. When
- * the connection is lost during a commit, the transaction may have committed.
+ * The AppError of an error that means that PostgreSQL is away; undefined for every other error. Queries through `read`
+ * and `transact` throw it already. It is for users of `Database.pool`, whose errors are those of pg and its streams.
+ * When the connection is lost during a commit, the transaction may have committed.
  */
 export function unavailable(error: unknown): AppError | undefined {
   if (!(error instanceof Error)) {
@@ -157,7 +157,9 @@ export function unavailable(error: unknown): AppError | undefined {
   const state = sqlState(error);
   const code = 'code' in error ? String(error.code) : '';
   const away =
-    state === undefined ? networkCodes.has(code) || lostConnection.test(error.message) : awayState(state);
+    state === undefined
+      ? networkCodes.has(code) || lostConnection.test(error.message)
+      : isUnavailableState(state);
   return away
     ? new AppError('unavailable', genericCode('unavailable'), 'The database is not available.', {
         cause: error,
@@ -167,6 +169,6 @@ export function unavailable(error: unknown): AppError | undefined {
 }
 
 /** Class 08 connection exceptions, 57P0x shutdown and start-up, 53300 too many connections. */
-function awayState(state: string): boolean {
+function isUnavailableState(state: string): boolean {
   return state.startsWith('08') || state.startsWith('57P0') || state === '53300';
 }

@@ -3,11 +3,11 @@ import { problemSchema } from './problem.ts';
 
 /**
  * Answers by status for `schema.response`. They are documentation: what a handler sends is neither checked nor changed,
- * so that the type of what it sends is open.
+ * so the type of what it sends is open.
  */
 export type Answers = Readonly<Record<number, unknown>>;
 
-/** A JSON answer whose members the reference does not describe. */
+/** A JSON answer whose members the API reference does not describe. */
 export function jsonAnswer(description: string, status = 200): Answers {
   return mediaAnswer('application/json', z.unknown(), { description, status });
 }
@@ -33,8 +33,8 @@ export function emptyAnswer(description: string, status = 204): Answers {
 }
 
 /**
- * Refusals of a route whose protocol has an error format of its own. What is refused before the route sees it is a
- * problem all the same.
+ * Refusals of a route whose protocol has its own error format. A request that is refused before the route handles it is
+ * still answered with a problem.
  */
 export function errorAnswer(schema: z.ZodType): object {
   const content = { 'application/json': { schema }, 'application/problem+json': { schema: problemSchema } };

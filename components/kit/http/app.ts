@@ -8,9 +8,9 @@ import type { Observation } from './observe.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Who may call the route. Every route has one. */
+    /** Policy that callers must pass. Every route has one. */
     policy?: PolicyName;
-    /** On an anonymous route: a token that is presented is judged, and says who calls. */
+    /** On an anonymous route: a token that is sent is verified and identifies the caller. */
     optionalToken?: boolean;
     /** Throughput limit of the route. */
     rateLimit?: RateLimitPolicy;
@@ -19,9 +19,9 @@ declare module 'fastify' {
   }
 
   interface FastifyRequest {
-    /** Who calls, once the authenticator has looked; undefined for anonymous requests. */
+    /** The authenticated caller; undefined for anonymous requests. */
     caller: Caller | undefined;
-    /** Text of a JSON body, exactly as sent, for routes that ask for it. */
+    /** Text of a JSON body, exactly as sent, for routes that request it. */
     rawBody: string | undefined;
     /** W3C trace id of the request. */
     readonly traceId: string;
@@ -30,8 +30,8 @@ declare module 'fastify' {
 }
 
 /**
- * Connects zod schemas of a route with the types of its request and answer. Text and bytes may be sent in any case;
- * so may a handler return the reply itself.
+ * Connects the zod schemas of a route with the types of its request and answer. A handler may always send text or
+ * bytes, or return the reply itself.
  */
 export interface ZodTypes extends FastifyTypeProvider {
   validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown;
@@ -40,7 +40,7 @@ export interface ZodTypes extends FastifyTypeProvider {
     : unknown;
 }
 
-/** What a FastifyReply is to a handler's return type. */
+/** The type that a FastifyReply has as a handler's return value. */
 interface SentReply {
   then(fulfilled: () => void, rejected: (error: Error) => void): void;
 }

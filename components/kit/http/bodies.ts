@@ -5,7 +5,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import type { App } from './app.ts';
 import { inputError, malformed } from './problem.ts';
 
-/** Reads JSON bodies strictly, validates input by the zod schemas of a route, and writes answers as JSON. */
+/** Parses JSON bodies strictly, validates input by the zod schemas of a route, and writes answers as JSON. */
 export function addBodies(app: App): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
@@ -24,7 +24,7 @@ export function addBodies(app: App): void {
       return;
     }
     try {
-      // What JSON.parse lets through: duplicate members, deep nesting, lone surrogates.
+      // JSON.parse accepts duplicate members, deep nesting and lone surrogates; the scanner refuses them.
       scanJson(text);
     } catch (error) {
       done(malformed(isAppError(error) ? error.message : 'The body is not valid JSON.'));

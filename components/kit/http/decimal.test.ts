@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { clampedDecimal, decimal } from './decimal.ts';
 
-/** Texts that some reader of numbers takes and that are not decimal digits. */
+/** Texts that some number parser accepts and that are not decimal digits. */
 const notDecimal = [
   '',
   ' ',
@@ -43,7 +43,7 @@ const notDecimal = [
 ];
 
 describe('decimal', () => {
-  it('reads decimal digits', () => {
+  it('parses decimal digits', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }), (value) => {
         expect(decimal().parse(String(value))).toBe(value);
@@ -64,7 +64,7 @@ describe('decimal', () => {
     }
   });
 
-  it('refuses numbers outside the range, or takes the bound', () => {
+  it('refuses numbers outside the range, or clamps them', () => {
     const range = { min: 1, max: 100 };
     for (const text of ['0', '101', '9007199254740993', '9'.repeat(400)]) {
       expect(decimal(range).safeParse(text).success).toBe(false);

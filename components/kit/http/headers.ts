@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * Request headers of a route whose requests may be sent again: the IETF draft "The Idempotency-Key HTTP Header Field".
+ * Request headers of a route whose requests may be repeated: the IETF draft "The Idempotency-Key HTTP Header Field".
  * Other headers stay in `request.headers`.
  */
 export const idempotencyHeaders = z.object({

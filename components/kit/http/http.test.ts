@@ -60,7 +60,7 @@ describe('routes', () => {
     expect(() => app.get('/open', () => 'x')).toThrow('GET /open declares no policy');
   });
 
-  it('parse input with zod and drop members they do not know', async () => {
+  it('parse input with zod and drop unknown members', async () => {
     const { app } = openApp(mountThings);
     const answer = await app.inject({ method: 'POST', url: '/things', payload: { name: 'ab', extra: 1 } });
     expect(answer.statusCode).toBe(201);
@@ -68,7 +68,7 @@ describe('routes', () => {
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
   });
 
-  it('send what the handler gives without forcing it into the declared schema', async () => {
+  it('send what the handler returns, without forcing it into the declared schema', async () => {
     const { app } = openApp((open) => {
       open.get(
         '/raw',
@@ -178,7 +178,7 @@ describe('problem bodies', () => {
     expect((await app.inject('/step-up')).headers['www-authenticate']).toContain('max_age=300');
   });
 
-  it('tell when to come again', async () => {
+  it('contain Retry-After', async () => {
     const { app } = openApp(
       mountThrow(new AppError('rate_limited', 'RATE_LIMITED', 'Full.', { retryAfterSeconds: 0.2 })),
     );
@@ -295,7 +295,7 @@ describe('raw bodies', () => {
 });
 
 describe('callers', () => {
-  it('are demanded by callerOf', async () => {
+  it('are required by callerOf', async () => {
     const { app } = openApp((open) => {
       open.get('/me', { config: anonymous, schema: { hide: true } }, (request) => callerOf(request).subject);
     });
@@ -336,7 +336,7 @@ describe('observation', () => {
 });
 
 describe('OpenAPI', () => {
-  it('shows schemas, policies and refusals of the own routes only', async () => {
+  it('shows schemas, policies and refusals of its own routes only', async () => {
     const unrelated = z.object({ x: z.string() }).meta({ id: 'KitHttpUnrelated' });
     expect(unrelated).toBeDefined();
     const { app } = openApp((open) => {

@@ -67,19 +67,19 @@ export interface HttpServerOptions {
   readonly bodyLimitBytes?: number;
   /** Mutual TLS 1.3; plain HTTP when absent. */
   readonly https?: TlsSource;
-  /** `false`: TLS asks for no client certificate. */
+  /** `false`: no client certificate is requested. */
   readonly clientCertificates?: boolean;
-  /** Takes the client's address from the last entry of `X-Forwarded-For`, the one the gateway wrote. */
+  /** Uses the last entry of `X-Forwarded-For`, which the gateway wrote, as the client's address. */
   readonly trustForwarded?: boolean;
-  /** What must work for the component to serve: answered at `/health` without details, for the gateway. */
+  /** Checks that must pass for the component to serve; answered at `/health` without details, for the gateway. */
   readonly checks?: readonly ReadinessCheck[];
 }
 
 /**
  * Builds the HTTP application of a component: validation by zod, answers by JSON.stringify, refusals as
- * `application/problem+json`, traces, metrics, request log, OpenAPI 3.1 at `/openapi.json`.
- * Registering a route without a policy throws, and so does one without an operation id of its own unless it is hidden
- * from the reference (`schema.hide`).
+ * `application/problem+json`, traces, metrics, request log, OpenAPI 3.1 at `/openapi.json`. Registering a route without
+ * a policy throws, and so does one without a unique operation id unless it is hidden from the reference
+ * (`schema.hide`).
  */
 export function createHttpServer(options: HttpServerOptions): App {
   const { https } = options;
@@ -88,7 +88,7 @@ export function createHttpServer(options: HttpServerOptions): App {
     trustProxy: options.trustForwarded === true && ((_address: string, hop: number) => hop === 0),
     exposeHeadRoutes: true,
     return503OnClosing: false,
-    // no head carries a longer one, so the router refuses none before the hooks have run
+    // No request head is longer, so the router refuses no parameter before the hooks have run.
     routerOptions: { maxParamLength: listenerLimits.maxHeaderSize },
     frameworkErrors: (error, request, reply) =>
       sendRefusal(options.runtime, refusalOf(error), request, reply),
@@ -134,8 +134,8 @@ function addHealth(app: App, checks: () => readonly ReadinessCheck[], schema: ob
 }
 
 /**
- * Mounts `GET /health` (the checks, without details: 200 or 503) and `GET /alive` (200 while the process answers) where the
- * specification names them. The application is then created without checks of its own.
+ * Mounts `GET /health` (the checks, without details: 200 or 503) and `GET /alive` (200 while the process answers) at
+ * the paths that the specification names. The application is then created without checks of its own.
  */
 export function mountHealth(app: App, checks: () => readonly ReadinessCheck[]): void {
   const tags = ['Health'];
@@ -170,7 +170,7 @@ export async function listenHttp(
   return bound.port;
 }
 
-/** The caller of a route whose policy demands one. Throws `unauthenticated` when there is none. */
+/** The caller of a route whose policy requires one. Throws `unauthenticated` when there is none. */
 export function callerOf(request: FastifyRequest): Caller {
   if (request.caller === undefined) {
     throw new AppError('unauthenticated', genericCode('unauthenticated'), 'Authentication is required.');
@@ -195,10 +195,10 @@ function collectRoutes(app: App): DocumentedRoute[] {
   return routes;
 }
 
-/** Clients that are generated from the reference name their methods by operation ids. */
+/** Operation ids must be unique, because generated clients name their methods by them. */
 function judgeOperationId(routes: readonly DocumentedRoute[], route: RouteOptions): void {
   const { operationId, hide } = route.schema ?? {};
-  // HEAD comes with GET and is not documented
+  // HEAD is registered with GET and is not documented.
   if (hide === true || route.method === 'HEAD') return;
   const name = `route ${String(route.method)} ${route.url}`;
   if (operationId === undefined) throw new Error(`${name} declares no operation id`);
@@ -220,7 +220,7 @@ function addObservation(app: App, runtime: Runtime): void {
     request.observation = observer.begin(request);
     inTrace(request.observation, done);
   });
-  // Reading a body leaves the asynchronous context of the request; this comes back to it.
+  // Reading a body leaves the asynchronous context of the request; this restores it.
   app.addHook('preValidation', (request, _reply, done) => inTrace(request.observation, done));
   app.addHook('onResponse', (request, reply, done) => {
     if (request.observation !== undefined) {
@@ -233,8 +233,8 @@ function addObservation(app: App, runtime: Runtime): void {
 const maxParameterCharacters = 512;
 
 /**
- * A longer path parameter names no resource. Who may call the route is judged before, in onRequest, so that such a path
- * is answered like that of any other unknown resource.
+ * A path parameter over the limit names no resource. onRequest has judged the caller before, so such a path is answered
+ * like that of any other unknown resource.
  */
 function addParameterLimit(app: App): void {
   app.addHook('preParsing', (request, _reply, payload, done) => {
@@ -283,7 +283,7 @@ function sendRefusal(runtime: Runtime, refusal: Refusal, request: FastifyRequest
     .send(JSON.stringify(problem));
 }
 
-/** Requests that are not HTTP, or exceed the header limit, get an answer too. */
+/** Answers requests that are not HTTP or exceed the header limit. */
 function refuseConnection(
   error: NodeJS.ErrnoException,
   socket: NodeJS.WritableStream & { destroy(): void },
@@ -306,10 +306,10 @@ function refuseConnection(
   socket.destroy();
 }
 
-/** Requests in flight get this long to end when the application closes. */
+/** Time that requests in flight have to end when the application closes. */
 const closeDeadlineMs = 3_000;
 
-/** An application that closes ends what it has begun, and refuses what still comes over open connections. */
+/** On close, requests in flight are finished and new requests over open connections are refused. */
 function addClosing(app: App): void {
   let closing = false;
   app.addHook('preClose', (done) => {

@@ -53,7 +53,7 @@ describe('a plain listener', () => {
     expect(await promise).toBe(431);
   });
 
-  it('answers 503 to what comes while it closes, and says that nothing was done', async () => {
+  it('answers 503 to requests while it closes, and states that nothing was done', async () => {
     const held = Promise.withResolvers<void>();
     const isClosing = Promise.withResolvers<void>();
     const { app } = openApp((each) => {
@@ -99,7 +99,7 @@ describe('a plain listener', () => {
     expect(await promise).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n.*application\/problem\+json/s);
   });
 
-  it('lives on when a client goes away in the middle of its body', async () => {
+  it('survives a client that disconnects in the middle of its body', async () => {
     const { app, runtime } = openApp(mountThings);
     const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
     const socket = connect(port, '127.0.0.1', () => {
@@ -108,7 +108,7 @@ describe('a plain listener', () => {
       );
       setImmediate(() => socket.destroy());
     });
-    await waitFor(() => socket.closed, { what: 'the client to be gone' });
+    await waitFor(() => socket.closed, { what: 'the end of the client' });
     expect((await fetch(`http://127.0.0.1:${port}/things`)).status).toBe(200);
     expect(runtime.lines.filter((line) => line['level'] === 'error')).toEqual([]);
   });

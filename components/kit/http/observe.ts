@@ -12,7 +12,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { contextFrom, parseTraceparent } from '#kit/telemetry/telemetry.ts';
 
-/** What the kit remembers of a request while it is served. */
+/** State of a request's observation while it is served. */
 export interface Observation {
   /** Set when there is a trace to join. */
   readonly context: Context | undefined;
@@ -27,7 +27,7 @@ export interface Observer {
   end(request: FastifyRequest, reply: FastifyReply, observation: Observation): void;
 }
 
-/** `route` is the pattern, never the path: its values are bounded. */
+/** `route` is the pattern, never the path, so that the number of label values is bounded. */
 export function createObserver(runtime: Runtime): Observer {
   const { telemetry, log } = runtime;
   const seconds = telemetry.histogram('http_request_seconds', 'Duration of HTTP requests.', {
@@ -79,7 +79,9 @@ function traceparentOf(request: FastifyRequest): string | undefined {
   return typeof header === 'string' ? header : undefined;
 }
 
-/** Trace id of a request: of its span, else of the caller's traceparent, else a random one that stays with it. */
+/**
+ * Trace id of a request: of its span, else of the caller's traceparent, else a random one that is kept for the request.
+ */
 export function traceIdOf(request: FastifyRequest, observation: Observation | undefined): string {
   const known =
     observation?.traceId ?? spanTraceId(observation) ?? parseTraceparent(traceparentOf(request))?.traceId;
@@ -95,7 +97,7 @@ function spanTraceId(observation: Observation | undefined): string | undefined {
   return spanContext !== undefined && trace.isSpanContextValid(spanContext) ? spanContext.traceId : undefined;
 }
 
-/** Runs the rest of a request's handling inside its trace. */
+/** Runs the rest of a request's handling in its trace. */
 export function inTrace(observation: Observation | undefined, next: () => void): void {
   if (observation?.context === undefined) {
     next();

@@ -28,7 +28,7 @@ async function documentOf(app: App) {
 }
 
 describe('operation ids', () => {
-  it('are demanded of every route that is not hidden', () => {
+  it('are required of every route that is not hidden', () => {
     const app = openApp();
     expect(() => app.get('/things', { config }, () => 'x')).toThrow('GET /things declares no operation id');
     expect(() => app.get('/things', { config, schema: { tags: ['a'] } }, () => 'x')).toThrow(
@@ -37,7 +37,7 @@ describe('operation ids', () => {
     app.get('/hidden', { config, schema: { hide: true } }, () => 'x');
   });
 
-  it('belong to one route', () => {
+  it('belong to one route each', () => {
     const app = openApp();
     app.get('/things', { config, schema: { operationId: 'listThings' } }, () => 'x');
     const again = { config, schema: { operationId: 'listThings' } };
@@ -49,7 +49,7 @@ describe('operation ids', () => {
     );
   });
 
-  it('are published as they are declared, HEAD aside', async () => {
+  it('are published as they are declared, except for HEAD', async () => {
     const app = openApp();
     app.get('/things', { config, schema: { operationId: 'listThings' } }, () => 'x');
     const { paths } = await documentOf(app);
@@ -112,7 +112,7 @@ describe('answers', () => {
 });
 
 describe('the schema of problems', () => {
-  it('takes members that it does not name, and types those that it names', async () => {
+  it('allows unknown members, and types the known ones', async () => {
     const app = openApp();
     app.get('/thing', { config, schema: { operationId: 'getThing' } }, () => ({}));
     const { components } = await documentOf(app);
@@ -135,7 +135,7 @@ describe('the schema of problems', () => {
   });
 });
 
-describe('schemas in other languages', () => {
+describe('schemas for other languages', () => {
   const read = async (schema: z.ZodType) => {
     const app = openApp();
     const body = z.object({ value: schema });
@@ -188,7 +188,7 @@ describe('schemas in other languages', () => {
     });
   });
 
-  it('have a body that may be absent where null is taken', async () => {
+  it('have an optional body where null is accepted', async () => {
     const app = openApp();
     const body = z.object({ reason: z.string().optional() }).nullish();
     app.post('/things', { config, schema: { operationId: 'createThing', body } }, () => ({}));

@@ -7,7 +7,7 @@ import type { PolicyName } from '#core/identity/policies.ts';
 import { portableDocument } from './portable.ts';
 import { problemSchema } from './problem.ts';
 
-/** A route as it was registered, with what the reference needs. */
+/** A registered route, with what the reference needs. */
 export interface DocumentedRoute {
   readonly method: string;
   readonly url: string;
@@ -15,14 +15,14 @@ export interface DocumentedRoute {
   readonly schema: FastifySchema | undefined;
 }
 
-/** The members of an OpenAPI 3.1 document that the kit touches. */
+/** The members of an OpenAPI 3.1 document that the kit changes. */
 interface Document {
   readonly components?: { readonly schemas?: Readonly<Record<string, unknown>> };
 }
 
 /**
- * Builds the OpenAPI 3.1 document of a set of routes. The routes are replayed on a bare application, so that a
- * service pays for its reference only when somebody asks for it.
+ * Builds the OpenAPI 3.1 document of a set of routes. The routes are replayed on a bare application, so that a service
+ * pays for its reference only when it is requested.
  */
 export async function buildOpenApi(title: string, routes: readonly DocumentedRoute[]): Promise<object> {
   const app = fastify({ exposeHeadRoutes: false });
@@ -62,7 +62,7 @@ function replay(route: DocumentedRoute): RouteOptions {
   };
 }
 
-/** The answers that a route declares, and the problem that any other status carries. */
+/** The answers that a route declares, and the problem that any other status has. */
 function documentedAnswers(response: unknown): object {
   const declared = typeof response === 'object' && response !== null ? Object.entries(response) : [];
   const answers = declared.map(([status, answer]) => [status, documentedAnswer(status, answer)]);
@@ -80,7 +80,7 @@ function answerOf(mediaType: string, description: string, schema: z.ZodType): ob
   return { description, content: { [mediaType]: { schema } } };
 }
 
-/** zod keeps named schemas per process; a document shows those that its own routes refer to. */
+/** Removes named schemas that a document does not refer to: zod keeps them for the whole process. */
 function withoutUnusedSchemas(document: object & Document): object {
   const { schemas = {}, ...otherComponents } = document.components ?? {};
   const used = new Set<string>();

@@ -70,12 +70,12 @@ describe('the operations listener', () => {
     expect(metrics.text).toContain('chancery_test_acts_total 3');
   });
 
-  it('has nothing else', async () => {
+  it('serves nothing else', async () => {
     const { get } = await open([]);
     expect((await get('/')).status).toBe(404);
   });
 
-  it('says so when its port is taken', async () => {
+  it('reports when its port is taken', async () => {
     const { server, runtime } = await open([]);
     const again = createOpsServer({ runtime, host: '127.0.0.1', port: server.port, checks: [] });
     await expect(again).rejects.toThrow('EADDRINUSE');

@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { serveWithoutUpgrades } from './upgrades.ts';
 
-/** Something that must work for the component to serve. A throw says that it does not. */
+/** A check that must pass for the component to serve. It throws when it fails. */
 export interface ReadinessCheck {
   readonly name: string;
-  /** The component serves on without it: `Degraded` in `/health`, and ready all the same. */
+  /** The component serves without it: `Degraded` in `/health`, and still ready. */
   readonly degrades?: boolean;
   check(): Promise<void> | void;
 }
@@ -16,23 +16,23 @@ export interface OpsServerOptions {
   readonly host: string;
   readonly port: number;
   readonly checks: readonly ReadinessCheck[];
-  /** What a restart would mend when it fails; nothing when absent. */
+  /** Checks whose failure only a restart repairs; none when absent. */
   readonly liveness?: readonly ReadinessCheck[];
-  /** Longest time one check may take; 2000 when absent. */
+  /** Maximum time of one check; 2000 when absent. */
   readonly checkTimeoutMs?: number;
 }
 
 /** The plain listener for probes and scraping. */
 export interface OpsServer {
   readonly port: number;
-  /** `host:port` to reach it at. */
+  /** Its address, `host:port`. */
   readonly address: string;
   stop(): Promise<void>;
 }
 
 export type HealthStatus = 'Healthy' | 'Degraded' | 'Unhealthy';
 
-/** What one check found. */
+/** Result of one check. */
 export interface CheckResult {
   readonly name: string;
   readonly status: HealthStatus;
@@ -41,8 +41,8 @@ export interface CheckResult {
 }
 
 /**
- * Serves `/alive` (200 while the process turns and no restart would mend it), `/ready` (200 or 503), `/health` (the checks one by one, 200 or
- * 503) and `/metrics` (Prometheus text). Resolves when it listens.
+ * Serves `/alive` (200 while the event loop turns and every liveness check passes), `/ready` (200 or 503), `/health`
+ * (the checks one by one, 200 or 503) and `/metrics` (Prometheus text). Resolves when it listens.
  */
 export async function createOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const { runtime } = options;
@@ -97,7 +97,7 @@ function json(response: ServerResponse, status: number, body: unknown): void {
   response.end(JSON.stringify(body));
 }
 
-/** The worst of the results. */
+/** The worst status of the results. */
 export function judgeChecks(results: readonly CheckResult[]): HealthStatus {
   const has = (status: HealthStatus) => results.some((result) => result.status === status);
   if (has('Unhealthy')) return 'Unhealthy';

@@ -12,7 +12,7 @@ describe('paging', () => {
     });
   });
 
-  it('refuses sizes out of range, or clamps them, as the document of the route says', () => {
+  it('refuses sizes out of range or clamps them, by the specification document of the route', () => {
     expect(paging().safeParse({ pageSize: '101' }).success).toBe(false);
     const clamped = paging({ outOfRange: 'clamp' });
     expect(clamped.parse({ page: '0', pageSize: '1000' })).toEqual({ page: 1, pageSize: 100 });
@@ -20,7 +20,7 @@ describe('paging', () => {
     expect(clamped.safeParse({ page: 'x' }).success).toBe(false);
   });
 
-  it('takes decimal digits only, whether it refuses or clamps', () => {
+  it('accepts decimal digits only, whether it refuses or clamps', () => {
     for (const query of [paging(), paging({ outOfRange: 'clamp' })]) {
       for (const text of ['0x10', '1e3', '1\n', ' 1', '+1', '-1', '1.0', '01', '٣', '']) {
         expect(query.safeParse({ page: text }).success).toBe(false);
@@ -50,7 +50,7 @@ describe('paging', () => {
     );
   });
 
-  it('presents what its schema says', () => {
+  it('answers match their schema', () => {
     const answer = page(['a'], { page: 3, pageSize: 20 }, 41);
     expect(pageSchema(z.string()).parse(answer)).toEqual({
       items: ['a'],

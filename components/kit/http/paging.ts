@@ -2,17 +2,17 @@ import { z } from 'zod';
 import { clampedDecimal, decimal } from './decimal.ts';
 
 export interface PagingOptions {
-  /** Size when the client names none; 20 when absent. */
+  /** Page size when the client names none; 20 when absent. */
   readonly defaultSize?: number;
-  /** Largest size; 100 when absent. */
+  /** Maximum page size; 100 when absent. */
   readonly maxSize?: number;
-  /** Document 2 refuses sizes out of range (L-08), document 1 clamps them (identity.md 2.3). */
+  /** Specification document 2 refuses sizes out of range, document 1 clamps them. */
   readonly outOfRange?: 'refuse' | 'clamp';
 }
 
-/** Where a page starts and how long it is, as a query asks. */
+/** Page number and size of a query. */
 export interface PageQuery {
-  /** From 1. */
+  /** Counted from 1. */
   readonly page: number;
   readonly pageSize: number;
 }
@@ -27,7 +27,7 @@ export interface Page<T> {
   readonly hasMore: boolean;
 }
 
-/** Largest page number: keeps offsets inside safe integers. */
+/** Maximum page number; keeps offsets inside safe integers. */
 const maxPage = 10_000_000;
 
 /** zod object of the query members `page` and `pageSize`, decimal digits; extend it with the filters of a route. */
@@ -42,12 +42,12 @@ export function paging(options: PagingOptions = {}) {
   });
 }
 
-/** Rows to skip and to take for a page. */
+/** Offset and limit of a page. */
 export function pageWindow(query: PageQuery): { readonly offset: number; readonly limit: number } {
   return { offset: (query.page - 1) * query.pageSize, limit: query.pageSize };
 }
 
-/** Presents a page; `totalCount` is the filtered total. */
+/** The answer of a list route; `totalCount` is the filtered total. */
 export function page<T>(items: readonly T[], query: PageQuery, totalCount: number): Page<T> {
   const totalPages = Math.ceil(totalCount / query.pageSize);
   return {

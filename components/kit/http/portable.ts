@@ -3,7 +3,10 @@ import { z } from 'zod';
 const jsonObject = z.record(z.string(), z.unknown());
 type JsonObject = z.output<typeof jsonObject>;
 
-/** Formats that say all of a value's shape; generators turn such values into types that no pattern applies to. */
+/**
+ * Formats that define a value's shape completely; code generators turn such values into types that no pattern applies
+ * to.
+ */
 const typedFormats: ReadonlySet<unknown> = new Set(['uuid', 'date', 'date-time']);
 
 /**

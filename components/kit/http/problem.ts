@@ -21,7 +21,7 @@ export const kindStatus: Readonly<Record<ErrorKind, number>> = {
   timeout: 504,
 };
 
-/** One answer of an error: body of `application/problem+json` with the specification's members (D38). */
+/** The answer to an error: body of `application/problem+json` with the specification's members. */
 export interface Problem {
   readonly type: string;
   readonly title: string;
@@ -47,7 +47,7 @@ const violationSchema = z.object({
   severity: z.enum(['Warning', 'Error', 'Critical']),
 });
 
-/** Members that some refusals add. A refusal that adds another one declares it here. */
+/** Members that some refusals add. A refusal with a new member declares it here. */
 const problemDetails = z.object({
   errors: z
     .union([z.record(z.string(), z.array(z.string())), z.array(violationSchema)])
@@ -70,7 +70,7 @@ const problemDetails = z.object({
   validationDuration: z.string().describe('hh:mm:ss.fffffff'),
 });
 
-/** Schema of the problem body for OpenAPI. Any other member may follow (RFC 9457, section 3.2). */
+/** Schema of the problem body for OpenAPI. Other members may follow (RFC 9457, section 3.2). */
 export const problemSchema = z
   .looseObject({
     type: z.string().describe('urn:platform:error:<code>'),
@@ -87,17 +87,17 @@ export const problemSchema = z
   })
   .meta({ id: 'Problem' });
 
-/** On an answer of status 503: nothing was done, and another process of the same kind may do it. */
+/** Header of an answer of status 503: nothing was done, and another replica may do it. */
 export const elsewhereHeader = 'x-retry-elsewhere';
 
-/** Where and when an error was answered. `path` carries no query string. */
+/** Path and time of an error's answer. `path` has no query string. */
 export interface ProblemPlace {
   readonly path: string;
   readonly traceId: string;
   readonly nowMs: number;
 }
 
-/** A refusal in HTTP terms: what every thrown value becomes before it is answered. */
+/** A refusal in HTTP terms; every thrown value becomes one before it is answered. */
 export interface Refusal {
   readonly status: number;
   readonly code: string;
@@ -106,9 +106,9 @@ export interface Refusal {
   readonly violations?: readonly Violation[];
   readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds?: number;
-  /** Nothing was done, and another process of the same kind may do it. */
+  /** Nothing was done, and another replica may do it. */
   readonly elsewhere?: true;
-  /** The value to log; set for faults of ours only. */
+  /** The value to log; set for internal errors only. */
   readonly fault?: unknown;
 }
 
@@ -118,7 +118,7 @@ const internalRefusal = {
   message: 'An internal error occurred.',
 } as const;
 
-/** Turns whatever was thrown into a refusal. Text of internal errors and of unknown values stays inside. */
+/** Turns any thrown value into a refusal. Text of internal errors and of unknown values is not sent. */
 export function refusalOf(thrown: unknown): Refusal {
   if (thrown instanceof InputError) {
     return thrown.refusal;
@@ -136,7 +136,7 @@ function refusalOfAppError(error: AppError): Refusal {
   }
   return {
     status,
-    // D38: a validation answers with the code of its first violation.
+    // The specification: a validation answers with the code of its first violation.
     code: error.violations?.[0]?.code ?? error.code,
     message: error.message,
     ...(error.violations === undefined ? {} : { violations: error.violations }),
@@ -147,7 +147,7 @@ function refusalOfAppError(error: AppError): Refusal {
   };
 }
 
-/** Errors that fastify and its body parsers throw carry a status; only 4xx texts are fit for clients. */
+/** Errors that fastify and its body parsers throw have a status; only texts of 4xx are fit for clients. */
 function refusalOfFramework(thrown: unknown): Refusal | undefined {
   if (!(thrown instanceof Error) || !('statusCode' in thrown)) {
     return undefined;
@@ -168,14 +168,14 @@ function refusalOfFramework(thrown: unknown): Refusal | undefined {
   }
 }
 
-/** The answer to paths that nothing serves. */
+/** The answer to unknown paths. */
 export const notFound: Refusal = {
   status: 404,
   code: genericCode('not_found'),
   message: 'The resource does not exist.',
 };
 
-/** The answer to a method that a served path does not have. */
+/** The answer to a method that an existing path does not have. */
 export function methodNotAllowed(): Refusal {
   return { status: 405, code: 'METHOD_NOT_ALLOWED', message: 'The method is not allowed here.' };
 }
@@ -191,7 +191,7 @@ export class InputError extends Error {
   }
 }
 
-/** Malformed JSON and other faults found before the shape is looked at. */
+/** Malformed JSON and other faults found before the shape is validated. */
 export function malformed(message: string): InputError {
   return new InputError({ status: 400, code: genericCode('invalid'), message });
 }

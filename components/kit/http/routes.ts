@@ -5,8 +5,8 @@ export interface ServedRoute {
 }
 
 /**
- * Methods that routes serve at the path of a URL, in order of registration, HEAD with each GET; empty when nothing serves
- * it.
+ * Methods that routes serve at the path of a URL, in order of registration, HEAD with each GET; empty for an unknown
+ * path.
  */
 export function allowedMethods(routes: readonly ServedRoute[], url: string): string[] {
   const path = segments(url.split('?', 1)[0] ?? '/');

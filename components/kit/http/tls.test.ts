@@ -26,7 +26,7 @@ async function listen(identity: TestIdentity): Promise<number> {
   return listenHttp(app, { host: '127.0.0.1', port: 0 });
 }
 
-/** Server verification is off: what is tested is what the server demands. */
+/** Server verification is off, because the tests are about what the server requires. */
 function ask(port: number, client: Partial<TlsMaterial>, options: RequestOptions = {}): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const outgoing = request(
@@ -49,7 +49,7 @@ function ask(port: number, client: Partial<TlsMaterial>, options: RequestOptions
 }
 
 describe('a mutual-TLS listener', () => {
-  it('tells handlers who calls', async () => {
+  it('gives handlers the identity of the caller', async () => {
     const port = await listen(await authority.identity('service-test'));
     const answer = await ask(port, await authority.issue('service-caller'));
     expect(answer).toMatchObject({
@@ -75,7 +75,7 @@ describe('a mutual-TLS listener', () => {
     }
   });
 
-  it('answers 401 to a certificate that is no SVID of exactly one id', async () => {
+  it('answers 401 to a certificate that is no SVID with exactly one id', async () => {
     const port = await listen(await authority.identity('service-test'));
     const id = `spiffe://${testInstallation}/service/service-caller`;
     const leaves = [
@@ -107,7 +107,7 @@ describe('a mutual-TLS listener', () => {
     expect(refused.status).toBe(401);
   });
 
-  it('speaks TLS 1.3 only', async () => {
+  it('accepts TLS 1.3 only', async () => {
     const port = await listen(await authority.identity('service-test'));
     await expect(
       ask(port, await authority.issue('service-caller'), { maxVersion: 'TLSv1.2' }),
@@ -128,7 +128,7 @@ describe('a mutual-TLS listener', () => {
     socket.destroy();
   });
 
-  it('shows its new certificate after a rotation, and trusts the new authority', async () => {
+  it('serves its new certificate after a rotation, and trusts the new authority', async () => {
     const identity = await authority.identity('service-before');
     const port = await listen(identity);
     const client = await authority.issue('service-caller');

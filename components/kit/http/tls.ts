@@ -6,7 +6,7 @@ import { AppError, genericCode } from '#core/errors/errors.ts';
 import { readSvid, type SvidFacts } from '#kit/workload/svid.ts';
 import { type Handler, serveWithoutUpgrades } from './upgrades.ts';
 
-/** Certificate material of a listener, PEM. `ca` is what client certificates are verified against. */
+/** Certificate material of a listener, PEM. Client certificates are verified against `ca`. */
 export interface TlsMaterial {
   readonly key: string;
   readonly cert: string;
@@ -16,11 +16,11 @@ export interface TlsMaterial {
 /** Supplier of rotating certificates, such as a workload identity. */
 export interface TlsSource {
   current(): TlsMaterial;
-  /** Calls back after each rotation; the returned function ends that. */
+  /** Calls back after each rotation; returns the function that unsubscribes. */
   onRotate(callback: () => void): () => void;
 }
 
-/** Bounds of every listener: requests that exceed them are refused before any handler sees them. */
+/** Limits of every listener: requests that exceed them are refused before any handler runs. */
 export const listenerLimits = {
   maxHeaderSize: 16 * 1024,
   keepAliveTimeout: 65_000,
@@ -34,8 +34,8 @@ export function plainServer(handler: Handler): Server {
 }
 
 /**
- * A listener with mutual TLS 1.3 that requires a client certificate of the same trust domain and speaks HTTP/1.1.
- * Certificates are replaced in place on rotation; connections that are open stay.
+ * A listener with mutual TLS 1.3 that requires a client certificate of the same trust domain and serves HTTP/1.1.
+ * Certificates are replaced in place on rotation; open connections stay open.
  */
 export function mutualTlsServer(source: TlsSource, handler: Handler): Server {
   return tlsServer(source, handler, { requestCert: true, rejectUnauthorized: true });
@@ -88,7 +88,7 @@ export function peerSpiffeId(request: FastifyRequest): string {
   }
   const identified: IdentifiedSocket = socket;
   identified[peerKey] ??= svidOf(socket);
-  // TLS judged the certificate by the machine's clock; so does this.
+  // TLS judged the certificate by the machine's clock, and so does this.
   if (identified[peerKey].expiresAtMs <= Date.now()) {
     throw refused('The client certificate has expired.');
   }

@@ -7,7 +7,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { type App, createHttpServer, createOpsServer, listenHttp } from './http.ts';
 
-/** An application whose GET /held waits for the test, and that notes what it serves. */
+/** An application whose GET /held waits for the test, and that records what it serves. */
 function mountHeld(app: App) {
   const served: string[] = [];
   const held = Promise.withResolvers<void>();
@@ -40,7 +40,7 @@ const webSocket =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13';
 const behind = 'POST /behind HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n';
 
-/** Sends an upgrade to /held and a request behind it while /held is not answered yet; gives the whole answer. */
+/** Sends an upgrade to /held and a request behind it before /held is answered; returns the whole answer. */
 async function askBehind(
   { served, release }: ReturnType<typeof mountHeld>,
   headers: string,
@@ -53,7 +53,7 @@ async function askBehind(
   socket.write(behind);
   const other = open();
   const otherText = textOf(other);
-  // once this one is answered, the bytes that were sent before it have been read
+  // Once this request is answered, the bytes that were sent before it have been read.
   other.write('GET /health-of-nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
   await waitFor(() => otherText().includes('404'));
   release();
@@ -67,7 +67,7 @@ const ways = [
   ['an Upgrade that Connection does not name', 'Upgrade: websocket'],
 ] as const;
 
-describe('a listener that is asked for another protocol', () => {
+describe('an upgrade request', () => {
   it.each(ways)('ends a plain connection after its answer to %s', async (_name, headers) => {
     const app = createHttpServer({ runtime: testRuntime('service-test'), title: 'Test' });
     const held = mountHeld(app);
@@ -92,7 +92,7 @@ describe('a listener that is asked for another protocol', () => {
     expect(held.served).toEqual(['held']);
   });
 
-  it('ends the connection after a refusal too, and after an expectation that it does not know', async () => {
+  it('ends the connection after a refusal too, and after an unknown expectation', async () => {
     const app = createHttpServer({ runtime: testRuntime('service-test'), title: 'Test' });
     const held = mountHeld(app);
     const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
@@ -109,7 +109,7 @@ describe('a listener that is asked for another protocol', () => {
     expect(held.served).toEqual([]);
   });
 
-  it('is the operations listener as well', async () => {
+  it('is treated alike by the operations listener', async () => {
     const runtime = testRuntime('service-test');
     const ops = await createOpsServer({ runtime, host: '127.0.0.1', port: 0, checks: [] });
     onTestFinished(() => ops.stop());

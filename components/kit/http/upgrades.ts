@@ -5,9 +5,9 @@ import type { Socket } from 'node:net';
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
- * Serves `handler` on a listener that speaks HTTP/1.1 alone. An `Upgrade` is ignored (RFC 9110 7.8), but the answer to it
- * is the last one of its connection and no request behind it is served: whoever sent the upgrade may have let another party
- * write to the connection, and those bytes are not its own.
+ * Serves `handler` on a listener that supports HTTP/1.1 alone. An `Upgrade` is ignored (RFC 9110, section 7.8), but its
+ * answer is the last one of the connection and no request behind it is served: the sender of the upgrade may have let
+ * another party write to the connection, and those bytes are not its own.
  */
 export function serveWithoutUpgrades<S extends Server>(server: S, handler: Handler): S {
   const ending = new WeakSet<Socket>();
@@ -23,7 +23,7 @@ export function serveWithoutUpgrades<S extends Server>(server: S, handler: Handl
       next(request, response);
     };
   server.on('request', guarded(handler));
-  // without a listener Node answers an unknown expectation past every handler
+  // Without a listener Node itself answers an unknown expectation, before every handler.
   server.on(
     'checkExpectation',
     guarded((_request, response) => void response.writeHead(417).end()),

@@ -16,7 +16,7 @@ const stored = { ...env, DATABASE_URL: 'postgres://here' };
 const schema = z.object({ ...commonSettings, CHANCERY_COLOUR: z.string().default('red') });
 
 describe('start', () => {
-  it('hands configuration and plumbing to the component, and stops it once', async () => {
+  it('passes configuration and plumbing to the component, and stops it once', async () => {
     let received: Runtime | undefined;
     let stops = 0;
     const create: Create<z.output<typeof schema>> = async (config, runtime) => {
@@ -50,7 +50,7 @@ describe('start', () => {
     expect(created).toBe(false);
   });
 
-  it('passes on what a component throws', async () => {
+  it('rethrows what a component throws', async () => {
     const create = async (): Promise<Component> => {
       throw new Error('port taken');
     };
@@ -117,7 +117,7 @@ describe('run', () => {
     return { child, output, started: started.promise, ended };
   }
 
-  it('stops in order on SIGTERM and ends with 0', { timeout: 20_000 }, async () => {
+  it('stops in order on SIGTERM and exits with 0', { timeout: 20_000 }, async () => {
     const { child, output, started, ended } = launch(working, stored);
     await started;
     child.kill('SIGTERM');
@@ -125,7 +125,7 @@ describe('run', () => {
     expect(output.join('\n')).toContain('stopped in order');
   });
 
-  it('ends with 78 and names every fault on bad settings', { timeout: 20_000 }, async () => {
+  it('exits with 78 and names every fault on invalid settings', { timeout: 20_000 }, async () => {
     const { output, ended } = launch(working, {
       ...stored,
       NATS_URL: '',
@@ -139,13 +139,13 @@ describe('run', () => {
     expect(text).not.toContain('at file:');
   });
 
-  it('ends with 1 when the component cannot start', { timeout: 20_000 }, async () => {
+  it('exits with 1 when the component cannot start', { timeout: 20_000 }, async () => {
     const { output, ended } = launch(`async () => { throw new Error('port taken'); }`, stored);
     expect(await ended).toBe(1);
     expect(output.join('\n')).toContain('port taken');
   });
 
-  it('migrates and ends, with the settings of the database alone', { timeout: 20_000 }, async () => {
+  it('migrates and exits, with the settings of the database alone', { timeout: 20_000 }, async () => {
     const { output, ended } = launch(working, { DATABASE_URL: 'postgres://here' }, 'migrate');
     expect(await ended).toBe(0);
     expect(output.join('\n')).toContain('"applied":["0001-postgres://here"]');
@@ -162,13 +162,13 @@ describe('run', () => {
       'migrate',
     ],
     [64, 'unknown argument migrat', stored, 'migrat'],
-  ])('ends with %i and says %s', { timeout: 20_000 }, async (code, text, settings, word) => {
+  ])('exits with %i and prints %s', { timeout: 20_000 }, async (code, text, settings, word) => {
     const { output, ended } = launch(working, settings, word);
     expect(await ended).toBe(code);
     expect(output.join('\n')).toContain(text);
   });
 
-  it('ends with 1 when a stop fails', { timeout: 20_000 }, async () => {
+  it('exits with 1 when a stop fails', { timeout: 20_000 }, async () => {
     const stuck = working.replace(/clearInterval.*in order'\);/, `throw new Error('stuck');`);
     const { child, output, started, ended } = launch(stuck, stored);
     await started;

@@ -13,7 +13,7 @@ import { createLogger, type Logger } from '#kit/log/log.ts';
 import { createTelemetry, type Telemetry } from '#kit/telemetry/telemetry.ts';
 import { startTracing } from '#kit/telemetry/tracing.ts';
 
-/** What the kit hands to a component: its name and its plumbing. */
+/** What the kit gives to a component: its name and its plumbing. */
 export interface Runtime {
   readonly service: string;
   readonly installation: string;
@@ -31,22 +31,22 @@ export interface Component {
     readonly grpc?: string;
     readonly [listener: string]: string | undefined;
   };
-  /** Stops listening, finishes what is in flight, closes what it opened. Calling it again gives the same promise. */
+  /** Stops listening, finishes requests in flight, closes what it opened. Calling it again gives the same promise. */
   stop(): Promise<void>;
 }
 
-/** Builds a component; resolves when it listens and is ready. On a throw nothing stays open. */
+/** Builds a component; resolves when it listens and is ready. When it throws, nothing stays open. */
 export type Create<C> = (config: C, runtime: Runtime) => Promise<Component>;
 
 /** Brings the schema of a component up to date; resolves with the names of the migrations that it applied. */
 export type Migrate = (where: { readonly url: string; readonly log: Logger }) => Promise<readonly string[]>;
 
-/** What `run` and `start` need to know about a component. */
+/** Declaration of a component for `run` and `start`. */
 export interface Definition<S extends z.ZodObject> {
   readonly service: string;
   readonly schema: S;
   readonly create: Create<z.output<S>>;
-  /** Of a component that stores. */
+  /** Only of a component with a database. */
   readonly migrate?: Migrate;
 }
 
@@ -95,20 +95,20 @@ function stopOnce(component: Component, after: () => void): Component {
   };
 }
 
-/** Exit codes of `run`: sysexits EX_USAGE and EX_CONFIG, and 1 for everything else that fails. */
+/** Exit codes of `run`: sysexits EX_USAGE and EX_CONFIG, and 1 for every other failure. */
 const exitCodes = { usage: 64, configuration: 78, failure: 1 } as const;
 
-/** Time a start may still take once the process was told to end: what it waits for may be gone for good. */
+/** Time that a start may still take after a signal, because a dependency that it waits for may never come. */
 const startGraceMs = 4_000;
 
-/** Time a stop may take before the process gives up on it. */
+/** Time that a stop may take before the process exits without it. */
 const stopDeadlineMs = 25_000;
 
 /**
- * Entry of a `main.ts`: reads the environment, starts the component, stops it in order on SIGTERM and SIGINT.
- * Ends the process with 0 after a clean stop, 78 on invalid configuration, 1 otherwise; a second signal ends it at once.
- * With the argument `migrate` a component that stores brings its schema up to date and ends: a job before an upgrade.
- * Other arguments end it with 64.
+ * Entry of a `main.ts`: reads the environment, starts the component, stops it in order on SIGTERM and SIGINT. The
+ * process exits with 0 after a clean stop, 78 on invalid configuration, 1 otherwise; a second signal exits at once.
+ * With the argument `migrate` a component with a database brings its schema up to date and exits: a job before an
+ * upgrade. Other arguments exit with 64.
  */
 export async function run<S extends z.ZodObject>(definition: Definition<S>): Promise<void> {
   const log = createLogger({ service: definition.service, level: 'info' });
@@ -128,7 +128,7 @@ async function migrateOnly<S extends z.ZodObject>(
   definition: Definition<S> & { readonly migrate: Migrate },
   log: Logger,
 ): Promise<void> {
-  // Nothing to put in order: an unfinished migration is rolled back.
+  // Nothing to close: an unfinished migration is rolled back.
   for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.exit(exitCodes.failure));
   try {
     const { DATABASE_URL: url } = loadPart(migrationSettings, definition.schema, env);
@@ -141,12 +141,12 @@ async function migrateOnly<S extends z.ZodObject>(
 }
 
 async function serve<S extends z.ZodObject>(definition: Definition<S>, log: Logger): Promise<void> {
-  // From the first moment: a signal during the start stops the component as soon as it is whole, or gives up on it.
-  const asked = untilSignal(log);
+  // From the first moment: a signal during the start stops the component once it has started, or abandons the start.
+  const stopRequested = untilSignal(log);
   try {
     const stopTracing = await startTracing(env, definition.service);
-    const component = await unlessAsked(asked, start({ ...definition, env, processMetrics: true }));
-    await asked;
+    const component = await unlessStopped(stopRequested, start({ ...definition, env, processMetrics: true }));
+    await stopRequested;
     const ended = await within(stopDeadlineMs, log, () => component.stop());
     await within(2_000, log, stopTracing);
     finish(ended ? 0 : exitCodes.failure);
@@ -155,7 +155,7 @@ async function serve<S extends z.ZodObject>(definition: Definition<S>, log: Logg
   }
 }
 
-/** Says why the process cannot do what it was started for, and ends it. */
+/** Logs why the process cannot run, and exits. */
 function report(service: string, log: Logger, error: unknown): void {
   if (error instanceof ConfigError) {
     process.stderr.write(`${service}: ${error.message}\n`);
@@ -168,17 +168,17 @@ function report(service: string, log: Logger, error: unknown): void {
 
 function finish(code: number): void {
   process.exitCode = code;
-  // listening for the parent's end keeps the channel, and with it the process
+  // Listening for the parent's end keeps the channel open, and with it the process.
   process.channel?.unref();
-  // Whatever still holds the loop after an orderly stop must not keep a dead process around.
+  // Whatever still holds the event loop after an orderly stop must not keep the process alive.
   setTimeout(() => process.exit(code), 1_000).unref();
 }
 
-/** What `starting` gives; rejects when it was told to end and is not whole within the grace. */
-function unlessAsked<T>(asked: Promise<void>, starting: Promise<T>): Promise<T> {
+/** The result of `starting`; rejects when a signal came and the start does not end within the grace period. */
+function unlessStopped<T>(stopRequested: Promise<void>, starting: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  void asked.then(() => {
-    const giveUp = () => late.reject(new Error('told to end in the middle of a start'));
+  void stopRequested.then(() => {
+    const giveUp = () => late.reject(new Error('stopped by a signal before the start was complete'));
     setTimeout(giveUp, startGraceMs).unref();
   });
   return Promise.race([starting, late.promise]);
@@ -186,25 +186,25 @@ function unlessAsked<T>(asked: Promise<void>, starting: Promise<T>): Promise<T> 
 
 function untilSignal(log: Logger): Promise<void> {
   return new Promise((resolve) => {
-    let asked = false;
+    let stopRequested = false;
     const onSignal = (signal: NodeJS.Signals) => {
-      if (asked) {
+      if (stopRequested) {
         process.exit(exitCodes.failure);
       }
-      asked = true;
+      stopRequested = true;
       log.info({ signal }, 'stopping');
       resolve();
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
-    // a process that was forked with a channel ends with its parent, whatever ended that one
+    // A process that was forked with a channel ends with its parent, however the parent ended.
     process.once('disconnect', () => onSignal('SIGTERM'));
-    // the parent may have ended while the modules were loaded; without a channel this is undefined
+    // The parent may have ended while the modules were loaded; without a channel `connected` is undefined.
     if (process.connected === false) onSignal('SIGTERM');
   });
 }
 
-/** Whether `act` ended well within its time; what went wrong is logged. */
+/** Whether `act` succeeded within its time; a failure is logged. */
 async function within(deadlineMs: number, log: Logger, act: () => Promise<void>): Promise<boolean> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`not done within ${deadlineMs} ms`)), deadlineMs);
@@ -219,17 +219,19 @@ async function within(deadlineMs: number, log: Logger, act: () => Promise<void>)
   }
 }
 
-/** Things to close, in the reverse order of opening. Also the way a half-built component cleans up after a throw. */
+/**
+ * Functions that close what was opened, called in reverse order. Also used when a component fails while it is built.
+ */
 export class Cleanup {
   readonly #steps: { readonly name: string; readonly act: () => void | Promise<void> }[] = [];
   #running: Promise<void> | undefined;
 
-  /** Remembers how to close `name`. */
+  /** Registers the function that closes `name`. */
   add(name: string, act: () => void | Promise<void>): void {
     this.#steps.push({ name, act });
   }
 
-  /** Closes everything once, last opened first. A step that fails is logged and does not stop the others. */
+  /** Closes everything once, last opened first. A failing step is logged and does not stop the others. */
   run(log: Logger): Promise<void> {
     this.#running ??= this.#runSteps(log);
     return this.#running;

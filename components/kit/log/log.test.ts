@@ -20,7 +20,7 @@ describe('createLogger', () => {
     expect(new Date(line.time).toISOString()).toBe(line.time);
   });
 
-  it('keeps below its level silent', () => {
+  it('omits messages below its level', () => {
     const { log, lines } = capture('warn');
     log.info('quiet');
     expect(lines).toEqual([]);

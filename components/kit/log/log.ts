@@ -8,9 +8,9 @@ import {
 } from 'pino';
 
 /**
- * Structured log of one component. Fields of the dictionary: `service`, `component`, `requestId`, `traceId`,
- * `method`, `route`, `status`, `durationMs`, `registerId`, `txId`, `docketNumber`, `organizationId`, `userId`,
- * `clientId`, `peer`, `subject`, `attempt`, `count`, `err`. Values never carry a secret or a payload.
+ * Structured log of one component. Field names: `service`, `component`, `requestId`, `traceId`, `method`, `route`,
+ * `status`, `durationMs`, `registerId`, `txId`, `docketNumber`, `organizationId`, `userId`, `clientId`, `peer`,
+ * `subject`, `attempt`, `count`, `err`. Values never contain a secret or a payload.
  */
 export type Logger = PinoLogger;
 
@@ -19,7 +19,7 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' |
 export interface LoggerSettings {
   readonly service: string;
   readonly level: LogLevel;
-  /** Where lines go; standard output when absent. */
+  /** Destination of the lines; standard output when absent. */
   readonly destination?: DestinationStream;
 }
 
@@ -51,7 +51,7 @@ const redactedPaths = [
   '*.headers["x-subject-token"]',
 ];
 
-/** Makes the JSON logger of a component: ISO times, level names, the active trace id, known secrets redacted. */
+/** Creates the JSON logger of a component: ISO times, level names, the active trace id, known secrets redacted. */
 export function createLogger(settings: LoggerSettings): Logger {
   const options: LoggerOptions = {
     level: settings.level,

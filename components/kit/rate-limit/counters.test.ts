@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { slidingWindow, tokenBucket } from './counters.ts';
 
 describe('slidingWindow', () => {
-  it('allows the limit, then says when to come again, and is right about it', () => {
+  it('allows the limit, then gives the time to retry, which is accurate', () => {
     const counter = slidingWindow(3, 60);
     const verdicts = [0, 1_000, 2_000, 3_000].map((nowMs) => counter.take('k', nowMs));
     expect(verdicts.map((verdict) => verdict.allowed)).toEqual([true, true, true, false]);
@@ -13,14 +13,14 @@ describe('slidingWindow', () => {
     expect(counter.take('k', 3_000 + waitMs).allowed).toBe(true);
   });
 
-  it('counts keys apart and forgets what is two windows old', () => {
+  it('counts keys apart and drops windows that are two windows old', () => {
     const counter = slidingWindow(1, 60);
     expect(counter.take('a', 0).allowed).toBe(true);
     expect(counter.take('b', 0).allowed).toBe(true);
     expect(counter.take('a', 120_000).allowed).toBe(true);
   });
 
-  it('never allows a burst over a border to exceed the limit by much', () => {
+  it('never allows a burst across a window border to exceed the limit by much', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(4_000), { minLength: 50, maxLength: 200 }), (gaps) => {
         const counter = slidingWindow(10, 10);
@@ -38,7 +38,7 @@ describe('slidingWindow', () => {
     );
   });
 
-  it('waits long enough: after retryAfterSeconds of silence a request is allowed', () => {
+  it('gives a retryAfterSeconds after which a request is allowed', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 20 }),
@@ -77,7 +77,7 @@ describe('tokenBucket', () => {
     expect(later).toEqual([true, true, false]);
   });
 
-  it('is not fooled by a clock that goes back', () => {
+  it('tolerates a clock that goes back', () => {
     const counter = tokenBucket(1, 1);
     expect(counter.take('k', 10_000).allowed).toBe(true);
     expect(counter.take('k', 1_000).allowed).toBe(false);

@@ -1,20 +1,20 @@
 /** Outcome of counting one request. */
-export interface Verdict {
+export interface LimitDecision {
   readonly allowed: boolean;
   readonly remaining: number;
   /** Seconds until a request is allowed again; 0 when allowed. */
   readonly retryAfterSeconds: number;
-  /** Seconds until the whole limit is back. */
+  /** Seconds until the whole limit is available again. */
   readonly resetSeconds: number;
 }
 
 /** Counts requests by key in memory. */
 export interface Counter {
-  take(key: string, nowMs: number): Verdict;
+  take(key: string, nowMs: number): LimitDecision;
   readonly size: number;
 }
 
-/** Most keys that a counter remembers; beyond it, the oldest are forgotten. */
+/** Maximum number of keys of a counter; beyond it, the oldest are dropped. */
 const maxKeys = 100_000;
 
 interface Window {
@@ -23,7 +23,7 @@ interface Window {
   previous: number;
 }
 
-/** At most `limit` in any window, by the weighted sum of two adjoining windows. Refused requests do not count. */
+/** At most `limit` in any window, by the weighted sum of two adjacent windows. Refused requests do not count. */
 export function slidingWindow(limit: number, windowSeconds: number): Counter {
   const windowMs = windowSeconds * 1_000;
   const windows = new Map<string, Window>();
@@ -51,7 +51,7 @@ export function slidingWindow(limit: number, windowSeconds: number): Counter {
   };
 }
 
-/** Milliseconds until the weighted sum leaves room for one request. */
+/** Milliseconds until the weighted sum allows one more request. */
 function waitForRoom(window: Window, limit: number, nowMs: number, windowMs: number): number {
   const room = limit - 1;
   if (window.current <= room && window.previous > 0) {
@@ -115,7 +115,7 @@ export function tokenBucket(limit: number, refillPerSecond: number): Counter {
   };
 }
 
-/** Drops entries that no longer matter, and the oldest when there are too many: memory stays bounded. */
+/** Drops entries that no longer matter, and the oldest beyond the maximum, so that memory stays bounded. */
 function forget<T>(entries: Map<string, T>, isOver: (entry: T) => boolean): void {
   if (entries.size <= maxKeys) {
     return;

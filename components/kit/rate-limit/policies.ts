@@ -1,7 +1,7 @@
-/** Named throughput limits of identity.md 6. A route declares one as `config.rateLimit`. */
+/** Named throughput limits. A route declares one as `config.rateLimit`. */
 export type RateLimitPolicy = 'Api' | 'Strict' | 'PlatformAuth' | 'Authentication' | 'TotpValidate' | 'Token';
 
-/** What requests of a policy are counted by. */
+/** The key by which requests of a policy are counted. */
 export type RateLimitKey = 'subject' | 'client' | 'address';
 
 /**
@@ -22,7 +22,7 @@ export type RateLimitRule =
       readonly key: RateLimitKey;
     };
 
-/** The production profile. In development every one of them is off. */
+/** Limits of the production profile. In development every one of them is off. */
 export const rateLimitRules: Readonly<Record<RateLimitPolicy, RateLimitRule>> = {
   Api: { kind: 'window', limit: 600, windowSeconds: 60, key: 'subject' },
   Strict: { kind: 'bucket', limit: 60, refillPerSecond: 10, key: 'subject' },

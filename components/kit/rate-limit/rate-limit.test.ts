@@ -43,7 +43,7 @@ function open(profile: 'production' | 'development', caller?: Partial<Caller>) {
 }
 
 describe('the production profile', () => {
-  it('counts by address, tells the limit and when to come again', async () => {
+  it('counts by address, sends the limit and the time to retry', async () => {
     const { app, clock } = open('production');
     const from = (address: string) => app.inject({ url: '/guess', headers: { 'x-forwarded-for': address } });
     const first = await from('192.0.2.1');
@@ -64,7 +64,7 @@ describe('the production profile', () => {
     expect((await from('192.0.2.1')).statusCode).toBe(200);
   });
 
-  it('is not fooled by an address that the client claims for itself', async () => {
+  it('ignores an address that the client claims for itself', async () => {
     const { app } = open('production');
     const claim = (address: string) =>
       app.inject({ url: '/guess', headers: { 'x-forwarded-for': `${address}, 192.0.2.9` } });
@@ -82,13 +82,13 @@ describe('the production profile', () => {
     expect((await as('a')).statusCode).toBe(429);
   });
 
-  it('leaves routes alone that declare nothing', async () => {
+  it('does not affect routes without a declared limit', async () => {
     const { app } = open('production');
     const answer = await app.inject('/free');
     expect(answer.headers).not.toHaveProperty('x-ratelimit-policy');
   });
 
-  it('takes explicit keys', () => {
+  it('accepts explicit keys', () => {
     const { limiter } = open('production');
     limiter.take('Strict', 'client-1');
     limiter.take('Strict', 'client-2');

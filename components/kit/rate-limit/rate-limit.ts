@@ -11,7 +11,7 @@ export type { CapOptions } from './security-cap.ts';
 export { securityCap };
 
 export interface RateLimiterOptions {
-  /** `development` lifts every throughput limit (D35); caps on guessing are not touched by it. */
+  /** `development` switches off every throughput limit; caps on guessing stay on. */
   readonly profile: 'production' | 'development';
   readonly clock: Clock;
   /** Other rules for some policies. */
@@ -28,7 +28,7 @@ export interface RateLimiter {
    * @throws AppError `rate_limited` with the seconds to wait.
    */
   take(policy: RateLimitPolicy, key: string): void;
-  /** Counts a policy by another rule from now on; what was counted before is forgotten. */
+  /** Replaces the rule of a policy; earlier counts are dropped. */
   change(policy: RateLimitPolicy, rule: RateLimitRule): void;
 }
 
@@ -37,7 +37,7 @@ interface Limit {
   readonly counter: Counter;
 }
 
-/** Makes the limiter; counters live in memory, one set per process. */
+/** Creates the limiter; counters are in memory, one set per process. */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const limits = new Map<RateLimitPolicy, Limit>();
   const begin = (policy: RateLimitPolicy, rule: RateLimitRule): Limit => {

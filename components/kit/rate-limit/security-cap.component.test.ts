@@ -35,7 +35,7 @@ describe('securityCap', () => {
     return results.filter((result) => result.status === 'rejected').map((result) => result.reason as unknown);
   }
 
-  it('counts the acts of two replicas together, even when they come at once', async () => {
+  it('counts the acts of two replicas together, even when they are concurrent', async () => {
     const refusals = await attempts(20, 'together');
     expect(refusals).toHaveLength(15);
     for (const refusal of refusals) {
@@ -47,13 +47,13 @@ describe('securityCap', () => {
     }
   });
 
-  it('counts every key and every name for itself', async () => {
+  it('counts every key and every name separately', async () => {
     expect(await attempts(5, 'separate', 'a')).toEqual([]);
     expect(await attempts(5, 'separate', 'b')).toEqual([]);
     expect(await attempts(5, 'separate-too', 'a')).toEqual([]);
   });
 
-  it('stays counted when the caller rolls its own transaction back', async () => {
+  it('keeps the count when the caller rolls its own transaction back', async () => {
     const cap = { name: 'rolled-back', key: 'k', limit: 1, windowSeconds: 60 };
     const failing = replica(0).transact(async () => {
       await securityCap(replica(0), cap);
@@ -85,7 +85,7 @@ describe('securityCap', () => {
     expect(await pruneCaps(replica(0))).toBe(1);
   });
 
-  it('takes back one act and no more', async () => {
+  it('refunds one act and no more', async () => {
     const cap = { name: 'refunded', key: 'somebody@example.org' };
     await refundCap(replica(0), cap);
     await attempts(5, 'refunded');

@@ -5,9 +5,9 @@ import type { Database, Migration } from '#kit/db/db.ts';
 
 /** A cap on guessing: at most `limit` acts of `name` by `key` in `windowSeconds`. */
 export interface CapOptions {
-  /** What is guessed at, such as `login-email`. */
+  /** What is guessed, such as `login-email`. */
   readonly name: string;
-  /** Whom it is counted for. Only its hash is stored. */
+  /** The counted party, such as an address. Only its hash is stored. */
   readonly key: string;
   readonly limit: number;
   readonly windowSeconds: number;
@@ -18,7 +18,7 @@ interface CapRow {
   readonly retry_after: number;
 }
 
-/** The migration that makes the table `security_caps`; place it in the component's list under a name of its order. */
+/** The migration that creates the table `security_caps`; place it in the component's list under a name of its order. */
 export function securityCapMigration(name: string): Migration {
   return {
     name,
@@ -36,9 +36,9 @@ export function securityCapMigration(name: string): Migration {
 }
 
 /**
- * Counts one act against a cap that all replicas share, in a transaction of its own: a refused act stays counted
- * whatever its caller rolls back. The window opens with the first act and is not prolonged by later ones.
- * No profile switches it off (D35).
+ * Counts one act against a cap that all replicas share, in a transaction of its own: a refused act stays counted even
+ * when its caller rolls back. The window opens with the first act and later ones do not prolong it. No profile switches
+ * it off.
  *
  * @throws AppError `rate_limited` with the seconds until the window ends, from the act after the limit on.
  */
@@ -64,7 +64,7 @@ export async function securityCap<DB>(db: Database<DB>, options: CapOptions): Pr
   }
 }
 
-/** Takes one act back, after a success that proves it was no guess. What others have done stays counted. */
+/** Subtracts one act after a success, which proves that it was no guess. Other acts stay counted. */
 export async function refundCap<DB>(
   db: Database<DB>,
   cap: { readonly name: string; readonly key: string },
@@ -76,7 +76,7 @@ export async function refundCap<DB>(
   );
 }
 
-/** Forgets a count: when somebody with authority says so. */
+/** Clears a count on the order of an authorised person. */
 export async function liftCap<DB>(
   db: Database<DB>,
   cap: { readonly name: string; readonly key: string },
@@ -87,7 +87,7 @@ export async function liftCap<DB>(
   );
 }
 
-/** Deletes windows that ended; a job calls it now and then. Returns how many. */
+/** Deletes windows that ended; a job calls it periodically. Returns their number. */
 export async function pruneCaps<DB>(db: Database<DB>): Promise<number> {
   const result = await db.transact((tx) =>
     sql`delete from security_caps where expires_at < now()`.execute(tx),

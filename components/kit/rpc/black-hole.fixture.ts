@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** An address of 127.0.0.1 that no call gets through to. */
+/** An address of 127.0.0.1 at which no call succeeds. */
 export interface BlackHole {
   readonly port: number;
   close(): void;
 }
 
-/** Takes connections and never says a word, as a process that hangs. */
+/** Accepts connections and never sends a byte, like a process that hangs. */
 export async function muteServer(): Promise<BlackHole> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -27,8 +27,8 @@ export async function muteServer(): Promise<BlackHole> {
 }
 
 /**
- * Says nothing over the first connection, as where packets of it go to a pod that has gone; later ones lead to the same
- * port of another host.
+ * Sends nothing over the first connection, as when packets go to a deleted pod; later connections reach the same port
+ * of another host.
  */
 export async function stuckOnce(
   at: { readonly host: string; readonly port: number },
@@ -61,7 +61,7 @@ const listener = `
   server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => console.log(server.address().port));`;
 const mostConnections = 50;
 
-/** Answers no SYN, as the address of a pod that has gone: a stopped process whose queue of connections is full. */
+/** Answers no SYN, like the address of a deleted pod: a stopped process with a full connection queue. */
 export async function deafAddress(): Promise<BlackHole> {
   const child = spawn(process.execPath, ['--eval', listener], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = await once(child.stdout, 'data');

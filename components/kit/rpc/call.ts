@@ -2,17 +2,17 @@ import type { DescMessage, MessageInitShape, MessageShape } from '@bufbuild/prot
 import type { GenServiceMethods } from '@bufbuild/protobuf/codegenv2';
 import type { Caller } from '#core/identity/claims.ts';
 
-/** The process at the other end of a connection, as its X.509-SVID names it. */
+/** The process at the other end of a connection, named by its X.509-SVID. */
 export interface RpcPeer {
   readonly spiffeId: string;
   /** Client id of `spiffe://{installation}/service/{client_id}`. */
   readonly clientId: string;
 }
 
-/** What a handler knows about its call. */
+/** What a handler receives about its call. */
 export interface RpcContext {
   readonly peer: RpcPeer;
-  /** The peer's own service token, verified; its client_id equals the SVID's (decision D29). */
+  /** The peer's own service token, verified; its client_id equals the SVID's. */
   readonly caller?: Caller;
   /** The user on whose behalf the peer calls, from a verified `x-subject-token`. */
   readonly subject?: Caller;
@@ -58,11 +58,11 @@ export interface CallOptions {
 
 /** An open bidirectional stream. */
 export interface RpcStream<I, O> {
-  /** Resolves when the message may be followed by another one; throws once the stream has ended. */
+  /** Resolves when the next message may be sent; throws once the stream has ended. */
   send(message: I): Promise<void>;
-  /** What the server sends; ends with the stream, throws what ended it. Read it once. */
+  /** Messages of the server; ends with the stream, and throws the error that ended it. Read it once. */
   readonly responses: AsyncIterable<O>;
-  /** Says that nothing more will be sent; responses go on. */
+  /** Half-closes: nothing more will be sent, and responses continue. */
   close(): void;
   /** Ends the stream at once. */
   cancel(): void;

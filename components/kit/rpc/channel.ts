@@ -6,11 +6,11 @@ import { CLIENT_OPTIONS } from './wire.ts';
 
 export interface Lease {
   readonly client: Client;
-  /** To be called once when the call has ended. */
+  /** Call it once, when the call has ended. */
   release(): void;
 }
 
-/** How long a call waits for a connection. */
+/** Limits of the wait for a connection. */
 export interface Patience {
   /** Milliseconds since the epoch. */
   readonly deadline?: number | undefined;
@@ -22,25 +22,28 @@ interface Channel {
   active: number;
   retired: boolean;
   closed: boolean;
-  /** The attempt to connect that is under way; resolves when it has come to something, or was given up. */
+  /** The current attempt to connect; resolves when it succeeded, failed or was abandoned. */
   attempt: Promise<void> | undefined;
-  /** When it was first seen to have failed; undefined unless it was so at the last look. Of the monotonic clock. */
+  /**
+   * Time of the monotonic clock at which it was first seen to have failed; undefined unless the last check found it so.
+   */
   failedAtMs: number | undefined;
 }
 
-/** An attempt to connect is given up after this time; the next one gets twice as long, up to the last. */
+/** An attempt to connect is abandoned after `first`; each next attempt has twice the time, up to `last`. */
 const connectMs = { first: 3_000, last: 10_000 } as const;
 
 /**
- * The connection of an RPC client, replaced whole at each rotation of the SVID (decision D43). grpc-js's
- * certificate-provider credentials serve new handshakes only: an established HTTP/2 connection would keep the old
- * certificate past its end. Here new calls open a connection with the new SVID at once, and the old one closes when
- * its last call has ended, at the latest when the server ends the streams of the expired certificate.
+ * The connection of an RPC client, replaced as a whole at each rotation of the SVID. grpc-js's certificate-provider
+ * credentials affect new handshakes only: an established HTTP/2 connection would keep the old certificate past its end.
+ * Here new calls open a connection with the new SVID at once. The old connection closes when its last call has ended,
+ * at the latest when the server ends the streams of the expired certificate.
  *
- * It is replaced as well when an attempt to connect takes too long. grpc-js sets no limit to one: at an address that
- * nobody answers at it hangs until the kernel gives up, two minutes later, and does not see meanwhile that the name has
- * another address. Calls are given a channel that is connected, or has failed to, so that none is in one that is given up.
- * One that has failed says so until it is connected, also while an attempt of it hangs: it is replaced after that time too.
+ * It is also replaced when an attempt to connect takes too long. grpc-js has no limit for an attempt: at an address
+ * that does not answer it hangs until the kernel gives up, two minutes later, and in the meantime the name is not
+ * resolved again. A call gets only a channel that is connected or whose attempt has failed, so that no call is in a
+ * channel that is abandoned. A channel that has failed stays in that state until it is connected, also while another
+ * attempt hangs, so it is replaced after the same time.
  */
 export class RotatingChannel {
   readonly #address: string;
@@ -59,9 +62,10 @@ export class RotatingChannel {
   }
 
   /**
-   * A connection for one call. While one is opened the call waits here, also from one attempt to the next.
+   * A connection for one call. While one is opened the call waits here, also across attempts.
    *
-   * @throws AppError timeout at the deadline, unavailable when the signal is aborted or this channel closed meanwhile.
+   * @throws AppError timeout at the deadline, unavailable when the signal is aborted or this channel is closed
+   * meanwhile.
    */
   async lease(patience: Patience = {}): Promise<Lease> {
     for (;;) {
@@ -97,7 +101,7 @@ export class RotatingChannel {
   }
 
   async #connect(channel: Channel): Promise<void> {
-    if (await decides(channel.client, Date.now() + this.#connectMs)) {
+    if (await hasDecided(channel.client, Date.now() + this.#connectMs)) {
       this.#connectMs = connectMs.first;
       return;
     }
@@ -140,12 +144,12 @@ function close(channel: Channel): void {
   channel.client.close();
 }
 
-/** Whether an attempt to connect has come to something: grpc-js resolves the name anew when it has failed. */
+/** Whether an attempt to connect has succeeded or failed; grpc-js resolves the name again after a failure. */
 function isDecided(state: connectivityState): boolean {
   return state !== connectivityState.IDLE && state !== connectivityState.CONNECTING;
 }
 
-/** Whether it has failed at each look for so long. */
+/** Whether every check for this time found it failed. */
 function hasFailedFor(channel: Channel, ms: number): boolean {
   const state = channel.client.getChannel().getConnectivityState(false);
   if (state !== connectivityState.TRANSIENT_FAILURE) channel.failedAtMs = undefined;
@@ -153,16 +157,16 @@ function hasFailedFor(channel: Channel, ms: number): boolean {
   return channel.failedAtMs !== undefined && performance.now() - channel.failedAtMs > ms;
 }
 
-/** Waits until the attempt to connect has come to something; false when it has not at the deadline. */
-function decides(client: Client, deadline: number): Promise<boolean> {
+/** Waits until the attempt to connect has succeeded or failed; false when neither happened at the deadline. */
+function hasDecided(client: Client, deadline: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const channel = client.getChannel();
-  const look = () => {
+  const check = () => {
     const state = channel.getConnectivityState(false);
     if (isDecided(state)) return resolve(true);
-    return channel.watchConnectivityState(state, deadline, (late) => (late ? resolve(false) : look()));
+    return channel.watchConnectivityState(state, deadline, (late) => (late ? resolve(false) : check()));
   };
-  look();
+  check();
   return promise;
 }
 

@@ -10,16 +10,16 @@ import { Undecodable } from './decode.ts';
 import { Inbox } from './inbox.ts';
 import { fromStatus } from './status.ts';
 
-type Reading = ClientReadableStream<unknown> | ClientDuplexStream<unknown, unknown>;
-type Writing = ClientWritableStream<unknown> | ClientDuplexStream<unknown, unknown>;
+type ReadableCall = ClientReadableStream<unknown> | ClientDuplexStream<unknown, unknown>;
+type WritableCall = ClientWritableStream<unknown> | ClientDuplexStream<unknown, unknown>;
 
 export interface Outbox {
   send(message: unknown): Promise<void>;
   close(): void;
 }
 
-/** The sending half: waits for room, and refuses after the stream has ended. */
-export function clientStream(call: Writing): Outbox {
+/** The sending half: waits for buffer space, and refuses after the stream has ended. */
+export function clientStream(call: WritableCall): Outbox {
   const ended = new AbortController();
   let reason = new AppError('unavailable', 'RPC_STREAM_ENDED', 'the stream has ended');
   call.once('error', (error: ServiceError) => {
@@ -42,8 +42,8 @@ export function clientStream(call: Writing): Outbox {
   };
 }
 
-/** The receiving half. What arrived before the end is delivered before the end or its error. */
-export function receive(call: Reading): AsyncIterable<unknown> {
+/** The receiving half. Messages that arrived before the end are delivered before the end or its error. */
+export function receive(call: ReadableCall): AsyncIterable<unknown> {
   const inbox = new Inbox<unknown>(call);
   let failure: AppError | undefined;
   call.on('data', (message: unknown) => {
@@ -58,7 +58,7 @@ export function receive(call: Reading): AsyncIterable<unknown> {
   return inbox;
 }
 
-/** Of an answer that is no message. */
+/** The error of an answer that is no valid message. */
 export function undecodable({ reason }: Undecodable): AppError {
   return new AppError('bad_gateway', 'UNDECODABLE_MESSAGE', `the answer is not a message: ${reason}`);
 }
@@ -67,7 +67,7 @@ interface Cancellable {
   cancel(): void;
 }
 
-/** Cancels the call when the signal is aborted; returns the function that stops listening. */
+/** Cancels the call when the signal is aborted; returns the function that unsubscribes. */
 export function followSignal(call: Cancellable, signal: AbortSignal | undefined): () => void {
   if (signal === undefined) return () => {};
   const cancel = () => call.cancel();

@@ -231,7 +231,7 @@ function addressText(address: ClientOptions['address']): string {
   return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
 }
 
-/** When a call ends at the latest, waiting for its connection included. */
+/** Latest end of a call, the wait for its connection included. */
 function boundsOf(options: CallOptions, otherwiseMs?: number): { readonly deadline?: number } {
   const timeoutMs = options.timeoutMs ?? otherwiseMs;
   return timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs };

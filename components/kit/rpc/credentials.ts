@@ -13,7 +13,10 @@ export interface KnownPeer extends RpcPeer {
   readonly expiresAtMs: number;
 }
 
-/** grpc-js has no option for the window of a server's streams; these go to its HTTP/2 listener and replace its own settings. */
+/**
+ * grpc-js has no option for the flow window of a server's streams; these settings are passed to its HTTP/2 listener and
+ * replace its own.
+ */
 const listenerOptions: SecureServerOptions = {
   requestCert: true,
   rejectUnauthorized: true,
@@ -22,8 +25,8 @@ const listenerOptions: SecureServerOptions = {
 };
 
 /**
- * Server credentials that follow the workload's SVID (decision D43). grpc-js watches them and calls setSecureContext
- * on the listener, which stays open; handshakes after a rotation use the new certificate and bundle.
+ * Server credentials that follow the workload's SVID. grpc-js watches them and calls setSecureContext on the listener,
+ * which stays open; handshakes after a rotation use the new certificate and bundle.
  */
 export class SvidServerCredentials extends ServerCredentials {
   readonly #workload: Workload;
@@ -35,7 +38,7 @@ export class SvidServerCredentials extends ServerCredentials {
     this.#forget = workload.onRotate(() => this.updateSecureContextOptions(contextOptions(this.#workload)));
   }
 
-  /** Ends the watch on the workload. */
+  /** Stops watching the workload. */
   close(): void {
     this.#forget();
   }
@@ -51,8 +54,8 @@ function contextOptions(workload: Workload): SecureContextOptions {
 }
 
 /**
- * Channel credentials of this moment's SVID. The server's certificate must chain to the bundle, be an X.509-SVID of
- * our trust domain and name an accepted identity; host names play no part.
+ * Channel credentials of the current SVID. The server's certificate must chain to the bundle, be an X.509-SVID of the
+ * same trust domain and name an accepted identity; host names are not checked.
  */
 export function channelCredentials(
   workload: Workload,
@@ -63,7 +66,7 @@ export function channelCredentials(
       try {
         const { id, trustDomain } = readSvid(certificate.raw);
         if (trustDomain === workload.trustDomain && accepts(id)) return undefined;
-        return new Error(`the server is ${id}, which is not who was expected`);
+        return new Error(`the server is ${id}, which is not the expected identity`);
       } catch (error) {
         return error instanceof Error ? error : new Error('the server certificate was refused');
       }
@@ -71,16 +74,16 @@ export function channelCredentials(
   });
 }
 
-/** A server call as far as its connection goes. */
+/** The part of a server call that gives access to its connection. */
 export interface ConnectedCall {
   getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate | undefined };
 }
 
 /**
- * Judges client certificates. TLS has proven only that a chain to some authority of the bundle exists; the identity
- * rules come here, once a connection, because Node needs 0.15 ms to hand out a peer's certificate. Expiry is judged at
- * each call: a connection can outlive the certificate it was opened with. What is let in gets its flow window here too: grpc-js
- * shows a connection nowhere else.
+ * Judges client certificates. TLS has only verified a chain to some authority of the bundle. The identity rules are
+ * applied here, once a connection, because Node needs 0.15 ms to read a peer's certificate. Expiry is judged at each
+ * call, because a connection can outlive its certificate. An accepted connection also gets its flow window here, the
+ * only place where grpc-js gives access to it.
  */
 export class PeerJudge {
   readonly #trustDomain: string;
@@ -112,8 +115,8 @@ export class PeerJudge {
 }
 
 /**
- * The HTTP/2 session of a call. grpc-js has it but does not show it; where it cannot be found the certificate is read
- * at every call, which is slower and as safe.
+ * The HTTP/2 session of a call. grpc-js has it but does not expose it. Where it cannot be found, the certificate is
+ * read at every call, which is slower and as safe.
  */
 function connectionOf(call: object): ServerHttp2Session | undefined {
   const { call: inner } = call as { readonly call?: { readonly stream?: { readonly session?: unknown } } };
@@ -121,7 +124,9 @@ function connectionOf(call: object): ServerHttp2Session | undefined {
   return typeof session === 'object' && session !== null ? (session as ServerHttp2Session) : undefined;
 }
 
-/** The window of the connection: the listener's settings are those of its streams alone (RFC 9113, 6.9.2). */
+/**
+ * Widens the window of the connection: the listener's settings apply to its streams alone (RFC 9113, section 6.9.2).
+ */
 function widen(connection: ServerHttp2Session): void {
   if (!connection.destroyed) connection.setLocalWindowSize(FLOW_WINDOW_BYTES.connection);
 }

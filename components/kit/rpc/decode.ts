@@ -1,13 +1,13 @@
 import { type DescField, type DescMessage, fromBinary, ScalarType } from '@bufbuild/protobuf';
 
 /**
- * Fields that one message may have, those of its submessages and elements included: what a docket of 10,000
- * transactions needs, with room. An empty element takes two bytes on the wire and a hundred in memory, and a message of
- * nothing else would keep the process busy for seconds.
+ * Maximum number of fields of one message, those of its submessages and elements included: what a docket of 10,000
+ * transactions needs, with a margin. An empty element takes two bytes on the wire and a hundred in memory, so a message
+ * that repeats it would keep the process busy for seconds.
  */
 const MOST_FIELDS = 131_072;
 
-/** Bytes that are no message, or one that is not worth decoding. */
+/** Bytes that are no message, or a message over the limit. */
 export class Undecodable {
   readonly reason: string;
 
@@ -17,8 +17,8 @@ export class Undecodable {
 }
 
 /**
- * The message that the bytes are, or why they are none. It is not thrown: a thrown error would be answered by the transport,
- * and nobody would know who sent what.
+ * Decodes a message, or returns the reason why it is refused. The reason is not thrown: the transport would answer a
+ * thrown error, and nothing would record the sender.
  */
 export function decodeMessage(schema: DescMessage, bytes: Uint8Array): unknown {
   try {
@@ -29,7 +29,7 @@ export function decodeMessage(schema: DescMessage, bytes: Uint8Array): unknown {
   }
 }
 
-/** Walks the fields of a message without making anything of them; what it holds are offsets. */
+/** Counts the fields of a message without building objects; it keeps only offsets. */
 class FieldCount {
   readonly #bytes: Uint8Array;
   #at = 0;
@@ -39,7 +39,7 @@ class FieldCount {
     this.#bytes = bytes;
   }
 
-  /** Throws RangeError for bytes that end in the middle of a field, or are no fields. */
+  /** Throws RangeError for bytes that end within a field or are no fields. */
   isWithin(schema: DescMessage): boolean {
     this.#message(schema, this.#bytes.length);
     return this.#left >= 0;
@@ -99,7 +99,7 @@ function messageOf(field: DescField | undefined): DescMessage | undefined {
   return field?.fieldKind === 'list' && field.listKind === 'message' ? field.message : undefined;
 }
 
-/** Elements of a list of numbers may stand one behind the other, a byte each. */
+/** Elements of a numeric list may be packed, one byte each. */
 function isPacked(field: DescField | undefined): boolean {
   if (field?.fieldKind === 'map') return true;
   if (field?.fieldKind !== 'list' || field.listKind === 'message') return false;

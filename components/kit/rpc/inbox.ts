@@ -7,8 +7,8 @@ interface Source {
 }
 
 /**
- * Turns the events of a stream into one async iteration, bounded: the stream is paused while 64 messages wait.
- * What arrived before the end is always delivered before the end or its error.
+ * Turns the events of a stream into one async iteration, bounded: the stream is paused while 64 messages wait. Messages
+ * that arrived before the end are delivered before the end or its error.
  */
 export class Inbox<T> implements AsyncIterable<T> {
   readonly #source: Source;
@@ -30,7 +30,7 @@ export class Inbox<T> implements AsyncIterable<T> {
     this.#wake?.();
   }
 
-  /** Ends the iteration, with an error when one is given. The first end counts. */
+  /** Ends the iteration, with an error when one is given. Only the first call counts. */
   end(error?: unknown): void {
     this.#end ??= { error };
     this.#wake?.();

@@ -56,7 +56,7 @@ async function connect(port: number) {
   };
 }
 
-it('a server that comes back under its name at another address is found soon', async () => {
+it('a server that returns under its name at another address is found soon', async () => {
   const first = await serve(former, 0);
   const { ask } = await connect(first.port);
   expect(await ask()).toBe(former);
@@ -67,7 +67,7 @@ it('a server that comes back under its name at another address is found soon', a
   await waitFor(isFound, { what: 'the server at its new address', deadlineMs: 10_000, everyMs: 100 });
 }, 20_000);
 
-it('an attempt to connect that hangs after one that was refused is given up', async () => {
+it('an attempt to connect that hangs after a refused one is abandoned', async () => {
   const { port } = await serve(later, 0);
   const { ask } = await connect(port);
   await expect(ask()).rejects.toMatchObject({ kind: 'unavailable' });
@@ -87,7 +87,7 @@ describe.each<readonly [string, () => Promise<BlackHole>]>([
     return hole.port;
   }
 
-  it('calls wait, and go to the next address of the name, once', async () => {
+  it('calls wait, and reach the next address of the name, once', async () => {
     const port = await blackHole();
     const { calls } = await serve(later, port);
     const { ask } = await connect(port);
@@ -99,7 +99,7 @@ describe.each<readonly [string, () => Promise<BlackHole>]>([
     expect(await ask()).toBe(later);
   }, 20_000);
 
-  it('a call ends when nobody waits for it, and when its client is closed', async () => {
+  it('an attempt ends when no call waits for it, and when its client is closed', async () => {
     const { ask, close } = await connect(await blackHole());
     const abort = new AbortController();
     const given = ask({ signal: abort.signal });

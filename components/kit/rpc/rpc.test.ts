@@ -37,7 +37,7 @@ describe('rpc', () => {
     }
   };
 
-  it('answers a unary call and knows the peer', async () => {
+  it('answers a unary call and identifies the peer', async () => {
     world.contexts = [];
     const answer = await listAs(world.clientWorkload);
     expect(answer.revocations[0]?.key).toBe('a');
@@ -59,7 +59,7 @@ describe('rpc', () => {
     client.close();
   });
 
-  it('carries an AppError whole, and an internal one without its text', async () => {
+  it('carries an AppError completely, and an internal one without its text', async () => {
     const client = connectAs(world.clientWorkload);
     await expect(client.listRevocations({ limit: 404 })).rejects.toMatchObject({
       kind: 'not_found',
@@ -76,7 +76,7 @@ describe('rpc', () => {
     client.close();
   });
 
-  it('ends a call at its deadline and tells the handler', async () => {
+  it('ends a call at its deadline and aborts the handler', async () => {
     const client = connectAs(world.clientWorkload);
     world.contexts = [];
     await expect(client.listRevocations({ limit: 999 }, { timeoutMs: 200 })).rejects.toMatchObject({
@@ -118,7 +118,7 @@ describe('rpc', () => {
       }
     };
 
-    it('takes the service token of the peer', async () => {
+    it('accepts the service token of the peer', async () => {
       expect((await upsert('service:service-wallet')).principalId).toBe('service-wallet/x');
     });
     it('refuses another service’s token, a user’s, a broken one and none', async () => {
@@ -159,7 +159,7 @@ describe('rpc', () => {
         });
       });
     }
-    it('says why it refuses two URI SANs', async () => {
+    it('names two URI SANs as the reason of its refusal', async () => {
       const workload = await fixedWorkload(world.authority, 'service-wallet', cases['two URI SANs']);
       await expect(listAs(workload)).rejects.toMatchObject({
         kind: 'unauthenticated',
@@ -190,7 +190,7 @@ describe('rpc', () => {
       };
       await expect(listAs(trusting)).rejects.toMatchObject({ kind: 'unavailable' });
     });
-    it('refuses no certificate, and TLS 1.2', async () => {
+    it('refuses connections without a certificate, and TLS 1.2', async () => {
       const problem = (options: object) =>
         new Promise<string>((resolve) => {
           const socket: TLSSocket = connect({
@@ -212,7 +212,7 @@ describe('rpc', () => {
   });
 
   describe('the server’s certificate', () => {
-    it('must be of the expected identity', async () => {
+    it('must have the expected identity', async () => {
       const client = connectAs(world.clientWorkload, `spiffe://${testInstallation}/service/service-register`);
       await expect(client.listRevocations({})).rejects.toMatchObject({ kind: 'unavailable' });
       client.close();

@@ -20,22 +20,22 @@ export interface RpcServerOptions {
 }
 
 export interface RpcRules {
-  /** Which peers may call the service at all. */
+  /** Whether a peer may call the service at all. */
   readonly allow: (peer: RpcPeer) => boolean;
   /** Refuse calls without a valid service token. Default false: the SVID is enough. */
   readonly requireToken?: boolean;
   /** Bytes of one request; 16 MiB when absent. */
   readonly maxRequestBytes?: number;
-  /** Told of each request that is no message of the service, or too large: what its handler never sees. */
+  /** Called for each request that is no message of the service or too large, which its handler never receives. */
   readonly onUndecodable?: (peer: RpcPeer) => void;
 }
 
 export interface RpcServer {
-  /** Adds a service before listen. A handler throws AppError to refuse. */
+  /** Adds a service; call it before listen. A handler throws AppError to refuse. */
   add<S extends GenServiceMethods>(service: GenService<S>, handlers: RpcHandlers<S>, rules: RpcRules): void;
   /** Resolves with the port. */
   listen(): Promise<number>;
-  /** Ends streams at once, lets other calls in flight finish for 3 s. */
+  /** Ends streams at once, and other calls after they finished or after 3 s. */
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export interface RpcClientOptions {
   /** `host:port`. */
   readonly address: string | { readonly host: string; readonly port: number };
   readonly workload: Workload;
-  /** SPIFFE id of the server, or the test it must pass. */
+  /** SPIFFE id of the server, or a predicate for it. */
   readonly expect: string | ((spiffeId: string) => boolean);
   /** This service's own token, sent as `authorization`. */
   readonly token?: (() => Promise<string>) | undefined;
@@ -52,8 +52,8 @@ export interface RpcClientOptions {
 
 /**
  * A gRPC server over mutual TLS 1.3. Clients need an X.509-SVID of the installation's trust domain (one URI SAN,
- * CA:FALSE, digitalSignature, not expired at the time of each call); streams end when it expires. AppError travels
- * whole, `internal` without its text. Messages up to 16 MiB, keepalive 10 s.
+ * CA:FALSE, digitalSignature, not expired at the time of each call); streams end when it expires. AppError is sent
+ * completely, `internal` without its text. Messages up to 16 MiB, keepalive 10 s.
  *
  * Errors of listen: unavailable/RPC_LISTEN_FAILED. Errors of calls: unauthenticated/SVID_REFUSED, forbidden/FORBIDDEN
  * (rules), unauthenticated/UNAUTHORIZED (tokens).
@@ -64,9 +64,9 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
 /**
  * A typed client of one service over mutual TLS 1.3. The connection is opened by the first call and again after each
- * rotation of the SVID. Unary calls end after 10 s unless told otherwise; nothing is retried.
+ * rotation of the SVID. Unary calls end after 10 s unless another time is given; nothing is retried.
  *
- * Errors of calls: what the server threw; unavailable (no connection, wrong server identity), timeout.
+ * Errors of calls: those of the server; unavailable (no connection, wrong server identity), timeout.
  */
 export function createRpcClient<S extends GenServiceMethods>(
   service: GenService<S>,

@@ -10,11 +10,11 @@ import { Inbox } from './inbox.ts';
 
 const TIMER_LIMIT_MS = 2 ** 31 - 1;
 
-type Reading = ServerReadableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
-type Writing = ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
-export type AnyServerCall = ServerUnaryCall<unknown, unknown> | Reading | Writing;
+type ReadableCall = ServerReadableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
+type WritableCall = ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
+export type AnyServerCall = ServerUnaryCall<unknown, unknown> | ReadableCall | WritableCall;
 
-interface Events {
+interface CallEvents {
   once(event: string, listener: (value: unknown) => void): unknown;
   on(event: string, listener: (value: unknown) => void): unknown;
   off(event: string, listener: (value: unknown) => void): unknown;
@@ -30,7 +30,7 @@ export interface CallWatch {
 }
 
 /** An abort signal that follows cancellation by the client, deadline, lost connection and the certificate's end. */
-export function watchCall(call: Events): CallWatch {
+export function watchCall(call: CallEvents): CallWatch {
   const controller = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const cancelled = () =>
@@ -57,11 +57,11 @@ export function watchCall(call: Events): CallWatch {
 }
 
 /**
- * The client's messages; ends at its half-close, throws the signal's reason when the call is aborted, and what `check` throws
- * of a message, behind those that came before it.
+ * The client's messages. Ends at its half-close, throws the signal's reason when the call is aborted, and throws what
+ * `check` throws for a message after the messages before it.
  */
 export function requestsOf(
-  call: Reading & Events,
+  call: ReadableCall & CallEvents,
   signal: AbortSignal,
   check: (message: unknown) => void,
 ): AsyncIterable<unknown> {
@@ -77,8 +77,8 @@ export function requestsOf(
       inbox.end(error);
     }
   });
-  // a reset stream also ends its reading side, a moment before it says that it was cancelled: without the wait a
-  // client that died would look like one that has finished
+  // A reset stream also ends its reading side, a moment before it emits `cancelled`. Without the wait a client that
+  // died would look like one that has finished.
   call.once('end', () => setImmediate(() => inbox.end()));
   call.once('error', (error: unknown) => inbox.end(error));
   if (signal.aborted) inbox.end(signal.reason);
@@ -86,8 +86,8 @@ export function requestsOf(
   return inbox;
 }
 
-/** Writes a handler's responses as fast as the client takes them. */
-export async function pump(call: Writing, responses: unknown, signal: AbortSignal): Promise<void> {
+/** Writes a handler's responses as fast as the client reads them. */
+export async function pump(call: WritableCall, responses: unknown, signal: AbortSignal): Promise<void> {
   const iterator = (responses as AsyncIterable<unknown>)[Symbol.asyncIterator]();
   try {
     for (;;) {
@@ -96,13 +96,13 @@ export async function pump(call: Writing, responses: unknown, signal: AbortSigna
       if (!call.write(step.value)) await orAbort(once(call, 'drain', { signal }), signal);
     }
   } catch (error) {
-    // not awaited: a handler that waits for something else runs its finally clauses when that wait ends
+    // Not awaited: a handler that waits for something else runs its finally clauses when that wait ends.
     iterator.return?.().catch(() => undefined);
     throw signal.aborted ? signal.reason : error;
   }
 }
 
-/** The result of work, or the signal's reason when that comes first. */
+/** The result of `work`, or the signal's reason when that comes first. */
 export async function orAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) throw signal.reason;
   const { promise, reject } = Promise.withResolvers<never>();

@@ -34,17 +34,17 @@ export interface ServerOptions {
 }
 
 export interface ServiceRules {
-  /** Which peers may call the service at all. */
+  /** Whether a peer may call the service at all. */
   readonly allow: (peer: RpcPeer) => boolean;
   /** Refuse calls without a valid service token. Default false: the SVID is enough. */
   readonly requireToken?: boolean;
   /** Bytes of one request; 16 MiB when absent. */
   readonly maxRequestBytes?: number;
-  /** Told of each request that is no message of the service, or too large: what its handler never sees. */
+  /** Called for each request that is no message of the service or too large, which its handler never receives. */
   readonly onUndecodable?: (peer: RpcPeer) => void;
 }
 
-interface Frame {
+interface CallFrame {
   readonly method: DescMethod;
   readonly rules: ServiceRules;
   readonly call: AnyServerCall;
@@ -95,8 +95,8 @@ export class GrpcServer {
   }
 
   /**
-   * Ends streams at once and gives other calls 3 s. The calls are ended here, one by one: forceShutdown of grpc-js
-   * knows its connections only where channelz is on, and would leave them open.
+   * Ends streams at once and gives other calls 3 s. The calls are ended one by one, because forceShutdown of grpc-js
+   * knows its connections only where channelz is on and would leave them open.
    */
   async stop(): Promise<void> {
     this.#credentials.close();
@@ -155,8 +155,8 @@ export class GrpcServer {
     }
   }
 
-  /** The frame around every handler: who calls, may they, a span, a measure, one log line for what went wrong. */
-  async #run<T>(frame: Frame, act: (context: RpcContext) => Promise<T>): Promise<T> {
+  /** The frame of every handler: authentication, authorisation, a span, a duration, one log line for an error. */
+  async #run<T>(frame: CallFrame, act: (context: RpcContext) => Promise<T>): Promise<T> {
     const { method, rules, call } = frame;
     const path = methodPath(method);
     const startedAt = performance.now();
@@ -239,7 +239,7 @@ export class GrpcServer {
   }
 }
 
-/** Throws AppError invalid UNDECODABLE_MESSAGE, when somebody has been told whose it is. */
+/** Throws AppError invalid UNDECODABLE_MESSAGE, after the service has been notified of the sender. */
 function assertDecoded(message: unknown, { onUndecodable }: ServiceRules, peer: RpcPeer): void {
   if (!(message instanceof Undecodable)) return;
   onUndecodable?.(peer);
@@ -290,7 +290,7 @@ async function finish(
     await result;
     call.end();
   } catch (error) {
-    // a destroyed call was cancelled by its client: nobody is left to tell
+    // A destroyed call was cancelled by its client, so there is no recipient for the status.
     if (!call.destroyed) call.emit('error', toStatus(appErrorOf(error)));
   }
 }

@@ -44,7 +44,7 @@ describe('errors over gRPC', () => {
     expect(appErrorOf('thrown text').kind).toBe('internal');
   });
 
-  it('long ones are cut to what trailers can carry', () => {
+  it('long ones are truncated to what trailers can carry', () => {
     const violations = Array.from({ length: 5_000 }, (_, at) => ({
       code: `VAL_${at}`,
       message: 'm'.repeat(20),
@@ -57,7 +57,7 @@ describe('errors over gRPC', () => {
     expect(huge.message.length).toBe(1_024);
   });
 
-  it('statuses of others become kinds; damaged details are ignored', () => {
+  it('statuses of other implementations become kinds; damaged details are ignored', () => {
     const error = (code: status, detail?: string): ServiceError => {
       const metadata = new Metadata();
       if (detail !== undefined) metadata.set('chancery-error-bin', Buffer.from(detail));
@@ -93,7 +93,7 @@ describe('inbox', () => {
     expect(await reading).toEqual([1, 2, 3]);
   });
 
-  it('delivers what came before an error; the first end counts', async () => {
+  it('delivers messages before an error; only the first end counts', async () => {
     const inbox = new Inbox<number>(source());
     inbox.push(1);
     inbox.end(new Error('first'));

@@ -2,7 +2,7 @@ import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { AppError, type ErrorKind, genericCode, type Violation } from '#core/errors/errors.ts';
 
 const DETAIL_KEY = 'chancery-error-bin';
-// HTTP/2 peers limit the header list to 64 KiB; the rest of the trailers fits beside this
+// HTTP/2 peers limit the header list to 64 KiB; the other trailers fit beside this.
 const DETAIL_LIMIT_BYTES = 16_384;
 const VIOLATIONS_KEPT = 20;
 
@@ -24,7 +24,7 @@ const STATUS_OF_KIND: Readonly<Record<ErrorKind, status>> = {
   internal: status.INTERNAL,
 };
 
-/** For statuses that arrive without our detail: grpc-js itself, a proxy, another implementation. */
+/** For statuses without the detail trailer: of grpc-js itself, a proxy, another implementation. */
 const KIND_OF_STATUS: Readonly<Partial<Record<status, ErrorKind>>> = {
   [status.INVALID_ARGUMENT]: 'invalid',
   [status.OUT_OF_RANGE]: 'invalid',
@@ -49,20 +49,20 @@ interface Detail {
   retryAfterSeconds?: number | undefined;
 }
 
-/** What grpc-js sends as status and trailers. */
+/** Status and trailers as grpc-js sends them. */
 export interface StatusError extends Error {
   code: status;
   details: string;
   metadata: Metadata;
 }
 
-/** Turns anything thrown into an AppError; what is none becomes `internal`, which hides its text. */
+/** Turns any thrown value into an AppError; an unknown value becomes `internal`, which hides its text. */
 export function appErrorOf(error: unknown): AppError {
   if (error instanceof AppError) return error;
   return new AppError('internal', genericCode('internal'), 'internal error', { cause: error });
 }
 
-/** AppError to gRPC status; the whole error travels in the trailer `chancery-error-bin` as JSON. */
+/** AppError to gRPC status; the whole error is in the trailer `chancery-error-bin` as JSON. */
 export function toStatus(error: AppError): StatusError {
   const message = error.kind === 'internal' ? 'internal error' : error.message;
   const metadata = new Metadata();
@@ -88,7 +88,7 @@ function encodeDetail(error: AppError, message: string): Buffer {
   return Buffer.from(JSON.stringify({ kind: error.kind, code: error.code, message: message.slice(0, 1024) }));
 }
 
-/** gRPC status to AppError, with our detail where the server sent it. */
+/** gRPC status to AppError, with the detail trailer where the server sent it. */
 export function fromStatus(error: ServiceError): AppError {
   const detail = decodeDetail(error.metadata);
   if (detail !== undefined) {

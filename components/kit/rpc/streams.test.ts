@@ -62,7 +62,7 @@ describe('rpc streams and rotation', () => {
       client.close();
     });
 
-    it('tell the server when the client cancels', async () => {
+    it('notify the server when the client cancels', async () => {
       const client = signerAs(world.clientWorkload);
       world.endedStreams = [];
       const stream = await client.signConsensus.open();
@@ -76,7 +76,7 @@ describe('rpc streams and rotation', () => {
       client.close();
     });
 
-    it('server streams deliver everything to a slow reader, and can be left early', async () => {
+    it('deliver everything to a slow reader, and can be left early', async () => {
       const client = createRpcClient(SpiffeWorkloadAPI, {
         address: `127.0.0.1:${world.port}`,
         workload: world.clientWorkload,
@@ -93,7 +93,7 @@ describe('rpc streams and rotation', () => {
       client.close();
     });
 
-    it('deliver what came before an error, then the error', async () => {
+    it('deliver messages before an error, then the error', async () => {
       const client = createRpcClient(SpiffeWorkloadAPI, {
         address: `127.0.0.1:${world.port}`,
         workload: world.clientWorkload,
@@ -216,7 +216,7 @@ describe('rpc streams and rotation', () => {
     await other.stop();
   });
 
-  it('stop ends streams that would go on', async () => {
+  it('ends streams that are open when the server stops', async () => {
     const workload = await fixedWorkload(world.authority, 'service-tenant');
     const stopping = createRpcServer({ runtime, workload, host: '127.0.0.1', port: 0 });
     stopping.add(

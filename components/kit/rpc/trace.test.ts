@@ -11,7 +11,7 @@ import { startBroker } from '../../standalone/bus/broker.ts';
 import { createRpcClient, createRpcServer } from './rpc.ts';
 import { fixedWorkload, memoryAuthority } from './workload.fixture.ts';
 
-describe('one trace through calls and doorbells', () => {
+describe('one trace through calls and wake signals', () => {
   let traces: RecordedTraces;
   beforeAll(() => {
     traces = recordTraces();
@@ -65,7 +65,7 @@ describe('one trace through calls and doorbells', () => {
     await server.stop();
   });
 
-  it('goes on where a doorbell is heard', async () => {
+  it('continues where a wake signal is received', async () => {
     const runtime = testRuntime('traced');
     const broker = await startBroker({ host: '127.0.0.1', port: 0, log: runtime.log });
     const bus = await connectBus({ url: broker.url, name: 'traced', log: runtime.log });

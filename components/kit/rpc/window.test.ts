@@ -15,8 +15,8 @@ import { type RpcWorld, startRpcWorld } from './rpc.fixture.ts';
 import { createRpcClient } from './rpc.ts';
 import { FLOW_WINDOW_BYTES, MAX_CONCURRENT_STREAMS } from './wire.ts';
 
-/** What Node's own HTTP/2 says that the other side granted. */
-describe('room for a docket on its way', () => {
+// Reads the windows that the other side granted from Node's own HTTP/2 state.
+describe('flow windows for a docket', () => {
   let world: RpcWorld;
   let http2: Http2SecureServer;
   const arrived: ServerHttp2Session[] = [];
@@ -40,7 +40,7 @@ describe('room for a docket on its way', () => {
     return connect(`https://127.0.0.1:${world.port}`, options);
   }
 
-  it('is granted by a server: to a stream at once, to a connection when its certificate was read', async () => {
+  it('are granted by a server: to a stream at once, to a connection when its certificate was read', async () => {
     const session = dial();
     await new Promise((resolve) => session.once('remoteSettings', resolve));
     expect(session.remoteSettings).toMatchObject({
@@ -62,7 +62,7 @@ describe('room for a docket on its way', () => {
     session.close();
   });
 
-  it('is granted by a client', async () => {
+  it('are granted by a client', async () => {
     const client = createRpcClient(RevocationService, {
       address: { host: '127.0.0.1', port: (http2.address() as AddressInfo).port },
       workload: world.clientWorkload,

@@ -3,11 +3,11 @@ import { systemClock } from '../clock/clock.ts';
 import type { Svid, Workload } from '../workload/workload.ts';
 
 export interface FixedWorkload extends Workload {
-  /** Takes a new certificate of the same name. */
+  /** Issues a new certificate of the same name. */
   rotate(leaf?: Partial<LeafRequest>): Promise<void>;
 }
 
-/** Authorities and identities for tests of connections; members of `leaf` break a certificate on purpose. */
+/** Authorities and identities for tests of connections; members of `leaf` make an invalid certificate. */
 export function memoryAuthority(trustDomain: string): Promise<Authority> {
   return createAuthority(trustDomain, systemClock());
 }
@@ -31,7 +31,7 @@ async function svidOf(authority: Authority, clientId: string, leaf: Partial<Leaf
   };
 }
 
-/** An identity that changes only when a test says so. */
+/** An identity that changes only when a test rotates it. */
 export async function fixedWorkload(
   authority: Authority,
   clientId: string,

@@ -25,7 +25,10 @@ import { connectWorkload, identityCheck, type Workload, workloadOf } from '#kit/
 /** Settings that every service has. */
 export type ServiceConfig = z.output<z.ZodObject<typeof commonSettings>>;
 
-/** What is open before a service is assembled. Only `assemble` sees it whole; areas get what they need of it. */
+/**
+ * What is open before a service is assembled. Only `assemble` receives all of it; areas receive the parts that they
+ * need.
+ */
 export interface ServiceBase<C> {
   readonly config: C;
   readonly runtime: Runtime;
@@ -35,17 +38,17 @@ export interface ServiceBase<C> {
   readonly bus: Bus;
   /** Closes what the service opens, last opened first. */
   readonly cleanup: Cleanup;
-  /** What must work for the service to be ready; opening a part adds its check. */
+  /** Checks that must pass for the service to be ready; opening a part adds its check. */
   readonly checks: ReadinessCheck[];
 }
 
-/** What every assembled service has; its own parts stand beside. */
+/** Parts of every assembled service; a service adds its own. */
 export interface ServiceParts {
   /** Verifies the tokens of calls over HTTP and gRPC. */
   readonly authenticator: Authenticator;
-  /** Throughput limits of its routes; those of the profile in its settings when absent. */
+  /** Throughput limits of its routes; when absent, those of the profile in its settings. */
   readonly limiter?: RateLimiter;
-  /** What only a restart mends: `/alive` fails while one of them does. */
+  /** Checks whose failure only a restart repairs: `/alive` fails while one of them does. */
   readonly liveness?: readonly ReadinessCheck[];
 }
 
@@ -56,10 +59,10 @@ export interface ServiceAddresses {
   readonly [listener: string]: string;
 }
 
-/** One service as a declaration; `createService` opens it. */
+/** Declaration of a service; `createService` opens it. */
 export interface ServiceDeclaration<C extends ServiceConfig, P extends ServiceParts> {
   readonly service: ServiceName;
-  /** Name of this member of a service with several; it is its client id too. */
+  /** Name of this member of a service with several; it is the member's client id too. */
   readonly member?: (config: C) => string;
   /** Title of its OpenAPI document. */
   readonly title: string;
@@ -71,11 +74,11 @@ export interface ServiceDeclaration<C extends ServiceConfig, P extends ServicePa
   readonly assemble: (base: ServiceBase<C>) => Promise<P>;
   /** Adds its gRPC services. */
   readonly rpc: (server: RpcServer, parts: P) => void;
-  /** Mounts its routes; `grpc` is where its gRPC listener is. */
+  /** Mounts its routes; `grpc` is the address of its gRPC listener. */
   readonly routes: (app: App, parts: P, grpc: string) => void;
-  /** Opens listeners of its own; their addresses by name. */
+  /** Opens further listeners; returns their addresses by name. */
   readonly listen?: (base: ServiceBase<C>, parts: P) => Promise<Readonly<Record<string, string>>>;
-  /** Runs when it listens, before it is ready. */
+  /** Runs when the service listens, before it is ready. */
   readonly listening?: (base: ServiceBase<C>, parts: P, addresses: ServiceAddresses) => Promise<void> | void;
   /** Runs before its listeners close. */
   readonly stopping?: (parts: P) => Promise<void>;
@@ -83,7 +86,8 @@ export interface ServiceDeclaration<C extends ServiceConfig, P extends ServicePa
 
 /**
  * Builds the `create` of a service. It opens, in this order: identity, bus, the declared parts, gRPC, HTTPS, further
- * listeners, and last the operations listener with `/ready`. A throw closes what was opened, and so does `stop`.
+ * listeners, and last the operations listener with `/ready`. When it throws, everything opened is closed, as `stop`
+ * does.
  */
 export function createService<C extends ServiceConfig, P extends ServiceParts>(
   declaration: ServiceDeclaration<C, P>,

@@ -9,14 +9,14 @@ import { type RecordedTraces, recordTraces } from '#kit/testing/tracing.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { currentTraceparent } from './telemetry.ts';
 
-describe('a request with a body that writes', () => {
+describe('a request with a body that writes to the database', () => {
   let traces: RecordedTraces;
   beforeAll(() => {
     traces = recordTraces();
   });
   afterAll(() => traces.stop());
 
-  it('joins HTTP, SQL and what it sends on in one trace, and in its log lines', async () => {
+  it('joins HTTP, SQL and outgoing calls in one trace, and in its log lines', async () => {
     const runtime = testRuntime('service-joined');
     const { log, telemetry } = runtime;
     const url = await testDatabase('joined-trace');

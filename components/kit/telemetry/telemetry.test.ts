@@ -96,7 +96,7 @@ describe('with a provider', () => {
   });
   afterAll(() => traces.stop());
 
-  it('a trace goes on across processes by its traceparent', async () => {
+  it('a trace continues across processes by its traceparent', async () => {
     const { tracer } = createTelemetry({ service: 'service-a' });
     let sent: string | undefined;
     await withSpan(tracer, 'send', { kind: 'client', traceparent }, () => {
@@ -128,7 +128,7 @@ describe('with a provider', () => {
     expect(traces.find('inner')?.parentSpanContext?.spanId).toBe(traces.find('outer')?.spanContext().spanId);
   });
 
-  it('a throw marks the span and tells nothing of its text', async () => {
+  it('a throw marks the span without its text', async () => {
     const { tracer } = createTelemetry({ service: 'service-a' });
     const failing = withSpan(tracer, 'failing', {}, () => {
       throw new TypeError('hunter2');

@@ -19,7 +19,7 @@ export interface Telemetry {
   gauge(name: string, help: string, labels?: readonly string[] | (() => number)): Gauge;
   /** Buckets in the unit of the name; request durations in seconds when absent. */
   histogram(name: string, help: string, options?: HistogramOptions): Histogram;
-  /** Forgets the metrics. The tracing provider belongs to the process, not to a component. */
+  /** Drops the metrics. The tracing provider belongs to the process, not to a component. */
   shutdown(): void;
 }
 
@@ -74,14 +74,14 @@ export function createTelemetry(settings: TelemetrySettings): Telemetry {
   };
 }
 
-/** prom-client hands the gauge over as `this`. */
+/** prom-client passes the gauge as `this`. */
 function collectFrom(read: () => number): (this: Gauge) => void {
   return function collect() {
     this.set(read());
   };
 }
 
-/** The metric of that name, so that two listeners of one component count into one. */
+/** The existing metric of that name, so that two listeners of one component count into one. */
 function existing<M>(
   registry: Registry,
   name: string,

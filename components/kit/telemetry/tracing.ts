@@ -6,8 +6,8 @@ export type StopTracing = () => Promise<void>;
 
 /**
  * Starts the OpenTelemetry provider of this process when `OTEL_EXPORTER_OTLP_ENDPOINT` is set; the other `OTEL_*`
- * variables are the SDK's own. A process that has a provider already keeps it. The SDK is loaded only here, since
- * it costs a quarter of a second.
+ * variables are the SDK's own. A process that already has a provider keeps it. The SDK is loaded only here, because
+ * that takes a quarter of a second.
  */
 export async function startTracing(env: Env, service: string): Promise<StopTracing> {
   if (env['OTEL_EXPORTER_OTLP_ENDPOINT'] === undefined || hasProvider()) {

@@ -9,17 +9,17 @@ import {
 } from '../../svid-issuer/authority/authority.ts';
 import { testInstallation } from './runtime.ts';
 
-/** A certificate source whose certificates a test replaces by hand. */
+/** A certificate source whose certificates a test replaces. */
 export interface TestIdentity extends TlsSource {
   current(): TlsMaterial;
-  /** Takes new material and tells who listens. */
+  /** Takes new material and notifies subscribers. */
   rotate(material: TlsMaterial): void;
 }
 
 /** A certificate authority for one test, in memory. */
 export interface TestAuthority {
   readonly caPem: string;
-  /** Valid material of `spiffe://<test installation>/service/<clientId>`; members of `leaf` break it on purpose. */
+  /** Valid material of `spiffe://<test installation>/service/<clientId>`; members of `leaf` make it invalid. */
   issue(clientId: string, leaf?: Partial<LeafRequest>): Promise<TlsMaterial>;
   /** The same as a source that can rotate. */
   identity(clientId: string, leaf?: Partial<LeafRequest>): Promise<TestIdentity>;

@@ -10,8 +10,8 @@ declare module 'vitest' {
 }
 
 /**
- * Makes a fresh database for one test file and returns its address. Databases are not dropped: the whole server
- * is thrown away after the run.
+ * Creates a new database for one test file and returns its address. Databases are not dropped, because the whole server
+ * is deleted after the run.
  */
 export async function testDatabase(name: string): Promise<string> {
   const server = inject('postgresUrl');

@@ -11,7 +11,7 @@ export interface BadHandshake {
 
 const body = 'content-length: 5\r\n\r\nhello';
 
-/** Handshakes to a path that upgrades, or to another one: every one of them is refused before a service hears of it. */
+/** Handshakes to a path that upgrades, or to another one. Each is refused before it reaches a service. */
 export function badHandshakes(hub: string): readonly BadHandshake[] {
   return [
     { name: 'no key', bytes: handshakeTo(hub, { 'sec-websocket-key': undefined }), status: 400 },

@@ -8,7 +8,7 @@ import {
 } from '@bufbuild/protobuf';
 import type { Random } from './random.ts';
 
-/** Bytes that begin as valid messages of one kind, made by whoever makes them in earnest, and are spoiled. */
+/** Bytes that begin as valid messages of one kind and are then corrupted. */
 export interface Hostile {
   /** The next case: sometimes a whole message with wrong content, sometimes no message at all. */
   bytes(): Uint8Array;
@@ -56,15 +56,15 @@ const largeBytes = 256 * 1024;
 
 type Fields = Record<string, unknown>;
 
-/** A place in a message: what is changed there. */
-interface Place {
+/** A position in a message and what is changed there. */
+interface Position {
   readonly parent: Fields | unknown[];
   readonly key: string | number;
 }
 
 /**
- * Spoils valid messages: fields emptied, made huge, taken from elsewhere, lists repeated and turned around, numbers at their
- * limits, members of a choice exchanged; then, now and then, the bytes themselves.
+ * Corrupts valid messages: fields emptied, made huge or taken from elsewhere, lists repeated and reversed, numbers at
+ * their limits, members of a oneof exchanged; and, now and then, the bytes themselves.
  */
 export function hostileMessages<D extends DescMessage>(
   random: Random,
@@ -77,13 +77,13 @@ export function hostileMessages<D extends DescMessage>(
     const other: unknown = fromBinary(schema, random.pick(whole));
     const changes = random.whole(0, 3);
     for (let index = 0; index < changes; index += 1) {
-      const place = random.pick(placesOf(message));
-      spoil(random, place, placesOf(other));
+      const position = random.pick(positionsOf(message));
+      spoil(random, position, positionsOf(other));
     }
     try {
       return toBinary(schema, message as MessageShape<D>);
     } catch {
-      // A value of another kind cannot be encoded: then the bytes are spoiled instead.
+      // A value of another kind cannot be encoded; then the bytes are corrupted instead.
       return spoilBytes(random, random.pick(whole));
     }
   };
@@ -97,7 +97,7 @@ export function hostileMessages<D extends DescMessage>(
   };
 }
 
-/** A text with something wrong in it: for interfaces that take JSON. */
+/** Corrupts a text, for interfaces that accept JSON. */
 export function spoilText(random: Random, text: string): string {
   const at = random.whole(0, text.length);
   const to = Math.min(text.length, at + random.whole(0, 12));
@@ -115,31 +115,31 @@ export function spoilText(random: Random, text: string): string {
   return random.pick(acts)();
 }
 
-function placesOf(value: unknown, found: Place[] = []): Place[] {
+function positionsOf(value: unknown, found: Position[] = []): Position[] {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return found;
   const parent = value as Fields | unknown[];
   for (const key of Object.keys(parent)) {
     if (key === '$typeName' || key === '$unknown') continue;
-    const place = { parent, key: Array.isArray(parent) ? Number(key) : key };
-    found.push(place);
-    if (found.length < 2_000) placesOf(at(place), found);
+    const position = { parent, key: Array.isArray(parent) ? Number(key) : key };
+    found.push(position);
+    if (found.length < 2_000) positionsOf(at(position), found);
   }
   return found;
 }
 
-function at({ parent, key }: Place): unknown {
+function at({ parent, key }: Position): unknown {
   return (parent as Fields)[key];
 }
 
-function put({ parent, key }: Place, value: unknown): void {
+function put({ parent, key }: Position, value: unknown): void {
   (parent as Fields)[key] = value;
 }
 
-function spoil(random: Random, place: Place, others: readonly Place[]): void {
-  const value = at(place);
+function spoil(random: Random, position: Position, others: readonly Position[]): void {
+  const value = at(position);
   const alike = others.filter((other) => kindOf(at(other)) === kindOf(value));
-  if (alike.length > 0 && random.chance(0.3)) put(place, at(random.pick(alike)));
-  else put(place, strange(random, value));
+  if (alike.length > 0 && random.chance(0.3)) put(position, at(random.pick(alike)));
+  else put(position, strange(random, value));
 }
 
 function kindOf(value: unknown): string {

@@ -6,8 +6,8 @@ import { createLogger } from '#kit/log/log.ts';
 import { startPostgres } from '../../standalone/postgres/embedded.ts';
 
 /**
- * Starts one PostgreSQL for the whole test run, without fsync, in a directory that is thrown away, and provides
- * its address as `postgresUrl`. Returns what stops it.
+ * Starts one PostgreSQL for the whole test run, without fsync, in a temporary directory, and provides its address as
+ * `postgresUrl`. Returns the function that stops it.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'chy-test-'));

@@ -11,7 +11,7 @@ export interface Random {
   pick<T>(items: readonly T[]): T;
   shuffle<T>(items: readonly T[]): T[];
   bytes(count: number): Uint8Array;
-  /** Another stream; what is drawn from it does not move this one. */
+  /** Another stream; drawing from it does not affect this one. */
   fork(name: string): Random;
 }
 

@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net';
 
-/** A client that writes bytes and keeps what comes back. */
+/** A client that writes bytes and keeps what it receives. */
 export interface RawClient {
   readonly socket: Socket;
-  /** Everything that has come, as latin1. */
+  /** Everything received, as latin1. */
   text(): string;
   write(bytes: string): void;
   isClosed(): boolean;

@@ -14,7 +14,7 @@ export interface RecordedTraces {
   stop(): Promise<void>;
 }
 
-/** Starts recording; a test stops it in `afterAll`, since other files share the thread. */
+/** Starts recording; a test stops it in `afterAll`, because other files share the thread. */
 export function recordTraces(): RecordedTraces {
   const spans: EndedSpan[] = [];
   const processor: SpanProcessor = {

@@ -1,17 +1,17 @@
 export interface WaitOptions {
-  /** Longest to wait; 10 000 when absent. */
+  /** Maximum time to wait; 10 000 when absent. */
   readonly deadlineMs?: number;
-  /** Time between two looks; 10 when absent. */
+  /** Time between two checks; 10 when absent. */
   readonly everyMs?: number;
-  /** What is waited for, in the message of a failure. */
+  /** Names the condition in the message of a failure. */
   readonly what?: string;
 }
 
 /**
- * Looks at a condition again and again until it gives a value that is neither false nor undefined.
+ * Checks a condition repeatedly until its value is neither false nor undefined.
  *
  * @returns that value.
- * @throws Error at the deadline, with the last thing the condition threw as its cause.
+ * @throws Error at the deadline, with the last error of the condition as its cause.
  */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,

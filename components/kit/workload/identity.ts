@@ -16,12 +16,12 @@ export interface Workload {
   readonly id: string;
   readonly trustDomain: string;
   current(): Svid;
-  /** Calls back after each new SVID or bundle; returns the function that ends it. */
+  /** Calls back after each new SVID or bundle; returns the function that unsubscribes. */
   onRotate(callback: () => void): () => void;
   stop(): void;
 }
 
-/** What a ServiceAccount shows to an issuer, and what it judges the issuer by. */
+/** Credentials that a ServiceAccount presents to an issuer, and the authorities by which it verifies the issuer. */
 export interface IssuerCredentials {
   /** ServiceAccount token for the issuer's audience. */
   readonly token: string;
@@ -29,12 +29,15 @@ export interface IssuerCredentials {
   readonly ca: string;
 }
 
-/** Both as files that are read at each use, because the kubelet replaces them; or asked for at each use. */
+/**
+ * Both as files that are read at each use, because the kubelet replaces them; or as a function that is called at each
+ * use.
+ */
 export type IssuerCredentialSource =
   | { readonly tokenFile: string; readonly caFile: string }
   | { readonly credentials: () => Promise<IssuerCredentials> };
 
-/** The issuer of an installation that gives SVIDs for ServiceAccount tokens (decision D51). */
+/** The issuer of an installation, which gives SVIDs for ServiceAccount tokens. */
 export type IssuerPlace = IssuerCredentialSource & {
   /** `https://host:port`. */
   readonly url: string;
@@ -42,5 +45,5 @@ export type IssuerPlace = IssuerCredentialSource & {
   readonly installation: string;
 };
 
-/** Where SVIDs come from: the SPIFFE Workload API on a unix socket, with or without `unix:` in front, or an issuer. */
+/** Source of SVIDs: the SPIFFE Workload API on a unix socket, with or without the prefix `unix:`, or an issuer. */
 export type WorkloadSource = { readonly socket: string } | { readonly issuer: IssuerPlace };

@@ -9,13 +9,13 @@ const TIMEOUT_MS = 10_000;
 const BODY_LIMIT_BYTES = 256 * 1024;
 const RETRY_AFTER_LIMIT_SECONDS = 60;
 
-/** Path of the issuer's one route, and client id of its own SVID. */
+/** Path of the issuer's only route, and client id of its own SVID. */
 export const ISSUER_PATH = '/svid';
 export const ISSUER_CLIENT_ID = 'svid-issuer';
 
 const pem = z.string().min(1).max(65_536);
 
-/** What the issuer answers: PEM, leaf first, and the bundle of its trust domain. */
+/** The issuer's answer: PEM, leaf first, and the bundle of its trust domain. */
 export const issuerAnswer = z.object({
   spiffeId: z.string().max(2048),
   chain: pem,
@@ -31,12 +31,12 @@ export interface IssuerQuestion {
   readonly token: string;
   /** PEM. */
   readonly csr: string;
-  /** PEM of the authorities that the issuer's own certificate must come from. */
+  /** PEM of the authorities that must have issued the issuer's own certificate. */
   readonly ca: string;
   readonly signal: AbortSignal;
 }
 
-/** The issuer answered, and said no. */
+/** The issuer answered with a refusal. */
 export class IssuerRefusal extends Error {
   readonly retryAfterMs: number;
 
@@ -48,10 +48,11 @@ export class IssuerRefusal extends Error {
 }
 
 /**
- * One question to the issuer over TLS 1.3. The server is judged by its SPIFFE id, never by its name; the token leaves
- * the process only after that.
+ * Sends one request to the issuer over TLS 1.3. The server is verified by its SPIFFE id, not by a host name; the token
+ * is sent only after that.
  *
- * Errors: IssuerRefusal; unavailable/WORKLOAD_IDENTITY_MISSING when the issuer cannot be reached or understood.
+ * Errors: IssuerRefusal; unavailable/WORKLOAD_IDENTITY_MISSING when the issuer cannot be reached or its answer is
+ * invalid.
  */
 export function askIssuer(question: IssuerQuestion): Promise<IssuerAnswer> {
   const { place, token, csr, ca, signal } = question;

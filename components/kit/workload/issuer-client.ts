@@ -21,7 +21,9 @@ export interface IssuerClientOptions {
   readonly clock: Clock;
 }
 
-/** Asks the installation's issuer for an SVID, with a new key each time, at half of its life. */
+/**
+ * Requests an SVID from the installation's issuer, with a new key each time, at half of the life of the previous one.
+ */
 export class IssuerClient {
   readonly #options: IssuerClientOptions;
   readonly #holder: SvidHolder;
@@ -51,7 +53,7 @@ export class IssuerClient {
       this.#holder.accept(svid);
       this.#backoff.reset();
       const lifeMs = svid.expiresAtMs - this.#options.clock.nowMs();
-      // up to a tenth earlier than half life: members that started together do not ask together
+      // Up to a tenth before half life, so that members that started together do not renew together.
       this.#renewIn(Math.max(LEAST_PAUSE_MS, (lifeMs / 2) * (0.9 + Math.random() / 10)));
     } catch (error) {
       this.#note(error);
@@ -83,7 +85,7 @@ export class IssuerClient {
       place,
       token,
       csr: request.toString('pem'),
-      // the file may lag behind a change of authority that the issuer told us of
+      // The file may lag behind a change of authority that the issuer announced.
       ca: [ca, this.#holder.find()?.ca ?? ''].join('\n'),
       signal: this.#ending.signal,
     });

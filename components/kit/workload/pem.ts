@@ -33,7 +33,7 @@ function sequenceLength(bytes: Uint8Array): number {
 }
 
 /**
- * Certificates of a PEM text as DER, in its order; other blocks are left out.
+ * Certificates of a PEM text as DER, in its order; other blocks are ignored.
  *
  * Errors: unavailable/WORKLOAD_IDENTITY_MISSING when there is none.
  */

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { PeerCertificate } from 'node:tls';
 import { readSvid } from './svid.ts';
 
-/** What `checkServerIdentity` of node:tls answers for a server that is judged by its SPIFFE id and by nothing else. */
+/** A `checkServerIdentity` for node:tls that verifies a server by its SPIFFE id only. */
 export function judgeServer(certificate: PeerCertificate, expected: string): Error | undefined {
   try {
     const { id } = readSvid(certificate.raw);
@@ -12,7 +12,7 @@ export function judgeServer(certificate: PeerCertificate, expected: string): Err
   }
 }
 
-/** The whole body of an answer. Throws Error for one of more than `limitBytes`. */
+/** The whole body of an answer. Throws Error when it is larger than `limitBytes`. */
 export async function readText(answer: IncomingMessage, limitBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;

@@ -6,9 +6,9 @@ import { readSvid } from './svid.ts';
 
 const NO_ANSWER = 'no answer';
 
-/** What a transport received, still to be judged. */
+/** What a transport received, before it is judged. */
 export interface Received {
-  /** The id that the sender says the SVID has. */
+  /** The SPIFFE id that the sender states. */
   readonly id: string;
   /** DER, leaf first. */
   readonly chain: readonly Uint8Array[];
@@ -17,12 +17,12 @@ export interface Received {
   readonly bundle: readonly Uint8Array[];
 }
 
-/** A transport that could not give an identity. */
+/** The error of a transport that could not provide an identity. */
 export function identityMissing(reason: string, cause?: unknown): AppError {
   return new AppError('unavailable', 'WORKLOAD_IDENTITY_MISSING', reason, { cause });
 }
 
-/** Judges an SVID as a workload that was given it: its own rules, its name, and whether the key fits. */
+/** Judges an SVID that the workload received: the SVID rules, its name, and whether the key fits. */
 export function judgeReceived({ id, chain, key, bundle }: Received): Svid {
   const [leaf] = chain;
   if (leaf === undefined) throw identityMissing('an empty chain');
@@ -44,10 +44,10 @@ function pemOf(certificates: readonly Uint8Array[]): string {
   return certificates.map((der) => new X509Certificate(der).toString()).join('');
 }
 
-/** The newest SVID of a process, who waits for the first one, and who wants to hear of the next. */
+/** The newest SVID of a process, with the callers that wait for the first one and the subscribers of rotations. */
 export class SvidHolder {
   readonly first: Promise<Svid>;
-  /** Why there is no SVID yet, or no newer one; after each SVID it is as at first. */
+  /** Reason why there is no SVID yet, or no newer one; reset by each SVID. */
   lastProblem = NO_ANSWER;
   readonly #log: Logger;
   readonly #callbacks = new Set<() => void>();
@@ -59,7 +59,7 @@ export class SvidHolder {
     this.first = this.#arrived.promise;
   }
 
-  /** The SVID in hand, which may have expired; undefined before the first. */
+  /** The current SVID, which may have expired; undefined before the first. */
   find(): Svid | undefined {
     return this.#svid;
   }
@@ -78,7 +78,7 @@ export class SvidHolder {
   }
 
   /**
-   * Takes a newer SVID and tells who listens. A process that has an identity never changes it while it runs.
+   * Accepts a newer SVID and notifies subscribers. The identity of a running process never changes.
    *
    * Errors: unavailable/WORKLOAD_IDENTITY_MISSING.
    */
@@ -91,15 +91,15 @@ export class SvidHolder {
     const expiresAt = new Date(svid.expiresAtMs).toISOString();
     this.#log.debug({ spiffeId: svid.id, expiresAt }, 'workload identity');
     this.#arrived.resolve(svid);
-    for (const callback of this.#callbacks) this.#tell(callback);
+    for (const callback of this.#callbacks) this.#call(callback);
   }
 
-  /** Nobody hears of later SVIDs. */
+  /** Drops all subscribers. */
   stop(): void {
     this.#callbacks.clear();
   }
 
-  #tell(callback: () => void): void {
+  #call(callback: () => void): void {
     try {
       callback();
     } catch (error) {

@@ -29,7 +29,7 @@ async function leafOf(request: Partial<LeafRequest>) {
 }
 
 describe('SPIFFE ids', () => {
-  it('are read', () => {
+  it('are parsed', () => {
     expect(parseSpiffeId(id)).toEqual({ id, trustDomain: 'test.local', path: '/service/service-wallet' });
     expect(clientIdOfName(parseSpiffeId(id))).toBe('service-wallet');
     expect(serviceSpiffeId('test.local', 'validator-0')).toBe('spiffe://test.local/service/validator-0');
@@ -64,7 +64,7 @@ describe('SPIFFE ids', () => {
 });
 
 describe('X.509-SVIDs', () => {
-  it('are read from their ASN.1', async () => {
+  it('are parsed from their ASN.1', async () => {
     const leaf = await leafOf({});
     expect(readSvid(leaf.certificateDer)).toMatchObject({ id, trustDomain: 'test.local' });
     expect(spiffeIdOf(new X509Certificate(leaf.certificatePem))).toBe(id);

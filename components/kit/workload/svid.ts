@@ -9,7 +9,7 @@ import {
 } from '@peculiar/x509';
 import { AppError } from '#core/errors/errors.ts';
 
-// SPIFFE-ID standard: lower-case trust domain, path segments without percent-encoding, no trailing slash
+// SPIFFE-ID standard: lower-case trust domain, path segments without percent-encoding, no trailing slash.
 const SPIFFE_ID = /^spiffe:\/\/([a-z0-9._-]{1,255})((?:\/[A-Za-z0-9._-]+)+)$/;
 const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
 const SPIFFE_ID_LIMIT_BYTES = 2048;
@@ -35,7 +35,7 @@ function refuse(reason: string, cause?: unknown): AppError {
 }
 
 /**
- * Parses a SPIFFE id by the letter of the SPIFFE-ID standard, section 2.
+ * Parses a SPIFFE id exactly by the SPIFFE-ID standard, section 2.
  *
  * Errors: unauthenticated/SVID_REFUSED.
  */
@@ -52,8 +52,8 @@ export function parseSpiffeId(text: string): SpiffeName {
 
 /**
  * Reads the DER of a leaf certificate as an X.509-SVID: exactly one URI SAN, taken from the ASN.1 and never from its
- * printed form; no CA; key usage present with digitalSignature and without keyCertSign and cRLSign
- * (SPIFFE X509-SVID standard, sections 2, 4 and 5.2). Validity in time and the chain are judged elsewhere.
+ * printed form; no CA; key usage present with digitalSignature and without keyCertSign and cRLSign (SPIFFE X509-SVID
+ * standard, sections 2, 4 and 5.2). The caller judges chain and validity in time.
  *
  * Errors: unauthenticated/SVID_REFUSED.
  */
@@ -85,12 +85,12 @@ function parseCertificate(der: Uint8Array): ParsedCertificate {
   }
 }
 
-/** The client id of `spiffe://{installation}/service/{client_id}` (decision D28), undefined for any other path. */
+/** The client id of `spiffe://{installation}/service/{client_id}`, undefined for any other path. */
 export function clientIdOfName(name: SpiffeName): string | undefined {
   return SERVICE_PATH.exec(name.path)?.[1];
 }
 
-/** As readSvid, for a certificate of node:crypto. */
+/** Like readSvid, for a certificate of node:crypto. */
 export function readNodeCertificate(certificate: X509Certificate): SvidFacts {
   return readSvid(certificate.raw);
 }

@@ -20,7 +20,7 @@ import { identityMissing, judgeReceived, type SvidHolder } from './svid-holder.t
 
 const METHOD = '/SpiffeWorkloadAPI/FetchX509SVID';
 
-/** The stream of the SPIFFE Workload API: full snapshots, reopened for ever. */
+/** The stream of the SPIFFE Workload API: full snapshots, reopened without limit. */
 export class WorkloadApiStream {
   readonly #holder: SvidHolder;
   readonly #log: Logger;
@@ -39,7 +39,7 @@ export class WorkloadApiStream {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 10_000,
-      // the default authority would be the percent-encoded path, which strict servers refuse
+      // The default authority would be the percent-encoded path, which strict servers refuse.
       'grpc.default_authority': 'localhost',
     });
     this.#open();
@@ -97,7 +97,7 @@ export class WorkloadApiStream {
   }
 }
 
-/** The first SVID is the default one; later on, the one of the same id. */
+/** The first SVID is the default one; later, the one of the same id is used. */
 function svidOf(response: X509SVIDResponse, before: Svid | undefined): Svid {
   const chosen =
     before === undefined ? response.svids[0] : response.svids.find((svid) => svid.spiffeId === before.id);

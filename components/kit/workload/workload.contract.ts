@@ -5,18 +5,18 @@ import { createLogger } from '#kit/log/log.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { connectWorkload, spiffeIdOf, type Workload, type WorkloadSource } from './workload.ts';
 
-/** A source of identities under test and what it must give. */
+/** A source of identities under test and its expected identity. */
 export interface IdentitySource {
-  /** What the workload below connects to. */
+  /** The source that the workload connects to. */
   readonly source: WorkloadSource;
   readonly trustDomain: string;
   readonly spiffeId: string;
-  /** Brings a new SVID within ten seconds; absent where nothing but a long time does. */
+  /** Causes a new SVID within ten seconds; absent where that is not possible. */
   readonly rotate?: () => Promise<void>;
   stop(): Promise<void>;
 }
 
-/** What every source of identities must do for us: the local issuer, SPIRE, the ServiceAccount issuer. */
+/** Contract of every source of identities: the local issuer, SPIRE, the ServiceAccount issuer. */
 export function workloadContract(name: string, start: () => Promise<IdentitySource>): void {
   describe(`workload identity: ${name}`, () => {
     const log = createLogger({ service: 'test', level: 'silent' });
@@ -61,7 +61,7 @@ export function workloadContract(name: string, start: () => Promise<IdentitySour
       other.stop();
     });
 
-    it('replaces the SVID and tells who listens', async ({ skip }) => {
+    it('replaces the SVID and notifies subscribers', async ({ skip }) => {
       const { api: given, workload: mine } = started();
       if (given.rotate === undefined) {
         skip();

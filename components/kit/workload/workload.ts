@@ -17,17 +17,17 @@ const FIRST_SVID_TIMEOUT_MS = 30_000;
 export type WorkloadOptions = WorkloadSource & {
   readonly log: Logger;
   readonly clock: Clock;
-  /** How long the first SVID may take, milliseconds. Default 30000. */
+  /** Maximum wait for the first SVID, milliseconds. Default 30000. */
   readonly firstSvidTimeoutMs?: number;
 };
 
 /**
- * Resolves with the first SVID in hand and keeps it fresh.
+ * Resolves with the first SVID and keeps it current.
  *
- * From a Workload API (FetchX509SVID): the stream is reopened for ever with growing pauses, also after
- * PermissionDenied (no identity registered yet); every message is a full snapshot that replaces the one before
- * (SPIFFE Workload API standard, sections 4 and 5). From an issuer: a new key and SVID at half of the life of the one
- * before, tried again with growing pauses. Either way an SVID in hand stays while its source is away.
+ * From a Workload API (FetchX509SVID): the stream is reopened without limit and with growing pauses, also after
+ * PermissionDenied (no identity registered yet); every message is a full snapshot that replaces the one before (SPIFFE
+ * Workload API standard, sections 4 and 5). From an issuer: a new key and SVID at half of the life of the previous one,
+ * retried with growing pauses. Either way the current SVID stays in use while its source is away.
  *
  * Errors: unavailable/WORKLOAD_IDENTITY_MISSING when no SVID came in time.
  */
@@ -62,7 +62,7 @@ export async function connectWorkload(options: WorkloadOptions): Promise<Workloa
   };
 }
 
-/** Settings that say where a process gets its identity; exactly one of the two sources is set. */
+/** Settings that select the source of a process's identity; exactly one of the two sources is set. */
 export interface IdentityConfig {
   readonly CHANCERY_INSTALLATION: string;
   readonly SPIFFE_ENDPOINT_SOCKET?: string | undefined;
@@ -97,8 +97,8 @@ export interface IdentityWatch {
 }
 
 /**
- * A readiness check that fails once the SVID has expired: nobody takes such a process's calls any more. The gauge
- * `identity_expiry_timestamp_seconds` says when that is, so that a source that is away is noticed before.
+ * A readiness check that fails once the SVID has expired, because every peer then refuses the process's calls. The
+ * gauge `identity_expiry_timestamp_seconds` gives the time of expiry, so that an unavailable source is noticed before.
  */
 export function identityCheck(
   workload: { current(): Pick<Svid, 'expiresAtMs'> },
@@ -129,7 +129,7 @@ export function spiffeIdOf(certificate: X509Certificate): string {
 }
 
 /**
- * `spiffe://{installation}/service/{client_id}` (decision D28).
+ * `spiffe://{installation}/service/{client_id}`.
  *
  * Errors: unauthenticated/SVID_REFUSED when the parts do not make a SPIFFE id.
  */

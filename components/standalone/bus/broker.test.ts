@@ -59,7 +59,9 @@ if (natsServer === undefined) {
   busContract('nats-server', () => real(natsServer));
 }
 
-/** Sends text, collects what comes until the server closes, `until` is seen or half a second of a deadline passes. */
+/**
+ * Sends text and collects the answer until the server closes, `until` matches or a deadline of half a second passes.
+ */
 function speak(port: number, text: string, until = /INFO.*\r\n/): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   let received = '';
@@ -95,13 +97,13 @@ describe('broker protocol', () => {
   afterAll(() => broker?.stop());
   const never = /^never/;
 
-  it('introduces itself', async () => {
+  it('sends INFO first', async () => {
     const greeting = await speak(port, '');
     const info: unknown = JSON.parse(greeting.slice(5));
     expect(info).toMatchObject({ headers: true, max_payload: 1_000, port, proto: 1 });
   });
 
-  it('answers in verbose mode and to PING, in small letters too', async () => {
+  it('answers in verbose mode and to PING, in lower case too', async () => {
     const text = await speak(port, 'connect {"verbose":true}\r\nsub a 1\r\nping\r\n', /PONG/);
     expect(text).toMatch(/\+OK\r\n\+OK\r\nPONG\r\n$/);
   });
@@ -128,13 +130,13 @@ describe('broker protocol', () => {
     });
   }
 
-  it('says what is wrong with a subject and goes on', async () => {
+  it('reports an invalid subject and continues', async () => {
     const text = await speak(port, 'SUB a..b 1\r\nPUB a.* 0\r\n\r\nPING\r\n', /PONG/);
     expect(text).toContain("-ERR 'Invalid Subject'");
     expect(text).toContain("-ERR 'Invalid Publish Subject'");
   });
 
-  it('takes headers off for a client that did not ask for them', async () => {
+  it('removes headers for a client that did not request them', async () => {
     const listening = speak(port, 'CONNECT {}\r\nSUB plain 1\r\nPING\r\n', /MSG.*\r\n.*\r\n$/);
     const send = () =>
       speak(port, 'CONNECT {"headers":true}\r\nHPUB plain 12 14\r\nNATS/1.0\r\n\r\nhi\r\nPING\r\n', /PONG/);
@@ -144,7 +146,7 @@ describe('broker protocol', () => {
     expect(text).toMatch(/MSG plain 1 2\r\nhi\r\n/);
   });
 
-  it('disconnects a client that does not read, and nobody else', async () => {
+  it('disconnects a client that does not read, and no other', async () => {
     const slow = openSocket(port, host);
     slow.on('error', () => undefined);
     slow.write('CONNECT {}\r\nSUB flood 1\r\nPING\r\n');
@@ -182,7 +184,7 @@ describe('parser', () => {
     'CONNECT {"headers":true,"no_responders":true}\r\nSUB a.* q 1\r\nPUB a.b reply 5\r\nhe\r\nl\r\nHPUB x 12 14\r\nNATS/1.0\r\n\r\nhi\r\nUNSUB 1 4\r\nPING\r\nPONG\r\nPUB empty 0\r\n\r\n',
   );
 
-  it('gives the same operations however the bytes are cut', () => {
+  it('gives the same operations whatever chunks the bytes arrive in', () => {
     const whole = read(new Parser(1_000), stream);
     expect(whole.map((operation) => operation.kind)).toEqual([
       'connect',
@@ -245,7 +247,7 @@ describe('subjects', () => {
 });
 
 describe('bus without a server', () => {
-  it('starts, keeps rings and connects when one appears', async () => {
+  it('starts, keeps wake signals and connects once a server is available', async () => {
     const runtime = testRuntime('test');
     const probe = await startBroker({ host, port: 0, log });
     const { port, url } = probe;

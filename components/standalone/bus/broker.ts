@@ -14,7 +14,7 @@ export interface BrokerOptions {
   /** 0 for any free port. */
   readonly port: number;
   readonly log: Logger;
-  /** Largest message, headers included, bytes. Default 1 MiB, as nats-server. */
+  /** Maximum size of a message, headers included, bytes. Default 1 MiB, like nats-server. */
   readonly payloadLimitBytes?: number;
   /** Bytes that may wait for a client that reads slowly before it is disconnected. Default 8 MiB. */
   readonly pendingLimitBytes?: number;
@@ -28,8 +28,8 @@ export interface Broker {
 }
 
 /**
- * Core NATS for local mode: what the official clients need to publish, subscribe (wildcards, queue groups, limits)
- * and request. No accounts, clusters, persistence or TLS; it listens on loopback and carries doorbells without content.
+ * Core NATS for local mode: what the official clients need to publish, subscribe (wildcards, queue groups, limits) and
+ * request. No accounts, clusters, persistence or TLS. It listens on loopback and carries wake signals without content.
  *
  * Errors: unavailable/BROKER_LISTEN_FAILED.
  */

@@ -56,7 +56,7 @@ export class Connection {
     subscription.delivered += 1;
     if (subscription.max > 0 && subscription.delivered >= subscription.max) this.#drop(subscription);
     const { subject, reply, body } = publication;
-    // a client that did not ask for headers gets the payload alone
+    // A client that did not request headers gets the payload alone.
     const headerBytes = this.#options.headers ? publication.headerBytes : 0;
     const payload = headerBytes === publication.headerBytes ? body : body.subarray(publication.headerBytes);
     const back = reply === undefined ? '' : `${reply} `;
@@ -110,7 +110,7 @@ export class Connection {
       this.#fail('Maximum Subscriptions Exceeded');
       return;
     }
-    // a known sid is answered and otherwise ignored, as nats-server does
+    // A known sid is answered and otherwise ignored, as nats-server does.
     if (!this.#subscriptions.has(sid)) {
       const subscription = { owner: this, sid, subject, delivered: 0, max: 0, ...(queue && { queue }) };
       this.#subscriptions.set(sid, subscription);
@@ -148,7 +148,7 @@ export class Connection {
     this.#ok();
   }
 
-  /** Tells the requester at once that nobody listens: status 503 to its own reply subscription. */
+  /** Answers the requester at once that there is no subscriber: status 503 to its own reply subscription. */
   #noResponders(reply: string): void {
     const answer: Publication = {
       kind: 'pub',
@@ -184,14 +184,14 @@ export class Connection {
     this.#hub.log.debug({ reason: text }, 'bus client refused');
     this.#forget();
     this.#socket.end(`-ERR '${text}'\r\n`);
-    // a client that does not close its side is cut off
+    // A client that does not close its side is disconnected.
     setTimeout(() => this.#socket.destroy(), 1_000).unref();
   }
 
   #write(...parts: readonly Buffer[]): void {
     if (this.#closed || this.#socket.destroyed) return;
     if (this.#socket.writableLength > this.#hub.limits.pendingBytes) {
-      // nothing more can be said to a client that does not read
+      // A client that does not read cannot be sent an error.
       this.#hub.log.warn({ pendingBytes: this.#socket.writableLength }, 'slow bus client disconnected');
       this.#closed = true;
       this.#forget();
@@ -202,7 +202,7 @@ export class Connection {
     for (const part of parts) this.#socket.write(part);
   }
 
-  /** Everything written in one turn of the loop leaves in one system call. */
+  /** Collects everything written in one turn of the event loop into one system call. */
   #cork(): void {
     if (this.#corked) return;
     this.#corked = true;

@@ -1,4 +1,4 @@
-// limits of nats-server
+// Limits of nats-server.
 const CONTROL_LINE_LIMIT_BYTES = 4096;
 const CR = 13;
 const LF = 10;
@@ -29,7 +29,7 @@ export interface ConnectOptions {
   readonly noResponders: boolean;
 }
 
-/** A violation that ends the connection; the message is the text of -ERR. */
+/** A protocol error that ends the connection; the message is the text of -ERR. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
 }
@@ -50,7 +50,7 @@ export class Parser {
     this.#payloadLimitBytes = payloadLimitBytes;
   }
 
-  /** The operations that these bytes complete. Throws ProtocolError while iterating. */
+  /** Yields the operations that these bytes complete. Throws ProtocolError while iterating. */
   *read(chunk: Buffer): Generator<Operation> {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
@@ -168,7 +168,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null) return parsed as Record<string, unknown>;
   } catch {
-    // answered below, like any other line that is no protocol
+    // Answered below, like any other invalid line.
   }
   throw new ProtocolError('Parser Error');
 }

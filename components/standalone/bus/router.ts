@@ -16,7 +16,7 @@ interface Wild<Owner> {
   readonly subscriptions: Set<Subscription<Owner>>;
 }
 
-/** Who gets what: literal subjects by lookup, patterns by comparison. */
+/** Finds the receivers of a message: literal subjects by lookup, patterns by comparison. */
 export class Router<Owner> {
   readonly #literal = new Map<string, Set<Subscription<Owner>>>();
   readonly #wild = new Map<string, Wild<Owner>>();

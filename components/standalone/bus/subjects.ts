@@ -1,18 +1,18 @@
 const SUBJECT_LIMIT_BYTES = 1024;
 
-/** A subject one can publish to: tokens between dots, none empty, no wildcard token. */
+/** Whether a text is a subject for publishing: tokens between dots, none empty, no wildcard token. */
 export function isPublishSubject(subject: string): boolean {
   return isSubscribeSubject(subject) && !subject.split('.').some((token) => token === '*' || token === '>');
 }
 
-/** A subject one can subscribe to: `*` stands for one token, a final `>` for one or more. */
+/** Whether a text is a subject for subscribing: `*` matches one token, a final `>` one or more. */
 export function isSubscribeSubject(subject: string): boolean {
   if (subject.length === 0 || subject.length > SUBJECT_LIMIT_BYTES) return false;
   const tokens = subject.split('.');
   return tokens.every((token, at) => token !== '' && (token !== '>' || at === tokens.length - 1));
 }
 
-/** Whether a pattern holds a wildcard token. */
+/** Whether a pattern contains a wildcard token. */
 export function hasWildcard(pattern: string): boolean {
   return !isPublishSubject(pattern);
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 
-/** A role and schema of its own for each component that stores (design.md section 2). */
+/** A role and a schema for each component with a database. */
 export interface ComponentDatabases {
   readonly url: (component: string) => string;
 }
@@ -24,8 +24,8 @@ async function createDatabase(adminUrl: string, name: string): Promise<void> {
 }
 
 /**
- * The embedded server: database `chancery`, one password-less role a component (the socket's directory is private to
- * the user). `urlOf(database, role)` gives connection strings.
+ * Prepares the embedded server: database `chancery`, one password-less role a component (the socket's directory is
+ * private to the user). `urlOf(database, role)` gives connection strings.
  */
 export async function prepareEmbedded(
   urlOf: (database: string, role?: string) => string,
@@ -37,8 +37,8 @@ export async function prepareEmbedded(
 }
 
 /**
- * A given server: with CREATEROLE one role and schema a component, whose passwords `secretOf` keeps; without it the
- * given role owns a schema for each (decision D46).
+ * Prepares an external server: with CREATEROLE one role and schema a component, whose passwords `secretOf` gives;
+ * without it the given role owns a schema for each.
  */
 export async function prepareGiven(
   databaseUrl: string,

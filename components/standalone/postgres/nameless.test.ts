@@ -8,7 +8,7 @@ import { findBinaries } from './binaries.ts';
 import { chooseLauncher, currentAccount, LAUNCH_ENVIRONMENT, works } from './launcher.ts';
 import { placePrograms } from './programs.ts';
 
-/** A user id without an entry in the password database, as containers with arbitrary user ids have it. */
+/** A user id without an entry in the password database, as in containers with arbitrary user ids. */
 const nameless = 1_234_567;
 const launcher = chooseLauncher('linux', { userId: nameless, hasName: false });
 const isTestable =
@@ -47,11 +47,11 @@ describe.runIf(isTestable)('PostgreSQL under an account without a name', () => {
 });
 
 describe('the account of this process', () => {
-  it.runIf(process.getuid?.() === 0)('has a name where it is that of root', () => {
+  it.runIf(process.getuid?.() === 0)("has a name when it is root's", () => {
     expect(currentAccount()).toEqual({ userId: 0, hasName: true });
   });
 
-  it('starts PostgreSQL directly where it has a name, and in a namespace or not at all where it has none', () => {
+  it('starts PostgreSQL directly with a name, and only in a namespace without one', () => {
     const named = chooseLauncher('linux', { userId: 1000, hasName: true });
     expect(named?.prefix).not.toContain('unshare');
     const without = chooseLauncher('linux', { userId: 1000, hasName: false });

@@ -48,7 +48,7 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
       log,
     });
 
-  it("keeps the caller's directories private and takes its link away", async () => {
+  it("keeps the caller's directories private and removes its link", async () => {
     const server = await start('other-user');
     expect(readFileSync(`/proc/${server.pid}/status`, 'utf8')).toMatch(
       new RegExp(`^Uid:\\s+${nobody}\\s`, 'm'),
@@ -65,7 +65,7 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
     expect(readdirSync(root).sort()).toEqual(['data', 's']);
   }, 30_000);
 
-  it('leaves the place of a server that answers there alone', async () => {
+  it('does not replace the socket of a server that answers there', async () => {
     const first = await start('other-user');
     const second = startPostgres({
       dataDir: join(root, 'other'),
@@ -81,7 +81,7 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
   }, 30_000);
 
   it.runIf(both)(
-    'opens what the other way made, both ways round',
+    'opens a data directory that the other launcher made, in both directions',
     async () => {
       for (const asRoot of ['namespace', 'other-user', 'namespace'] as const) {
         const server = await start(asRoot);
@@ -118,7 +118,7 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
     60_000,
   );
 
-  it('leaves no server behind that nobody could reach', async () => {
+  it('leaves no unreachable server behind', async () => {
     mkdirSync(join(root, 's', '.s.PGSQL.5432'), { recursive: true });
     await expect(start('other-user')).rejects.toMatchObject({ code: 'ERR_FS_EISDIR' });
     expect(existsSync(join(root, 'data', 'PG_VERSION'))).toBe(true);
@@ -139,7 +139,7 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
     expect(statSync(data)).toMatchObject({ uid: 0, gid: 0 });
   });
 
-  it('gives away nothing that a link in the directory points to', () => {
+  it('does not change the owner of anything that a link in the directory points to', () => {
     const data = join(root, 'data');
     mkdirSync(data);
     mkdirSync(join(root, 'mine'));
@@ -152,8 +152,8 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
     expect(statSync(join(root, 'mine', 'file'))).toMatchObject({ uid: 0 });
   });
 
-  describe('and its programs', () => {
-    /** A package of stand-ins in a directory that only root enters. */
+  describe('the programs of PostgreSQL', () => {
+    /** A package of substitutes in a directory that only root can enter. */
     const makePackage = () => {
       const native = join(root, 'private', 'native');
       mkdirSync(join(native, 'bin'), { recursive: true });
@@ -176,7 +176,7 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
     };
     const copyIn = (place: string) => join(place, `chancery-postgres-0.0.0-${process.arch}`);
 
-    it('run where they are if the account reaches them', () => {
+    it('run in place if the account can reach them', () => {
       const found = makePackage();
       for (const path of [root, join(root, 'private')]) chmodSync(path, 0o755);
       for (const path of [found.initdb, found.postgres]) chmodSync(path, 0o755);
@@ -184,7 +184,7 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
       expect(placePrograms(found, launcher, [])).toEqual(found);
     });
 
-    it('are copied once into the first place that serves', () => {
+    it('are copied once into the first suitable place', () => {
       const found = makePackage();
       const place = open();
       const closed = join(root, 'closed');
@@ -198,7 +198,7 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
       expect(statSync(placed.postgres).ino).toBe(ino);
     });
 
-    it('are copied anew when something of the copy is gone', () => {
+    it('are copied again when part of the copy is missing', () => {
       const found = makePackage();
       const place = open();
       placePrograms(found, launcher, [place]);
@@ -208,31 +208,31 @@ describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () =
       expect(readdirSync(place)).toHaveLength(1);
     });
 
-    it('are never run from a copy that somebody else made or may change', () => {
+    it('are never run from a copy that another account made or may change', () => {
       const found = makePackage();
       const place = open();
       placePrograms(found, launcher, [place]);
       chmodSync(copyIn(place), 0o777);
-      expect(() => placePrograms(found, launcher, [place])).toThrow(/belongs to somebody else/);
+      expect(() => placePrograms(found, launcher, [place])).toThrow(/belongs to another account/);
       chmodSync(copyIn(place), 0o755);
       ownDataDirectory(copyIn(place), nobody);
-      expect(() => placePrograms(found, launcher, [place])).toThrow(/belongs to somebody else/);
+      expect(() => placePrograms(found, launcher, [place])).toThrow(/belongs to another account/);
     });
 
-    it('say what to do where no place serves', () => {
+    it('name the remedy where no place is suitable', () => {
       expect(() => placePrograms(makePackage(), launcher, [join(root, 'absent')])).toThrow(/TMPDIR/);
     });
   });
 });
 
-describe.runIf(both)('root without any way', () => {
-  it('is told what to do', async () => {
+describe.runIf(both)('root without a launcher', () => {
+  it('gets an error with the remedy', async () => {
     const module = new URL('./embedded.ts', import.meta.url).href;
     const program = `
       const { startPostgres } = await import(${JSON.stringify(module)});
       const options = { dataDir: '/nonexistent/d', socketDir: '/nonexistent/s', asRoot: 'other-user' };
       await startPostgres(options).catch((error) => process.stdout.write(error.code + ' ' + error.message));`;
-    // a root that maps itself alone has no other account to use
+    // A root that maps only itself has no other account to use.
     const words = ['--user', '--map-root-user', process.execPath, '--input-type=module', '-e', program];
     const cwd = new URL('../../..', import.meta.url);
     const { stdout } = await promisify(execFile)('unshare', words, { cwd });

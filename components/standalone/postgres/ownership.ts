@@ -16,11 +16,11 @@ import { AppError } from '#core/errors/errors.ts';
 const ROOT = 0;
 
 /**
- * Makes an account the owner of a data directory and of everything in it; only root calls this. The directory itself
- * is another account's from the first step to the last, so that an interrupted change is seen and finished later.
+ * Makes an account the owner of a data directory and of everything in it; only root calls this. The directory itself is
+ * owned by the other account while the change runs, so that an interrupted change is detected and completed later.
  *
- * Errors: conflict/EMBEDDED_POSTGRES_LOCKED while a server works in the directory,
- * internal/EMBEDDED_POSTGRES_FAILED where the system refuses the change.
+ * Errors: conflict/EMBEDDED_POSTGRES_LOCKED while a server works in the directory, internal/EMBEDDED_POSTGRES_FAILED
+ * where the system refuses the change.
  */
 export function ownDataDirectory(dataDir: string, account: number | undefined): void {
   const owner = account ?? ROOT;
@@ -49,7 +49,7 @@ function own(path: string, owner: number): void {
   if (uid !== owner || gid !== owner) lchownSync(path, owner, owner);
 }
 
-/** Walks by open directories: nobody who writes there can lead root's change of owner elsewhere by a symbolic link. */
+/** Walks by open directories, so that no writer can redirect root's change of owner by a symbolic link. */
 function ownBelow(directory: string, owner: number): void {
   const held = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
@@ -64,7 +64,10 @@ function ownBelow(directory: string, owner: number): void {
   }
 }
 
-/** PostgreSQL judges the lock file of another account's server as stale; the process it names tells. */
+/**
+ * Whether a server works in the directory. PostgreSQL treats the lock file of another account's server as stale, so the
+ * process that it names is checked.
+ */
 function serverWorksIn(directory: string): boolean {
   const lock = join(directory, 'postmaster.pid');
   if (!existsSync(lock)) return false;

@@ -18,11 +18,11 @@ import type { Binaries } from './binaries.ts';
 import { type Launcher, works } from './launcher.ts';
 
 /**
- * Gives the programs in a place where the launcher's account can run them: where the package manager put them if it
- * can, else a copy of some 60 MB in the first of the directories `places` that it can enter and run programs from. The
- * copy stays for later starts and other servers, one a version; one that is incomplete is made anew.
+ * Gives the programs in a place where the launcher's account can run them: the package's own place if possible, else a
+ * copy of some 60 MB in the first directory of `places` that the account can enter and run programs from. The copy is
+ * kept for later starts and other servers, one a version; an incomplete one is made again.
  *
- * Errors: unavailable/EMBEDDED_POSTGRES_ROOT where no place serves.
+ * Errors: unavailable/EMBEDDED_POSTGRES_ROOT where no place is suitable.
  */
 export function placePrograms(found: Binaries, launcher: Launcher, places: readonly string[]): Binaries {
   if (runs(launcher, found)) return found;
@@ -45,7 +45,7 @@ function binariesIn(native: string): Binaries {
   return { initdb: join(native, 'bin', 'initdb'), postgres: join(native, 'bin', 'postgres') };
 }
 
-/** Both the programs and what initdb reads have to be within reach. */
+/** Whether the account can run the programs and read what initdb reads. */
 function runs(launcher: Launcher, { initdb, postgres }: Binaries): boolean {
   const catalogue = join(dirname(dirname(postgres)), 'share', 'postgresql', 'postgres.bki');
   return (
@@ -55,7 +55,7 @@ function runs(launcher: Launcher, { initdb, postgres }: Binaries): boolean {
   );
 }
 
-/** Gives undefined where the copy serves, else the reason why not. */
+/** Returns undefined when a copy in that place is usable, else the reason why it is not. */
 function tryPlace(native: string, place: string, launcher: Launcher): string | undefined {
   const copy = copyPath(native, place);
   try {
@@ -84,7 +84,7 @@ function keepCopy(native: string, copy: string): void {
     if (existsSync(copy)) renameSync(copy, join(staging, 'old'));
     renameSync(join(staging, 'new'), copy);
   } catch (cause) {
-    // another process made the same copy in the meantime
+    // Another process made the same copy in the meantime.
     if (!existsSync(copy)) throw cause;
     checkOwner(copy);
   } finally {
@@ -92,14 +92,14 @@ function keepCopy(native: string, copy: string): void {
   }
 }
 
-/** In a directory that everybody writes to, only what this account made is run. */
+/** In a directory that every account may write to, only programs that this account made are run. */
 function checkOwner(copy: string): void {
   const { uid, mode } = lstatSync(copy);
   const own = uid === process.getuid?.() && (mode & 0o170_022) === 0o040_000;
-  if (!own) throw new AppError('unavailable', 'EMBEDDED_POSTGRES_ROOT', `${copy} belongs to somebody else`);
+  if (!own) throw new AppError('unavailable', 'EMBEDDED_POSTGRES_ROOT', `${copy} belongs to another account`);
 }
 
-/** Names and sizes of a directory's files, to see what a cleaner of temporary files took. */
+/** Names and sizes of a directory's files, to detect files that a cleaner of temporary files removed. */
 function listTree(root: string): string {
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter(
     (entry) => !entry.isDirectory(),
@@ -111,7 +111,7 @@ function listTree(root: string): string {
   return lines.sort().join('\n');
 }
 
-/** Copies what everybody may read, whatever the caller's umask says. */
+/** Copies files so that every account may read them, whatever the caller's umask. */
 function copyTree(from: string, to: string): void {
   mkdirSync(to);
   for (const entry of readdirSync(from, { withFileTypes: true })) {

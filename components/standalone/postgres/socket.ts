@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { AppError } from '#core/errors/errors.ts';
 import { answers } from '../state/lock.ts';
 
-// the name that clients of port 5432 look for
+// The name that clients of port 5432 look for.
 const SOCKET_NAME = '.s.PGSQL.5432';
 
 /**
- * Puts a link to the socket of a server that listens in its data directory where clients look for it; returns what
- * takes the link away again. A server under another account cannot enter its caller's directory of sockets.
+ * Links the socket of a server that listens in its data directory to where clients look for it; returns the function
+ * that removes the link. A server under another account cannot enter the caller's directory of sockets.
  */
 export function linkSocket(socketDir: string, dataDir: string): () => void {
   const [link, socket] = [join(socketDir, SOCKET_NAME), join(dataDir, SOCKET_NAME)];

@@ -4,15 +4,17 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { AppError } from '#core/errors/errors.ts';
 
-/** Does what a line asks; its answer is one line, a throw becomes the reason that is told. */
+/** Executes a command line and resolves to one line; an error becomes the reason that is sent. */
 export type Obey = (line: string) => Promise<string>;
 
 const longestLine = 256;
 
 const pathOf = (socketDir: string): string => join(socketDir, 'control.sock');
 
-/** Takes commands of this user, a line each, on a socket in the private directory. Gives the way to stop. */
-export async function serveControl(socketDir: string, obey: Obey): Promise<() => Promise<void>> {
+/**
+ * Accepts commands of this user, a line each, on a socket in the private directory. Returns the function that stops it.
+ */
+export async function serveControl(socketDir: string, execute: Obey): Promise<() => Promise<void>> {
   const path = pathOf(socketDir);
   rmSync(path, { force: true });
   const open = new Set<Socket>();
@@ -20,7 +22,7 @@ export async function serveControl(socketDir: string, obey: Obey): Promise<() =>
     open.add(socket);
     socket.once('close', () => open.delete(socket));
     socket.on('error', () => socket.destroy());
-    onLine(socket, (line) => void answer(socket, line, obey));
+    onLine(socket, (line) => void answer(socket, line, execute));
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -33,17 +35,17 @@ export async function serveControl(socketDir: string, obey: Obey): Promise<() =>
     });
 }
 
-/** The first line of a connection. What goes wrong with the connection is the socket's own event. */
+/** Reads the first line of a connection. Connection errors are handled by the socket's own event. */
 function onLine(socket: Socket, take: (line: string) => void): void {
   createInterface({ input: socket })
     .on('error', () => undefined)
     .once('line', take);
 }
 
-async function answer(socket: Socket, line: string, obey: Obey): Promise<void> {
+async function answer(socket: Socket, line: string, execute: Obey): Promise<void> {
   try {
     if (line.length > longestLine) throw new AppError('invalid', 'INVALID_REQUEST', 'the line is too long');
-    socket.end(`ok ${await obey(line)}\n`);
+    socket.end(`ok ${await execute(line)}\n`);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     socket.end(`no ${reason.split('\n', 1)[0]}\n`);
@@ -51,7 +53,7 @@ async function answer(socket: Socket, line: string, obey: Obey): Promise<void> {
 }
 
 /**
- * Sends one command to the Chancery that runs on a data directory and gives its answer.
+ * Sends one command to the running Chancery of a data directory and returns its answer.
  * @throws AppError unavailable NOT_RUNNING when none runs there, conflict COMMAND_REFUSED with the reason
  */
 export function askControl(socketDir: string, dataDir: string, line: string): Promise<string> {

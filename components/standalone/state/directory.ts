@@ -12,7 +12,7 @@ import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AppError } from '#core/errors/errors.ts';
 
-/** Where local mode keeps what survives a restart, and the short directory its sockets live in. */
+/** The data directory of local mode, which survives restarts, and the short directory of its sockets. */
 export interface StateDirectory {
   readonly root: string;
   readonly postgres: string;
@@ -51,7 +51,7 @@ export function openStateDirectory(dataDir: string): StateDirectory {
   return directory;
 }
 
-/** Writes a file that only its owner reads, whole or not at all. */
+/** Writes a file that only its owner can read, atomically. */
 export function writePrivate(path: string, content: string | Uint8Array): void {
   const draft = `${path}.${process.pid}.new`;
   writeFileSync(draft, content, { mode: 0o600 });
@@ -72,7 +72,7 @@ export interface SecretFiles {
   readonly keyEncryptionKey: string;
 }
 
-/** Makes the secrets of an installation once: a password of 24 characters, keys of 32 bytes, one secret a service. */
+/** Creates the secrets of an installation once: a password of 24 characters, keys of 32 bytes, one secret a service. */
 export function keepSecrets(directory: StateDirectory, clientIds: readonly string[]): SecretFiles {
   for (const clientId of clientIds) {
     keep(join(directory.serviceSecrets, clientId), () => randomBytes(32).toString('base64url'));
@@ -96,29 +96,29 @@ export function keepInstallation(directory: StateDirectory, fallback: string): s
 
 const countFile = (directory: StateDirectory): string => join(directory.root, 'validators.count');
 
-/** How many validators a directory has; undefined before its first start. */
-function keptValidators(directory: StateDirectory): number | undefined {
+/** The number of validators of a directory; undefined before its first start. */
+function storedValidators(directory: StateDirectory): number | undefined {
   if (existsSync(countFile(directory))) return Number(readFileSync(countFile(directory), 'utf8'));
-  // started before the number could be chosen
+  // A directory from before the number could be chosen.
   return existsSync(join(directory.validators, 'validator-0')) ? 1 : undefined;
 }
 
 /**
- * The number of validators to start with: what the directory keeps, or at its first start what was asked for, else one.
- * @throws AppError conflict VALIDATORS_FIXED when another number is asked for (decision D46)
+ * The number of validators to start with: the stored number or, at the first start, the requested one, else one.
+ * @throws AppError conflict VALIDATORS_FIXED when another number is requested
  */
 export function chooseValidators(directory: StateDirectory, asked: number | undefined): number {
-  const kept = keptValidators(directory);
-  if (kept === undefined || asked === undefined || asked === kept) return kept ?? asked ?? 1;
-  const plural = kept === 1 ? 'validator' : 'validators';
+  const stored = storedValidators(directory);
+  if (stored === undefined || asked === undefined || asked === stored) return stored ?? asked ?? 1;
+  const plural = stored === 1 ? 'validator' : 'validators';
   throw new AppError(
     'conflict',
     'VALIDATORS_FIXED',
-    `${directory.root} has ${kept} ${plural} since its first start; leave --validators out, or pass another --data DIR`,
+    `${directory.root} has ${stored} ${plural} since its first start; leave --validators out, or pass another --data DIR`,
   );
 }
 
-/** From now on the directory has that many validators. */
+/** Stores the number of validators of the directory. */
 export function keepValidators(directory: StateDirectory, count: number): void {
   keep(countFile(directory), () => `${count}\n`);
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { AppError } from '#core/errors/errors.ts';
 
 /**
- * Holds a data directory for one process: a listening socket, which the system closes whatever ends the process, so
- * that no stale lock outlives a crash. Throws `conflict` when another process holds it.
+ * Locks a data directory for one process by a listening socket. The system closes it however the process ends, so no
+ * stale lock remains after a crash. Throws `conflict` when another process holds it.
  */
 export async function lockDirectory(socketDir: string, dataDir: string): Promise<() => Promise<void>> {
   const path = join(socketDir, 'lock.sock');
@@ -21,7 +21,7 @@ export async function lockDirectory(socketDir: string, dataDir: string): Promise
   return () => new Promise((resolve) => server.close(() => resolve()));
 }
 
-/** Tells whether somebody listens on a unix socket. */
+/** Whether a process listens on a unix socket. */
 export function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection(path);

@@ -1,11 +1,14 @@
 import { createServer, type Server } from 'node:net';
 
-/** Above the well-known ports and below those that systems hand to outgoing connections, which come and go all the time. */
+/** Above the well-known ports and below the ephemeral ports of systems. */
 const range = { first: 20_000, end: 32_000 } as const;
-/** Where a process begins to look: two that start together take different ports, although each takes them a little later. */
+/**
+ * Step between start positions: processes that start together search in different ranges, because a port is bound a
+ * little after it was found.
+ */
 const block = 100;
 
-/** Free ports on 127.0.0.1, all held until all are found, so no two are the same. */
+/** Finds free ports on 127.0.0.1. All are held until all are found, so they are distinct. */
 export async function freePorts(count: number): Promise<number[]> {
   const size = range.end - range.first;
   const begin = (process.pid * block) % size;
@@ -22,7 +25,7 @@ export async function freePorts(count: number): Promise<number[]> {
   }
 }
 
-/** Undefined when somebody else has the port. */
+/** Undefined when the port is taken. */
 function listen(port: number): Promise<Server | undefined> {
   const server = createServer();
   return new Promise((resolve, reject) => {

@@ -31,7 +31,7 @@ describe('the state directory', () => {
     expect(directory.sockets.length).toBeLessThan(60);
   });
 
-  test('keeps secrets: made once, private, never replaced', () => {
+  test('keeps secrets: created once, private, never replaced', () => {
     const directory = openStateDirectory(root);
     const files = keepSecrets(directory, ['service-a', 'service-b']);
     const password = readFileSync(files.adminPassword, 'utf8');
@@ -57,14 +57,14 @@ describe('the state directory', () => {
     expect(() => chooseValidators(directory, 3)).toThrow(/ has 4 validators since its first start; /);
   });
 
-  test('knows a directory of one validator that never said so', () => {
+  test('counts one validator for a directory without a stored number', () => {
     const directory = openStateDirectory(root);
     mkdirSync(join(directory.validators, 'validator-0'));
     expect(chooseValidators(directory, undefined)).toBe(1);
     expect(() => chooseValidators(directory, 2)).toThrow(/ has 1 validator since its first start; /);
   });
 
-  test('replaces a file whole', () => {
+  test('replaces a file atomically', () => {
     const path = join(root, 'file');
     writePrivate(path, 'one');
     writePrivate(path, 'two');
@@ -102,7 +102,7 @@ describe('commands to a running Chancery', () => {
     await expect(askControl(root, root, 'again validator-1')).rejects.toThrow(`no Chancery runs on ${root}`);
   });
 
-  test('that are never answered because it ended are told from those that are', async () => {
+  test('fail with a code of their own when it ended before it answered', async () => {
     const begun = Promise.withResolvers<void>();
     const stop = await serveControl(root, () => {
       begun.resolve();

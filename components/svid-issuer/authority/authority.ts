@@ -20,10 +20,13 @@ const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
 const MEMORY_LIFE_MS = 10 * 365 * 86_400_000;
 
-/** What a leaf says. The rules of X.509-SVIDs are the caller's: tests make leaves that break them. */
+/**
+ * Content of a leaf certificate. The caller applies the rules of X.509-SVIDs, because tests make leaves that break
+ * them.
+ */
 export interface LeafRequest {
   readonly uris: readonly string[];
-  /** For servers that clients without SPIFFE look for by name. */
+  /** For clients without SPIFFE that verify the server's name. */
   readonly dnsNames?: readonly string[];
   readonly commonName: string;
   /** Milliseconds since the epoch. */
@@ -54,22 +57,22 @@ export interface Authority extends Certificate {
   readonly notAfterMs: number;
   /** Makes a P-256 key and a leaf certificate for it. */
   issue(request: LeafRequest): Promise<Leaf>;
-  /** Makes a leaf certificate for somebody's key. */
+  /** Issues a leaf certificate for a given public key. */
   sign(request: LeafRequest, publicKey: PublicKeyType): Promise<Certificate>;
 }
 
-/** An authority as it is kept: PEM, the key as PKCS#8. */
+/** An authority in stored form: PEM, the key as PKCS#8. */
 export interface AuthorityPem {
   readonly certificatePem: string;
   readonly keyPem: string;
 }
 
-/** A new P-256 authority that lives in memory only. */
+/** A new P-256 authority in memory only. */
 export async function createAuthority(trustDomain: string, clock: Clock): Promise<Authority> {
   return loadAuthority(await makeAuthority(trustDomain, clock, MEMORY_LIFE_MS), trustDomain);
 }
 
-/** Makes the key and the self-signed certificate of a P-256 authority. */
+/** Creates the key and the self-signed certificate of a P-256 authority. */
 export async function makeAuthority(
   trustDomain: string,
   clock: Clock,
@@ -99,7 +102,7 @@ export async function makeAuthority(
 }
 
 /**
- * Makes a kept authority ready to sign.
+ * Loads a stored authority.
  *
  * Errors: conflict/ISSUER_TRUST_DOMAIN when it belongs to another trust domain.
  */
@@ -174,7 +177,7 @@ function checkTrustDomain(certificate: X509Certificate, trustDomain: string): vo
   );
 }
 
-/** 16 random bytes, positive and without leading zeros, hexadecimal. */
+/** 16 random bytes as a positive number without leading zeros, hexadecimal. */
 function serialNumber(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;

@@ -9,7 +9,7 @@ import { AuthorityKeeper, BUNDLE_KEY, ROOTS_KEY, ROTATE_ANNOTATION } from './kee
 const trustDomain = 'acme.local';
 const timing = { pollMs: 3_600_000, staleMs: 60_000, overlapMs: 600_000, startMs: 0 };
 
-describe('the keeper of the authority', () => {
+describe('the authority keeper', () => {
   let server: FakeApiServer;
   let clock: ManualClock;
   let apis: HttpClusterApi[];
@@ -42,7 +42,7 @@ describe('the keeper of the authority', () => {
     await server.stop();
   });
 
-  it('makes the authority at the first start, publishes it, and finds it again', async () => {
+  it('creates the authority at the first start, publishes it, and loads it at the next', async () => {
     const first = keeper();
     await first.start();
     const { signer, bundlePem } = first.current();
@@ -61,43 +61,43 @@ describe('the keeper of the authority', () => {
     expect(published()).toBe(all[0]?.current().bundlePem);
   });
 
-  it('turns the root over when asked, step by step, with replicas that look at their own pace', async () => {
+  it('rotates the root on request, step by step, with replicas that poll at different times', async () => {
     const [one, two] = [keeper(), keeper()] as const;
     await one.start();
     await two.start();
     const before = one.current().bundlePem;
     server.annotate('secrets', 'roots', { [ROTATE_ANNOTATION]: 'once' });
-    await two.look();
+    await two.poll();
     const both = two.current().bundlePem;
     expect(two.current().signer.certificatePem).toBe(before);
     expect(both.match(/BEGIN/g)).toHaveLength(2);
     expect(published()).toBe(both);
     clock.advance(timing.overlapMs);
-    await Promise.all([one.look(), two.look()]);
-    await one.look();
+    await Promise.all([one.poll(), two.poll()]);
+    await one.poll();
     expect(one.current().bundlePem).toBe(two.current().bundlePem);
     expect(one.current().signer.certificatePem).not.toBe(before);
     expect(one.current().bundlePem).toContain(before);
     clock.advance(timing.overlapMs);
-    await two.look();
+    await two.poll();
     expect(two.current().bundlePem).not.toContain(before);
     expect(published()).toBe(two.current().signer.certificatePem);
     expect(server.data('secrets', 'roots')[ROOTS_KEY]?.match(/PRIVATE KEY/g)).toHaveLength(2);
   });
 
-  it('lets a root sign only after it was published for the whole time', async () => {
+  it('lets a root sign only after it was published for the whole overlap', async () => {
     const one = keeper();
     await one.start();
     const before = one.current().bundlePem;
     server.annotate('secrets', 'roots', { [ROTATE_ANNOTATION]: 'once' });
-    await one.look();
+    await one.poll();
     server.setData('configmaps', 'bundle', { [BUNDLE_KEY]: before });
     clock.advance(timing.overlapMs);
-    await one.look();
+    await one.poll();
     expect(one.current().signer.certificatePem).toBe(before);
     expect(published()).toBe(one.current().bundlePem);
     clock.advance(timing.overlapMs);
-    await one.look();
+    await one.poll();
     expect(one.current().signer.certificatePem).not.toBe(before);
   });
 
@@ -105,28 +105,28 @@ describe('the keeper of the authority', () => {
     const one = keeper();
     await one.start();
     server.setData('configmaps', 'bundle', { [BUNDLE_KEY]: 'mine' });
-    await one.look();
+    await one.poll();
     expect(published()).toBe(one.current().bundlePem);
   });
 
-  it('signs nothing on an old view', async () => {
+  it('signs nothing on a stale view', async () => {
     const one = keeper();
     await one.start();
     server.mode = 'breaks';
-    await expect(one.look()).rejects.toMatchObject({ code: 'KUBERNETES_UNAVAILABLE' });
+    await expect(one.poll()).rejects.toMatchObject({ code: 'KUBERNETES_UNAVAILABLE' });
     clock.advance(timing.staleMs);
     expect(one.current().bundlePem).toBe(published());
     clock.advance(1);
     expect(() => one.current()).toThrow(expect.objectContaining({ code: 'AUTHORITY_UNAVAILABLE' }));
     server.mode = 'serves';
-    await one.look();
+    await one.poll();
     expect(one.current().bundlePem).toBe(published());
   });
 
   it.each([
     ['what it cannot read', 'x', 'AUTHORITY_DAMAGED'],
     ['the roots of another installation', undefined, 'ISSUER_TRUST_DOMAIN'],
-  ])('never writes over %s', async (_what, text, code) => {
+  ])('never overwrites %s', async (_what, text, code) => {
     if (text === undefined) await keeper('other.local').start();
     else server.setData('secrets', 'roots', { [ROOTS_KEY]: Buffer.from(text).toString('base64') });
     const before = server.data('secrets', 'roots');
@@ -134,12 +134,12 @@ describe('the keeper of the authority', () => {
     expect(server.data('secrets', 'roots')).toEqual(before);
   });
 
-  it('says what is missing in the cluster', async () => {
+  it('names what is missing in the cluster', async () => {
     server.mode = 'forbids';
     await expect(keeper().start()).rejects.toThrow('forbidden by RBAC');
   });
 
-  it('makes roots that live a year', async () => {
+  it('creates roots that are valid for a year', async () => {
     const one = keeper();
     await one.start();
     const { validToDate } = new X509Certificate(one.current().bundlePem);

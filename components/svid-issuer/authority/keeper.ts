@@ -20,7 +20,7 @@ import {
   signingRoot,
 } from './roots.ts';
 
-/** Key of the Secret, key of the ConfigMap, and the annotation of the Secret whose every new value asks for a rotation. */
+/** Key of the Secret, key of the ConfigMap, and the annotation of the Secret whose change requests a rotation. */
 export const ROOTS_KEY = 'authorities.json';
 export const BUNDLE_KEY = 'ca.crt';
 export const ROTATE_ANNOTATION = 'chancery.dev/rotate-authority';
@@ -29,12 +29,12 @@ const ROOT_LIFE_MS = 365 * 86_400_000;
 const TRIES_LIMIT = 8;
 
 export interface KeeperTiming {
-  /** Pause between two looks at the Secret. */
+  /** Interval between two reads of the Secret. */
   readonly pollMs: number;
-  /** A view older than this signs nothing: another replica may have moved on. */
+  /** An older view signs nothing, because another replica may have rotated the root. */
   readonly staleMs: number;
   readonly overlapMs: number;
-  /** How long the first look may fail before the start fails. */
+  /** How long the first read may fail before the start fails. */
   readonly startMs: number;
 }
 
@@ -48,7 +48,7 @@ export interface KeeperOptions {
   readonly timing: KeeperTiming;
 }
 
-/** The authority at this moment. */
+/** The present authority. */
 export interface SigningView {
   readonly signer: Authority;
   /** PEM of every trusted root, the signing one first. */
@@ -56,8 +56,8 @@ export interface SigningView {
 }
 
 /**
- * Keeps the roots of an installation in a Secret and their certificates in a ConfigMap, and turns them over. Any number
- * of replicas may run: each change is written only onto what was read.
+ * Keeps the roots of an installation in a Secret and their certificates in a ConfigMap, and rotates them. Any number of
+ * replicas may run: each write is conditional on the version that was read.
  */
 export class AuthorityKeeper {
   readonly #options: KeeperOptions;
@@ -71,13 +71,13 @@ export class AuthorityKeeper {
     this.#options = options;
   }
 
-  /** Resolves with an authority in hand, made if the Secret is empty; keeps looking from then on. */
+  /** Resolves once it has an authority, created if the Secret is empty; polls from then on. */
   async start(): Promise<void> {
     const { clock, timing, log } = this.#options;
     const endsAtMs = clock.nowMs() + timing.startMs;
     for (;;) {
       try {
-        await this.look();
+        await this.poll();
         break;
       } catch (error) {
         const isFinal = isAppError(error, 'conflict') && error.code !== 'KUBERNETES_CONFLICT';
@@ -86,7 +86,7 @@ export class AuthorityKeeper {
         await this.#pause(Math.min(1_000, timing.pollMs));
       }
     }
-    this.#loop = this.#keepLooking();
+    this.#loop = this.#keepPolling();
   }
 
   async stop(): Promise<void> {
@@ -96,7 +96,7 @@ export class AuthorityKeeper {
   }
 
   /**
-   * What signs now.
+   * The authority that signs now.
    *
    * Errors: unavailable/AUTHORITY_UNAVAILABLE when the Secret could not be read for too long.
    */
@@ -114,11 +114,11 @@ export class AuthorityKeeper {
     };
   }
 
-  /** Reads, publishes, does what is due. Another replica's change in between means starting over. */
-  async look(): Promise<void> {
+  /** Reads, publishes, and takes the step that is due. After a conflicting write of another replica it starts over. */
+  async poll(): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#lookOnce();
+        return await this.#pollOnce();
       } catch (error) {
         const isRace = isAppError(error, 'conflict') && error.code === 'KUBERNETES_CONFLICT';
         if (!isRace || tries === TRIES_LIMIT) throw error;
@@ -126,7 +126,7 @@ export class AuthorityKeeper {
     }
   }
 
-  async #lookOnce(): Promise<void> {
+  async #pollOnce(): Promise<void> {
     const { cluster, secret: name, configMap, clock, timing } = this.#options;
     const secret = await cluster.read('secrets', name);
     const published = await cluster.read('configmaps', configMap);
@@ -188,12 +188,12 @@ export class AuthorityKeeper {
     for (const callback of this.#callbacks) callback();
   }
 
-  async #keepLooking(): Promise<void> {
+  async #keepPolling(): Promise<void> {
     const { timing, log } = this.#options;
     while (!this.#ending.signal.aborted) {
       await this.#pause(timing.pollMs);
       if (this.#ending.signal.aborted) return;
-      await this.look().catch((error: unknown) =>
+      await this.poll().catch((error: unknown) =>
         log.warn(
           { err: error },
           'the certificate authority cannot be read; the last view is used for a while',

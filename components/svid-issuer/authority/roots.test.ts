@@ -39,7 +39,7 @@ function follow(roots: Roots, around: Circumstances): Roots {
 const at = (nowMs: number, wanted?: string): Circumstances => ({ nowMs, overlapMs, wanted });
 
 describe('roots', () => {
-  it('turn over: trusted first, then signing, then gone', () => {
+  it('are rotated: trusted first, then signing, then removed', () => {
     const first = firstRoots('acme.local', made(365 * day), 0, undefined);
     const before = signingRoot(first).certificatePem;
     const asked = follow(first, at(10, 'now'));
@@ -57,17 +57,17 @@ describe('roots', () => {
     expect(planStep(alone, at(10 * day, 'again'))).toBe('prepare');
   });
 
-  it('turn over by themselves before the signing one ends', () => {
+  it('are rotated without a request before the signing one expires', () => {
     const roots = firstRoots('acme.local', made(365 * day), 0, undefined);
     expect(planStep(roots, at(365 * day - RENEWAL_MS))).toBe('none');
     expect(planStep(roots, at(365 * day - RENEWAL_MS + 1))).toBe('prepare');
   });
 
-  it('that are new take a request from before as done', () => {
+  it('that are new count an earlier request as done', () => {
     expect(planStep(firstRoots('acme.local', made(365 * day), 0, 'old'), at(1, 'old'))).toBe('none');
   });
 
-  it('come back from what was kept', () => {
+  it('are loaded from their stored form', () => {
     const roots = firstRoots('acme.local', made(365 * day), 0, undefined);
     expect(parseRoots(JSON.stringify(roots), 'acme.local')).toEqual(roots);
   });
@@ -82,7 +82,7 @@ describe('roots', () => {
     expect(() => parseRoots(text, 'acme.local')).toThrow(expect.objectContaining({ kind: 'conflict', code }));
   });
 
-  it('sign only after everybody could trust them, and stay until nothing of theirs is valid', () => {
+  it('sign only after every workload could trust them, and stay until nothing that they signed is valid', () => {
     const steps = fc.array(fc.tuple(fc.nat(700), fc.constantFrom('a', 'b', 'c', undefined)), {
       maxLength: 60,
     });
@@ -95,7 +95,7 @@ describe('roots', () => {
   });
 });
 
-/** Follows the roots of an installation and remembers since when each was trusted and until when it signed. */
+/** Records since when each root of an installation was trusted and until when it signed. */
 class History {
   #roots = firstRoots('acme.local', made(365 * day), 0, undefined);
   #nowMs = 0;

@@ -2,18 +2,18 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import type { AuthorityPem } from './authority.ts';
 
-/** Time before its end at which a root is replaced without being asked. */
+/** Time before the expiry of a root at which it is rotated without a request. */
 export const RENEWAL_MS = 60 * 86_400_000;
 
 const pem = z.string().min(1).max(8192);
 
 const root = z.strictObject({
   certificatePem: pem,
-  /** Gone as soon as a root no longer signs. */
+  /** Removed as soon as the root no longer signs. */
   keyPem: pem.optional(),
-  /** `next` is trusted and does not sign yet, `active` signs, `former` is trusted until its SVIDs are gone. */
+  /** `next` is trusted and does not sign yet, `active` signs, `former` is trusted until its SVIDs have expired. */
   stage: z.enum(['next', 'active', 'former']),
-  /** When it came to its stage, milliseconds since the epoch. */
+  /** Start of its stage, milliseconds since the epoch. */
   sinceMs: z.int().nonnegative(),
   /** Milliseconds since the epoch. */
   notAfterMs: z.int().nonnegative(),
@@ -24,17 +24,17 @@ const roots = z.strictObject({
   version: z.literal(1),
   trustDomain: z.string().max(255),
   roots: z.array(root).min(1).max(3),
-  /** The request for a rotation that was last followed. */
+  /** The last rotation request that was executed. */
   rotation: z.string().max(256).default(''),
 });
 
-/** The roots of an installation as its Secret keeps them. */
+/** The roots of an installation, as its Secret stores them. */
 export type Roots = z.output<typeof roots>;
 
 /**
- * Reads the kept roots.
+ * Parses the stored roots.
  *
- * Errors: conflict/AUTHORITY_DAMAGED, conflict/ISSUER_TRUST_DOMAIN: nobody may overwrite such a Secret.
+ * Errors: conflict/AUTHORITY_DAMAGED, conflict/ISSUER_TRUST_DOMAIN: such a Secret must not be overwritten.
  */
 export function parseRoots(text: string, trustDomain: string): Roots {
   const parsed = roots.safeParse(tryJson(text));
@@ -80,18 +80,18 @@ export function bundleOf(from: Roots): string {
 
 export interface Circumstances {
   readonly nowMs: number;
-  /** How long a root is trusted before it signs, and after. */
+  /** How long a root is trusted before it signs, and after it signed. */
   readonly overlapMs: number;
-  /** Value of the annotation that asks for a rotation. */
+  /** Value of the annotation that requests a rotation. */
   readonly wanted: string | undefined;
 }
 
-/** What is due: `prepare` needs a new root, the others only what is there. */
+/** The step that is due: `prepare` needs a new root, the others only the present ones. */
 export type Step = 'none' | 'prepare' | 'activate' | 'retire';
 
 /**
- * Judges what is due. One rotation at a time: the next root signs once everybody had time to trust it, the former one
- * goes once nothing that it signed is valid any more.
+ * Decides the step that is due. Only one rotation runs at a time: the next root signs once every workload had time to
+ * trust it, and the former one is removed once nothing that it signed is valid.
  */
 export function planStep(from: Roots, { nowMs, overlapMs, wanted }: Circumstances): Step {
   const isOver = ({ sinceMs }: Root) => nowMs - sinceMs >= overlapMs;
@@ -104,7 +104,7 @@ export function planStep(from: Roots, { nowMs, overlapMs, wanted }: Circumstance
   return isWanted || isOld ? 'prepare' : 'none';
 }
 
-/** The first roots of an installation. A request that is there already asks for nothing more. */
+/** The first roots of an installation. A request that exists already counts as executed. */
 export function firstRoots(
   trustDomain: string,
   made: NewRoot,
@@ -133,13 +133,13 @@ export function activate(from: Roots, nowMs: number): Roots {
   return { ...from, roots: moved };
 }
 
-/** The time of the next root starts again: not everybody could know of it yet. */
+/** Restarts the waiting time of the next root, because not every workload could know it yet. */
 export function delay(from: Roots, nowMs: number): Roots {
   const roots = from.roots.map((one) => (one.stage === 'next' ? { ...one, sinceMs: nowMs } : one));
   return { ...from, roots };
 }
 
-/** The former root goes. */
+/** Removes the former root. */
 export function retire(from: Roots): Roots {
   return { ...from, roots: from.roots.filter(({ stage }) => stage !== 'former') };
 }

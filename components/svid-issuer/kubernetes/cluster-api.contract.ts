@@ -10,7 +10,7 @@ export interface ClusterUnderTest {
   stop(): Promise<void>;
 }
 
-/** What every cluster must do for the issuer: the real API server, and the fake that tests run against. */
+/** Contract of every cluster for the issuer: the real API server, and the fake of the tests. */
 export function clusterApiContract(name: string, start: () => Promise<ClusterUnderTest>): void {
   describe(`cluster API: ${name}`, () => {
     let cluster: ClusterUnderTest | undefined;
@@ -26,7 +26,7 @@ export function clusterApiContract(name: string, start: () => Promise<ClusterUnd
       await cluster?.stop();
     });
 
-    it('knows the token of a pod', async () => {
+    it('reviews the token of a pod', async () => {
       const { api, namespace, podToken } = given();
       const review = await api.reviewToken(
         await podToken('spiffe://a/service/svid-issuer'),
@@ -38,7 +38,7 @@ export function clusterApiContract(name: string, start: () => Promise<ClusterUnd
       expect(review.user.extra['authentication.kubernetes.io/pod-name']).toEqual(['main-0']);
     });
 
-    it('refuses a token for another audience, and what is no token', async () => {
+    it('refuses a token for another audience, and text that is no token', async () => {
       const { api, podToken } = given();
       const foreign = await podToken('spiffe://b/service/svid-issuer');
       for (const token of [foreign, 'garbage', `${foreign}x`]) {
@@ -48,7 +48,7 @@ export function clusterApiContract(name: string, start: () => Promise<ClusterUnd
       }
     });
 
-    it('keeps data, also of keys that a write does not name', async () => {
+    it('keeps data of keys that a write does not name', async () => {
       const { api } = given();
       for (const [kind, name] of [
         ['secrets', 'roots'],
@@ -62,7 +62,7 @@ export function clusterApiContract(name: string, start: () => Promise<ClusterUnd
       }
     });
 
-    it('refuses a write onto what has changed since it was read', async () => {
+    it('refuses a write onto an object that changed since it was read', async () => {
       const { api } = given();
       const before = await api.read('secrets', 'roots');
       await api.write('secrets', before, { one: 'mine' });

@@ -3,7 +3,7 @@ import { z } from 'zod';
 /** The part of the Kubernetes API that the issuer uses. */
 export interface ClusterApi {
   /**
-   * Asks the API server what a token is (TokenReview).
+   * Reviews a token at the API server (TokenReview).
    *
    * Errors: unavailable/TOKEN_REVIEW_UNAVAILABLE.
    */
@@ -11,13 +11,13 @@ export interface ClusterApi {
   /**
    * Reads an object of the issuer's own namespace.
    *
-   * Errors: not_found/KUBERNETES_NOT_FOUND, unavailable/KUBERNETES_UNAVAILABLE, which names what RBAC lacks.
+   * Errors: not_found/KUBERNETES_NOT_FOUND, unavailable/KUBERNETES_UNAVAILABLE, which names the missing RBAC rule.
    */
   read(kind: KeptKind, name: string): Promise<KeptObject>;
   /**
-   * Sets keys of its data, if the object is still as it was read.
+   * Sets keys of the object's data if the object is unchanged since it was read.
    *
-   * Errors: conflict/KUBERNETES_CONFLICT when it is not; and as read.
+   * Errors: conflict/KUBERNETES_CONFLICT when it is not; and those of read.
    */
   write(kind: KeptKind, object: KeptObject, data: Readonly<Record<string, string>>): Promise<KeptObject>;
 }

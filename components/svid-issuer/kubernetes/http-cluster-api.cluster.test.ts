@@ -60,7 +60,7 @@ const objects = [
     subjects,
   },
   {
-    // runs nowhere: its name is all that a token needs
+    // Is never scheduled: its name is all that a token needs.
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: metadata('main-0'),

@@ -36,7 +36,7 @@ describe('the API server over HTTPS', () => {
     await at.server.stop();
   });
 
-  it('is asked with the token of the moment', async () => {
+  it('is called with the present token', async () => {
     await at.api.read('secrets', 'roots');
     at.server.rotateOwnToken();
     expect((await at.api.read('secrets', 'roots')).name).toBe('roots');
@@ -48,7 +48,7 @@ describe('the API server over HTTPS', () => {
     expect((await at.api.read('secrets', 'roots')).name).toBe('roots');
   });
 
-  it('gets no token when it is another server', async () => {
+  it('gets no token when its certificate is of another authority', async () => {
     const other = await new FakeApiServer().start();
     const { host, credentialsDir, namespace } = at.server;
     const api = new HttpClusterApi({ host, port: other.port, credentialsDir, namespace });
@@ -58,7 +58,7 @@ describe('the API server over HTTPS', () => {
     await other.stop();
   });
 
-  it('says what it lacks', async () => {
+  it('reports the missing permission', async () => {
     await expect(at.api.read('secrets', 'nobody')).rejects.toMatchObject({ kind: 'not_found' });
     at.server.mode = 'forbids';
     await expect(at.api.read('secrets', 'roots')).rejects.toMatchObject({

@@ -34,7 +34,7 @@ interface Call {
   readonly body?: unknown;
 }
 
-/** The API server as a pod reaches it: its address, its CA, and the pod's own token, read at each call. */
+/** The API server as seen by a pod: its address, its CA, and the pod's own token, read at each call. */
 export class HttpClusterApi implements ClusterApi {
   readonly #options: HttpClusterApiOptions;
   #pool: Pool | undefined;
@@ -118,7 +118,7 @@ export class HttpClusterApi implements ClusterApi {
         maxResponseSize: BODY_LIMIT_BYTES,
       });
       this.#ca = ca;
-      // what is under way over the old connections may end
+      // Requests in flight over the old connections may finish.
       before?.close().catch(() => undefined);
     }
     return { pool: this.#pool, token: token.trim() };

@@ -8,8 +8,8 @@ const AUTHORITY_LIFE_MS = 10 * 365 * 86_400_000;
 const AUTHORITY_RENEWAL_MS = 60 * 86_400_000;
 
 /**
- * Loads the P-256 authority of a directory, or makes one at the first start and when less than 60 days of it are
- * left. Files: `ca.key` (PKCS#8 PEM, mode 0600) and `ca.crt`.
+ * Loads the P-256 authority of a directory. Creates it at the first start and when less than 60 days of its validity
+ * are left. Files: `ca.key` (PKCS#8 PEM, mode 0600) and `ca.crt`.
  *
  * Errors: conflict/ISSUER_TRUST_DOMAIN when the directory belongs to another trust domain.
  */
@@ -39,7 +39,7 @@ async function load(dir: string, trustDomain: string): Promise<Authority> {
   }
 }
 
-/** Written beside and renamed: an interrupted first start leaves no half a key. */
+/** Writes a new file and renames it, so that an interrupted first start leaves no partial key. */
 function writeWhole(path: string, text: string, mode: number): void {
   const part = `${path}.${process.pid}`;
   writeFileSync(part, text, { mode, flush: true });

@@ -72,7 +72,7 @@ describe('local issuer', () => {
     rmSync(at.root, { recursive: true });
   });
 
-  it('keeps its authority over a restart, in files of the owner', async () => {
+  it('keeps its authority over a restart, in files that only the owner reads', async () => {
     const first = await start();
     const bundle = first.bundlePem;
     await first.stop();
@@ -97,7 +97,7 @@ describe('local issuer', () => {
     await expect(running.add('x'.repeat(120))).rejects.toMatchObject({ code: 'ISSUER_SOCKET_PATH' });
   });
 
-  it('takes the place of a socket file that a killed process left', async () => {
+  it('replaces a socket file that a killed process left', async () => {
     const running = await start();
     writeFileSync(join(at.socketDir, 'validator-0.sock'), '');
     const socket = await running.add('validator-0');
@@ -113,8 +113,8 @@ describe('local issuer', () => {
     expect(running.sockets['validator-1']).toBe(one);
   });
 
-  it('renews at half life by itself', async () => {
-    // certificates end at whole seconds: of six at least five are left
+  it('renews at half life without a request', async () => {
+    // Certificates end at whole seconds, so at least five of six are left.
     const running = await start({ svidTtlSeconds: 6 });
     const workload = await connectWorkload({ socket: socketOf(running), log, clock });
     const first = workload.current();
@@ -174,7 +174,7 @@ with WorkloadApiClient('unix://${issuer.sockets['a']}') as client:
 });
 
 describe('workload client', () => {
-  it('says why no identity came', async () => {
+  it('reports why it got no identity', async () => {
     const { root, socketDir } = place();
     const socket = join(socketDir, 'nobody.sock');
     await expect(connectWorkload({ socket, log, clock, firstSvidTimeoutMs: 300 })).rejects.toMatchObject({
@@ -200,7 +200,7 @@ describe('workload client', () => {
     rmSync(root, { recursive: true });
   });
 
-  it('a callback that throws does not keep others from hearing', async () => {
+  it('calls the other subscribers when one throws', async () => {
     const { root, dir, socketDir } = place();
     const runtime = testRuntime('test');
     const issuer = await startIssuer({

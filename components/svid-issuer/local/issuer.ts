@@ -8,9 +8,9 @@ import type { Authority, Leaf } from '../authority/authority.ts';
 import { openAuthority } from './directory.ts';
 import { openWorkloadSocket, type WorkloadSocket } from './workload-api.ts';
 
-// sun_path holds 104 bytes on macOS, 108 on Linux, with its terminator
+// sun_path is 104 bytes on macOS, 108 on Linux, with its terminator.
 const SOCKET_PATH_LIMIT_BYTES = 103;
-// peers' clocks may be a little behind
+// Tolerates peers whose clocks are a little behind.
 const BACKDATE_MS = 10_000;
 const RETRY_MS = 1_000;
 
@@ -21,9 +21,9 @@ export interface IssuerOptions {
   readonly socketDir: string;
   /** The trust domain. */
   readonly installation: string;
-  /** Client ids that get a socket each. */
+  /** Client ids; each gets a socket. */
   readonly services: readonly string[];
-  /** Life of an SVID, seconds; replaced at half of it. Default 3600. */
+  /** Validity of an SVID, seconds; it is replaced at half of it. Default 3600. */
   readonly svidTtlSeconds?: number;
   readonly log: Logger;
   readonly clock: Clock;
@@ -43,8 +43,8 @@ export interface Issuer {
 }
 
 /**
- * The local SPIFFE issuer: one Workload API socket a service, because a process cannot learn who connects to a unix
- * socket; the directory's mode 0700 is the attestation.
+ * The local SPIFFE issuer. It has one Workload API socket a service, because a process cannot identify the client of a
+ * unix socket; the directory's mode 0700 is the attestation.
  *
  * Errors: conflict/ISSUER_TRUST_DOMAIN, invalid/ISSUER_SOCKET_PATH, unavailable/ISSUER_SOCKET.
  */

@@ -12,7 +12,7 @@ import type { Leaf } from '../authority/authority.ts';
 
 const STREAMS_LIMIT = 64;
 
-/** A full picture of what one workload may know; each one replaces the one before. */
+/** A full snapshot for one workload; each one replaces the previous one. */
 export interface Snapshot {
   readonly trustDomain: string;
   readonly spiffeId: string;
@@ -22,7 +22,7 @@ export interface Snapshot {
 }
 
 export interface WorkloadSocket {
-  /** Becomes the answer to new callers and is pushed to open streams. */
+  /** Answers new callers with the snapshot and pushes it to open streams. */
   publish(snapshot: Snapshot): void;
   /** Ends every stream and removes the socket file. */
   close(): Promise<void>;
@@ -70,7 +70,7 @@ export async function openWorkloadSocket(path: string, log: Logger): Promise<Wor
       for (const [stream, render] of streams) stream.write(render(snapshot));
     },
     close: async () => {
-      // forceShutdown reaches open connections only because channelz is on, as it is by default
+      // forceShutdown reaches open connections only because channelz is on, which is the default.
       server.forceShutdown();
       rmSync(path, { force: true });
     },

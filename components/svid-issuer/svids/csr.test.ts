@@ -51,7 +51,7 @@ function refused(reason: string) {
 }
 
 describe('a certificate request', () => {
-  it('gives its key, whatever its subject says', async () => {
+  it('gives its key, whatever its subject', async () => {
     const key = await verifyCsr(await request(), id);
     expect(key.algorithm).toMatchObject(p256);
   });
@@ -60,7 +60,7 @@ describe('a certificate request', () => {
     await verifyCsr(await request([{ type: 'url', value: id }]), id);
   });
 
-  it('may come from openssl', async () => {
+  it('may be made by openssl', async () => {
     const args = [
       'req',
       '-new',
@@ -96,7 +96,7 @@ describe('a certificate request', () => {
       ],
     ],
     ['an address', [{ type: 'ip', value: '10.0.0.1' }]],
-  ])('is refused when it asks for %s', async (_what, names) => {
+  ])('is refused when it requests %s', async (_what, names) => {
     await expect(verifyCsr(await request(names), id)).rejects.toMatchObject(refused('csr_name'));
   });
 
@@ -111,7 +111,7 @@ describe('a certificate request', () => {
     await expect(verifyCsr(await request([], rsa), id)).rejects.toMatchObject(refused('csr_key'));
   });
 
-  it('is refused when it cannot be read, whatever it is', async () => {
+  it('is refused when it cannot be parsed, whatever it is', async () => {
     const whole = await request();
     const body = Buffer.from(whole.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64');
     const texts = fc.oneof(
@@ -147,7 +147,7 @@ describe('a certificate request', () => {
         const key = await verifyCsr(wrap(changed), id).catch((error: unknown) => {
           expect(error).toMatchObject({ code: 'CSR_REFUSED' });
         });
-        // what surrounds the signed part may be written in more than one way
+        // The bytes around the signed part may have more than one spelling.
         if (key !== undefined) expect(Buffer.from(key.rawData).equals(own)).toBe(true);
       }),
       { numRuns: 300 },

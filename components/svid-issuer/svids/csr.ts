@@ -5,8 +5,8 @@ import { refusal } from '../errors.ts';
 const PEM = /^\s*-----BEGIN CERTIFICATE REQUEST-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE REQUEST-----\s*$/;
 
 /**
- * The public key of a PKCS#10 request (RFC 2986) that its sender proved to hold. Nothing else of it is used; names that
- * it asks for may only be the one that its sender gets.
+ * The public key of a PKCS#10 request (RFC 2986), with its proof of possession verified. Nothing else of the request is
+ * used, and it may name only the identity that its sender gets.
  *
  * Errors: invalid/CSR_REFUSED.
  */
@@ -32,7 +32,7 @@ function parse(pem: string): Pkcs10CertificateRequest {
   }
 }
 
-/** The library reads key and curve when it is asked for them. */
+/** The library parses key and curve lazily, so its errors are caught here. */
 function keyOf(request: Pkcs10CertificateRequest) {
   try {
     const { publicKey } = request;

@@ -10,14 +10,19 @@ const rules = {
   serviceAccounts: new Set(['service-wallet', 'service-register']),
 };
 
-interface Given {
+interface ReviewFields {
   readonly account?: string;
   readonly namespace?: string;
   readonly pods?: readonly string[];
   readonly more?: Partial<TokenReview>;
 }
 
-function review({ account = 'service-wallet', namespace = 'acme', pods, more = {} }: Given): TokenReview {
+function review({
+  account = 'service-wallet',
+  namespace = 'acme',
+  pods,
+  more = {},
+}: ReviewFields): TokenReview {
   return tokenReview.parse({
     authenticated: true,
     audiences: [audience],
@@ -29,8 +34,8 @@ function review({ account = 'service-wallet', namespace = 'acme', pods, more = {
   });
 }
 
-describe('who a token is', () => {
-  it.each<[Given, string]>([
+describe('the identity of a token', () => {
+  it.each<[ReviewFields, string]>([
     [{}, 'service-wallet'],
     [{ account: 'service-register', pods: ['service-register-7d9f-x'] }, 'service-register'],
     [{ account: 'validator-main', pods: ['main-0'] }, 'validator-main-0'],
@@ -40,7 +45,7 @@ describe('who a token is', () => {
     expect(identify(review(given), rules)).toBe(clientId);
   });
 
-  it.each<[string, Given]>([
+  it.each<[string, ReviewFields]>([
     ['token_rejected', { more: { authenticated: false } }],
     ['audience', { more: { audiences: [] } }],
     ['audience', { more: { audiences: ['spiffe://other.local/service/svid-issuer'] } }],
@@ -70,7 +75,7 @@ describe('who a token is', () => {
     expect(() => identify(review(given), rules)).toThrow(expect.objectContaining({ details: { reason } }));
   });
 
-  it('gives two different pods of a namespace never the same identity', () => {
+  it('never gives two different pods of a namespace the same identity', () => {
     const name = fc.stringMatching(/^[a-z](?:[-a-z0-9]{0,6}[a-z0-9])?$/);
     const member = fc.record({
       set: name,

@@ -1,7 +1,7 @@
 import { refusal } from '../errors.ts';
 import type { TokenReview } from '../kubernetes/cluster-api.ts';
 
-/** Who may be whom. */
+/** The rules that map pods to identities. */
 export interface IdentityRules {
   readonly audience: string;
   readonly namespace: string;
@@ -15,8 +15,8 @@ const VALIDATOR_ACCOUNT = /^validator-([a-z](?:[-a-z0-9]{0,38}[a-z0-9])?)$/;
 const ORDINAL = /^(?:0|[1-9]\d{0,2})$/;
 
 /**
- * The client id (decision D28) of the pod that a token belongs to. A service is its ServiceAccount; a validator is its
- * pod, which must be a member of the set that the ServiceAccount is of. Everything else gets nothing.
+ * The client id of the pod that a token belongs to. A service is identified by its ServiceAccount. A validator is
+ * identified by its pod, which must be a member of the set of its ServiceAccount. Every other token is refused.
  *
  * Errors: unauthenticated/IDENTITY_TOKEN_REFUSED, forbidden/IDENTITY_FORBIDDEN.
  */

@@ -6,7 +6,7 @@ import type { ClusterApi } from '../kubernetes/cluster-api.ts';
 import { verifyCsr } from './csr.ts';
 import { type IdentityRules, identify } from './identify.ts';
 
-/** Peers' clocks may be a little behind. */
+/** Tolerates peers whose clocks are a little behind. */
 export const BACKDATE_MS = 10_000;
 
 const REVIEWS_LIMIT = 64;
@@ -33,7 +33,7 @@ export interface IssuedSvid {
   readonly expiresAtMs: number;
 }
 
-/** Gives the pod that a token belongs to an SVID for the key of a certificate request. */
+/** Issues an SVID to the pod of a token, for the key of a certificate request. */
 export class SvidIssue {
   readonly #deps: IssueDeps;
   #reviews = 0;
@@ -53,7 +53,7 @@ export class SvidIssue {
     const publicKey = await verifyCsr(csr, spiffeId);
     const { signer, bundlePem } = authority.current();
     const nowMs = clock.nowMs();
-    // certificates count in whole seconds
+    // Certificates have a resolution of whole seconds.
     const expiresAtMs = Math.min(Math.floor((nowMs + ttlMs) / 1_000) * 1_000, signer.notAfterMs);
     const leaf = await signer.sign(
       { uris: [spiffeId], commonName: clientId, notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: expiresAtMs },

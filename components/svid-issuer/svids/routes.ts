@@ -22,7 +22,7 @@ export interface SvidRouteDeps {
   readonly events: IssuerEvents;
 }
 
-/** The one route. The token is judged by the cluster, so the policy of the route is Anonymous. */
+/** The issuer's only route. The cluster judges the token, so the policy of the route is Anonymous. */
 export function mountSvidRoutes(app: App, { svids, events }: SvidRouteDeps): void {
   app.addHook('onError', (request, _reply, error, done) => {
     events.refused(error, request.ip);

@@ -28,13 +28,13 @@ const services = [
 const workloads = entries.filter(({ selectors }) => selectors.some(({ type }) => type === 'k8s'));
 
 describe('registration entries for SPIRE', () => {
-  it('are there for every service and for a set of four', () => {
+  it('exist for every service and for a set of four', () => {
     const names = workloads.map(({ spiffe_id }) => spiffe_id.split('/').at(-1));
     const members = [0, 1, 2, 3].map((ordinal) => `validator-main-${ordinal}`);
     expect(names).toEqual([...services, ...members]);
   });
 
-  it.each(workloads)('say of $spiffe_id what the issuer says', ({ spiffe_id, selectors }) => {
+  it.each(workloads)('give $spiffe_id the identity that the issuer gives', ({ spiffe_id, selectors }) => {
     const value = (key: string) =>
       selectors.find((selector) => selector.value.startsWith(`${key}:`))?.value.slice(key.length + 1);
     const pod = value('pod-name');
@@ -50,7 +50,7 @@ describe('registration entries for SPIRE', () => {
     expect(serviceSpiffeId('acme.chancery.local', identify(review, rules))).toBe(spiffe_id);
   });
 
-  it('are below the agents of the cluster', () => {
+  it('have the agents of the cluster as parents', () => {
     const [nodes] = entries.filter(({ selectors }) => selectors.every(({ type }) => type === 'k8s_psat'));
     expect(nodes?.parent_id).toBe('spiffe://acme.chancery.local/spire/server');
     expect(new Set(workloads.map(({ parent_id }) => parent_id))).toEqual(new Set([nodes?.spiffe_id]));

@@ -1,4 +1,4 @@
-// Command independent checks what a register proves with libraries that know nothing of Chancery: checkpoints and
+// Command independent checks the proofs of a register with general libraries for transparency logs: checkpoints and
 // cosignatures as C2SP notes, inclusion and consistency proofs as RFC 6962 trees, each with one byte changed, too.
 //
 //	go run . < proofs.json
@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// Input is what the REST interface of a register answered.
+// Input contains the answers of the REST interface of a register.
 type Input struct {
 	Origin      string        `json:"origin"`
 	Checkpoint  string        `json:"checkpoint"`
@@ -33,7 +33,7 @@ type Inclusion struct {
 	LogPath   []Hash   `json:"logPath"`
 }
 
-// LogEntry is what the register log says of one docket; its fields stand in the order of canonical JSON.
+// LogEntry is the leaf of one docket in the register log; its fields are in the order of canonical JSON.
 type LogEntry struct {
 	DocketNumber     uint64 `json:"docketNumber"`
 	Hash             string `json:"hash"`
@@ -43,7 +43,7 @@ type LogEntry struct {
 	ValidatorSetHash string `json:"validatorSetHash"`
 }
 
-// Consistency says that the log of From dockets is the beginning of the log of To dockets.
+// Consistency proves that the log of From dockets is a prefix of the log of To dockets.
 type Consistency struct {
 	From     uint64 `json:"from"`
 	To       uint64 `json:"to"`

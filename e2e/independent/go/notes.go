@@ -27,7 +27,7 @@ func witnessesOf(keys []string) ([]witness, error) {
 	return found, nil
 }
 
-// accept opens a checkpoint with the log's key and demands the cosignature of every witness.
+// accept opens a checkpoint with the log's key and requires the cosignature of every witness.
 func accept(text []byte, origin string, logKey note.Verifier, witnesses []witness) (*log.Checkpoint, error) {
 	verifiers := make([]note.Verifier, 0, len(witnesses))
 	for _, each := range witnesses {
@@ -41,11 +41,11 @@ func accept(text []byte, origin string, logKey note.Verifier, witnesses []witnes
 		return nil, errors.New("the checkpoint has more than three lines")
 	}
 	if len(opened.Sigs) != 1+len(witnesses) || len(opened.UnverifiedSigs) != 0 {
-		return nil, fmt.Errorf("%d of %d signatures verify, %d are of nobody known", len(opened.Sigs), 1+len(witnesses),
+		return nil, fmt.Errorf("%d of %d signatures verify, %d are by unknown keys", len(opened.Sigs), 1+len(witnesses),
 			len(opened.UnverifiedSigs))
 	}
 	for _, each := range opened.Sigs {
-		// the libraries overlook bits behind the last byte
+		// the libraries ignore bits behind the last byte
 		if _, err := base64.StdEncoding.Strict().DecodeString(each.Base64); err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func flipped(text []byte, at int) []byte {
 	return changed
 }
 
-// demandRefusal is the error of a change that nobody noticed.
+// demandRefusal is the error of an undetected change.
 func demandRefusal(err error, format string, values ...any) error {
 	if err != nil {
 		return nil

@@ -44,7 +44,7 @@ func tlogHashes(path []Hash) []tlog.Hash {
 	return all
 }
 
-// leafClaim is one leaf, its place and the root it should lead to.
+// leafClaim is one leaf, its index and the expected root.
 type leafClaim struct {
 	data        []byte
 	index, size uint64
@@ -52,7 +52,7 @@ type leafClaim struct {
 	root        Hash
 }
 
-// judge asks both libraries; they must agree.
+// judge verifies with both libraries, which must agree.
 func (c leafClaim) judge() error {
 	leaf := rfc6962.DefaultHasher.HashLeaf(c.data)
 	first := proof.VerifyInclusion(rfc6962.DefaultHasher, c.index, c.size, leaf, slices(c.path), c.root[:])
@@ -60,7 +60,7 @@ func (c leafClaim) judge() error {
 	return agreed(first, second)
 }
 
-// judge asks both libraries; they must agree.
+// judge verifies with both libraries, which must agree.
 func (c Consistency) judge() error {
 	hasher := rfc6962.DefaultHasher
 	first := proof.VerifyConsistency(hasher, c.From, c.To, slices(c.Path), c.FromRoot[:], c.ToRoot[:])
@@ -81,7 +81,7 @@ func withFlippedHash(path []Hash, at int) []Hash {
 	return changed
 }
 
-// changes are copies of a claim with one thing changed: a byte of the leaf, of each hash, of the root, the place.
+// changes are copies of a claim with one change: a byte of the leaf, of each hash or of the root, or the index.
 func (c leafClaim) changes() []leafClaim {
 	var all []leafClaim
 	for at := range c.data {

@@ -7,7 +7,7 @@ class Checks:
         self.passed = self.failed = 0
 
     def outcome(self, what, holds, detail=""):
-        """Prints and counts one check; `detail` says what was found instead."""
+        """Prints and counts one check; `detail` is the actual result."""
         print(f"{'ok ' if holds else 'NOT'} {what}{'' if holds or not detail else f': {detail}'}", flush=True)
         self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
         return bool(holds)

@@ -1,4 +1,4 @@
-"""From sign-in to an inclusion proof with a generated client, which is told methods and paths of the document alone."""
+"""From sign-in to an inclusion proof with a generated client, called by methods and paths of the document alone."""
 import datetime
 import enum
 import json
@@ -44,7 +44,7 @@ class Walk:
         return None
 
     def check_typed(self, call, answer, schema):
-        """What the client made of the body says the same as the body."""
+        """Checks that the value that the client parsed equals the body."""
         if not schema or not answer.body:
             return
         typed, sent = without_nulls(plain(answer.typed)), without_nulls(answer.json())
@@ -63,7 +63,7 @@ class Walk:
 
 
 def plain(value):
-    """A value of a generated client as JSON; moments stay what the client made of them."""
+    """A value of a generated client as JSON; instants stay in the client's type."""
     if hasattr(value, "to_dict"):
         return plain(value.to_dict())
     if hasattr(value, "actual_instance"):
@@ -78,7 +78,7 @@ def plain(value):
 
 
 def is_same(typed, sent):
-    """Whether a client read what was sent. Texts that it reads as moments are compared as moments."""
+    """Whether a client parsed the sent value. Texts that it parses as instants are compared as instants."""
     if isinstance(typed, dict) and isinstance(sent, dict):
         return typed.keys() == sent.keys() and all(is_same(member, sent[name]) for name, member in typed.items())
     if isinstance(typed, list) and isinstance(sent, list):
@@ -89,7 +89,7 @@ def is_same(typed, sent):
 
 
 def without_nulls(value):
-    """Clients may leave out what is null."""
+    """Clients may leave out null members."""
     if isinstance(value, dict):
         return {name: without_nulls(member) for name, member in value.items() if member is not None}
     return [without_nulls(member) for member in value] if isinstance(value, list) else value
@@ -113,7 +113,7 @@ def sign_in(step, email, password):
     answer = step.call([200], "post", "/api/auth/login", body={"email": email, "password": password})
     step.client.token = answer.json()["access_token"]
     me = step.call([200], "get", "/api/auth/me").json()
-    step.checks.outcome("signs in, and reads who it is", email in json.dumps(me), shown(me))
+    step.checks.outcome("signs in, and reads its own account", email in json.dumps(me), shown(me))
 
 
 def create_wallet(step):

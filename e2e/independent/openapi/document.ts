@@ -4,8 +4,8 @@ import { type Counts, script } from '../programs.ts';
 const jar = fileURLToPath(new URL('../../../dist/bin/openapi-generator-cli-7.25.0.jar', import.meta.url));
 
 /**
- * The OpenAPI document of an installation, read by programs for documents of anybody's: a validator and generators,
- * whose clients then walk from sign-in to a proof.
+ * The OpenAPI document of an installation, read by general programs: a validator and generators, whose clients then
+ * perform a journey from sign-in to a proof.
  *
  * @param account `--email` and `--password-file` of an administrator.
  */

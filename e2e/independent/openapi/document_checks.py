@@ -4,8 +4,8 @@
     document_checks.py http://127.0.0.1:8080
 
 The document is valid OpenAPI 3.1; every operation has an id of its own and a documented success; every pattern
-compiles in Python; values that stand beside a pattern match it; identifiers of every installation match each pattern
-that is one of identifiers. Then the document is spoilt in one place for each of these checks, which has to find it.
+compiles in Python; values beside a pattern match it; identifiers of every installation match each pattern of
+identifiers. Then one fault is made in the document for each of these checks, which has to find it.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ SAMPLE_IDS = (str(uuid.UUID(int=0x1B4E28BA2FA14FD2883F0016D3CCA427)), "0196f3a1-
 
 
 def pattern_schemas(document):
-    """Schemas with a pattern. A member called `pattern` of another object, such as a property, is none."""
+    """Schemas with a pattern. A member called `pattern` of another object, such as a property, is not one."""
     for pointer, value in walk_schemas(document):
         if isinstance(value.get("pattern"), str) and not pointer.endswith("/properties"):
             yield pointer, value
@@ -46,7 +46,7 @@ def pattern_faults(document):
 
 
 def shown_values(schema):
-    """Texts that stand beside a pattern as its examples, default or only values."""
+    """Texts beside a pattern: its examples, default or enumerated values."""
     values = [*schema.get("examples", []), *schema.get("enum", [])]
     values += [schema[name] for name in ("example", "default", "const") if name in schema]
     return [value for value in values if isinstance(value, str)]
@@ -109,7 +109,7 @@ JUDGES = {
 
 
 def spoilt_documents(document):
-    """The document with one fault for each check: (which check has to find it, a part of its words, the document)."""
+    """The document with one fault for each check: (the check that has to find it, a part of its message, the document)."""
     validity, ids, success, compiles, examples, identifiers = JUDGES
 
     def spoilt(judge, words, change):

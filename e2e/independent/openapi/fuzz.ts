@@ -17,8 +17,8 @@ import { type Counts, script } from '../programs.ts';
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 
 /**
- * Fuzzes every operation of an installation of its own, which is thrown away: as its administrator, in the full length
- * also as a person without a role and as nobody. Afterwards it must still seal transactions.
+ * Fuzzes every operation of an installation of its own, which is deleted afterwards: as its administrator, and in the
+ * full length also as a person without a role and without a token. Afterwards it must still seal transactions.
  */
 export async function fuzzInstallation(): Promise<Counts[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'chancery-fuzz-'));
@@ -63,7 +63,7 @@ async function sealInNewRegister(api: Api, token: string): Promise<void> {
   await waitConfirmed(api, token, registerId, await submitThroughRegister(api, token, submission));
 }
 
-/** What the calls may not have broken: every process runs, and a new register seals a transaction. */
+/** Judges that the calls broke nothing: every process runs, and a new register seals a transaction. */
 async function afterwards(system: LocalSystem, api: Api, token: string): Promise<Counts> {
   process.stdout.write('\nafter the calls\n');
   const names = (list: readonly { name: string }[]) =>

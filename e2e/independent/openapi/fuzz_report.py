@@ -1,4 +1,4 @@
-"""Reads the events of a run of schemathesis (NDJSON) and tells a person what went wrong where."""
+"""Reads the events of a run of schemathesis (NDJSON) and prints the faults for people."""
 import base64
 import json
 import re
@@ -47,7 +47,7 @@ class Report:
 
 
 def kind_of(fault):
-    """What tells two faults of one check apart: the schema that is violated is named in the first line."""
+    """Key of a fault within its check: the first line names the violated schema."""
     return fault.message.splitlines()[0][:120] if fault.message and fault.check != "not_a_server_error" else ""
 
 
@@ -67,7 +67,7 @@ def read_events(file, operations):
 
 
 def read_error(report, event):
-    """A request that could not be made, or that was never answered; the latter stands among the exchanges, too."""
+    """A request that could not be made, or that was never answered; the latter is among the exchanges, too."""
     error = event["value"]
     is_connection = re.search("Connection|Timeout|ChunkedEncoding|IncompleteRead", error["type"])
     if is_connection and any(fault.check == "answer" and fault.operation == event["label"] for fault in report.faults.values()):

@@ -16,7 +16,7 @@ from fuzz import call_operations
 PROBLEM = {"application/problem+json": {"schema": {"type": "object", "required": ["code"]}}}
 NUMBER = {"application/json": {"schema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}
 
-# path: the answer (status, media type, body), and what the report has to say of it
+# path: the answer (status, media type, body), and the expected text of the report
 ANSWERS = {
     "/sound": ((200, "application/json", b'{"n": 1}'), []),
     "/busy": ((503, "application/problem+json", b'{"code": "BUSY"}'), []),

@@ -1,4 +1,4 @@
-"""What schemathesis is told: which operations are left out and why, which values exist, which answers are right."""
+"""Settings of schemathesis: operations that are left out and why, existing values, correct answers."""
 import json
 import re
 import urllib.error
@@ -6,7 +6,7 @@ import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 
-# Operations that would end the run for itself, or change the installation under it. A row that names no operation of
+# Operations that would end the run, or change the installation during it. A row that names no operation of
 # the document is an error.
 LEFT_OUT = {
     "POST /api/auth/logout": "ends the session of the run's own token",
@@ -23,12 +23,12 @@ LEFT_OUT = {
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
-# Values that exist take calls past 404, to the code behind it.
+# Existing values let calls pass 404 and reach the code behind it.
 SHARE_OF_KNOWN_VALUES = 0.6
 
 
 class Reader:
-    """Reads what an installation has, as the caller of the run sees it; what may not be read counts as absent."""
+    """Reads the content of an installation as the caller of the run; unreadable content counts as absent."""
 
     def __init__(self, base_url, token):
         self.base_url, self.token = base_url, token
@@ -91,7 +91,7 @@ def body_members(operation):
 
 
 def known_values(base_url, token):
-    """What the caller of the run finds in the installation."""
+    """The content of the installation that the caller of the run can read."""
     reader = Reader(base_url, token)
     registers = reader.values("/api/registers?pageSize=5", "id", "registerId")[:3]
     organisations = reader.values("/api/organizations", "id")[:3]
@@ -120,13 +120,13 @@ def settings_text(operations, known, token, hooks):
     lines = [
         "color = false",
         f"hooks = {quoted(hooks)}",
-        # the run has its caller: without this, schemathesis would make an account of its own when it has no token
+        # without this, schemathesis would create an account of its own when it has no token
         "[auth]",
         "auto-signup = false",
         "[generation]",
         "allow-x00 = true",
         "[checks.not_a_server_error]",
-        # 501 is what is not built, 503 is a service that is busy or leaves: both are answers, and no faults
+        # 501: not implemented; 503: a service is busy or stops. Both are documented answers
         'expected-statuses = ["2xx", "3xx", "4xx", 501, 503]',
     ]
     if token:
@@ -140,7 +140,7 @@ def settings_text(operations, known, token, hooks):
 
 
 def operation_lines(operation, known):
-    """What one operation is told: nothing, that it is left out, or which values exist for it."""
+    """Settings of one operation: none, that it is left out, or existing values for it."""
     if operation.name in LEFT_OUT:
         return ["[[operations]]", f"include-name = {quoted(operation.name)}", "enabled = false"]
     bound = [

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Generates a Python client with each generator, imports all of it and walks from sign-in to an inclusion proof.
+"""Generates a Python client with each generator, imports all of it and performs a journey from sign-in to an inclusion proof.
 
     generated_clients.py http://127.0.0.1:8080 --email admin@... --password-file FILE
         [--openapi-generator openapi-generator-cli-7.25.0.jar] [--keep FOLDER]
 
-Without the jar, or without Java, openapi-generator is named as left out.
+Without the jar, or without Java, openapi-generator is reported as skipped.
 """
 import argparse
 import importlib
@@ -38,7 +38,7 @@ def generate(checks, generator, document_file, folder, options):
 
 
 def shortened(output, lines=40, width=240):
-    """The last lines of a generator's output: what stopped it stands there."""
+    """The last lines of a generator's output, which contain its error."""
     told = [line[:width] for line in output.splitlines() if line.strip()]
     return "\n".join(f"      {line}" for line in told[-lines:])
 

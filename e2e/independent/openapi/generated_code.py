@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer as a generated client gives it. `typed`: what the client made of the body, None for nothing."""
+    """An answer as a generated client gives it. `typed`: the value that the client parsed, None for nothing."""
 
     status: int
     body: bytes
@@ -23,7 +23,7 @@ def shape(method, path):
 
 
 def loose(name):
-    """A name without what generators change in it: case, underscores, dashes."""
+    """A name without the parts that generators change: case, underscores, dashes."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 

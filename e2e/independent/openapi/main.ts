@@ -6,7 +6,7 @@ import { type Counts, closeSuite } from '../programs.ts';
 import { readDocument } from './document.ts';
 import { fuzzInstallation } from './fuzz.ts';
 
-/** The part of the independent programs that reads the OpenAPI document, alone. */
+/** Runs the part of the independent programs that reads the OpenAPI document. */
 
 async function documentOfNewSystem(): Promise<Counts[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'chancery-openapi-'));

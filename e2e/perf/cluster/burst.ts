@@ -5,10 +5,10 @@ import { population, tenant, tenants } from './population.ts';
 import type { Stage } from './stage.ts';
 
 const deadlineMs = 180_000;
-/** Shares of the burst that are done when somebody edits an object that was there before. */
+/** Shares of the burst after which an older object is edited. */
 const moments = [0.25, 0.5, 0.75];
 
-/** All Tenants at once, and a person who edits another one in the middle of it. */
+/** Creates all Tenants at once; an older one is edited while the burst is reconciled. */
 export async function burst(stage: Stage): Promise<readonly Row[]> {
   const early = tenant('early');
   const { name } = early.metadata;

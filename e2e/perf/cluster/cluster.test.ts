@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { isAllReconciled } from './cold-start.ts';
-import { isSettled, readSeen } from './follow.ts';
+import { isSettled, readFollowed } from './follow.ts';
 import { blobBytes } from './image-sizes.ts';
 import { dispatched } from './meter.ts';
 import { population, registers, tenants, validatorSets } from './population.ts';
 import { millicores, readUsage } from './usage.ts';
 import { changedObjects, versionsOf, writableKinds, writeCalls } from './writes.ts';
 
-describe('what was written', () => {
+describe('counting writes', () => {
   const rules = [
     { apiGroups: ['chancery.dev'], resources: ['tenants', 'tenants/status'], verbs: ['get', 'patch'] },
     { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] },
     { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch'] },
   ];
 
-  test('concerns what a role lets somebody change', () => {
+  test('concerns the kinds that a role may change', () => {
     expect(writableKinds(rules)).toEqual([
       { group: 'chancery.dev', resource: 'tenants', subresource: '' },
       { group: 'chancery.dev', resource: 'tenants', subresource: 'status' },
@@ -22,7 +22,7 @@ describe('what was written', () => {
     ]);
   });
 
-  test('is counted by the API server, whoever wrote; reads and other subresources are not', () => {
+  test("uses the API server's count, for every client; reads and other subresources are not counted", () => {
     const line = (path: string, verb: string, value: number) => {
       const [group, resource, subresource] = path.split('/');
       const labels = `group="${group}",resource="${resource}",subresource="${subresource}",verb="${verb}"`;
@@ -39,7 +39,7 @@ describe('what was written', () => {
     expect(writeCalls(text, writableKinds(rules))).toBe(7);
   });
 
-  test('shows in versions; the operator’s own pod and the events of others are left out', () => {
+  test('compares versions; the operator’s own pod and the events of others are left out', () => {
     const object = (kind: string, name: string, resourceVersion: string, more: object = {}) => ({
       kind,
       metadata: { name, uid: `uid-${name}`, resourceVersion, ...more },
@@ -104,14 +104,14 @@ test('a blob that several images have counts once', () => {
 
 test('an object is settled when its newest generation is Ready', () => {
   const seen = (generation: number, observedGeneration: number, status: string) =>
-    readSeen({
+    readFollowed({
       metadata: { name: 'one', generation },
       status: { observedGeneration, conditions: [{ type: 'Ready', status, message: 'said' }] },
     });
   expect(isSettled(seen(2, 2, 'True'))).toBe(true);
   expect(isSettled(seen(2, 1, 'True'))).toBe(false);
   expect(isSettled(seen(2, 2, 'False'))).toBe(false);
-  expect(isSettled(readSeen({ metadata: { name: 'new', generation: 1 } }))).toBe(false);
+  expect(isSettled(readFollowed({ metadata: { name: 'new', generation: 1 } }))).toBe(false);
 });
 
 describe('a cold start is over', () => {
@@ -122,7 +122,7 @@ controller_runtime_active_workers{controller="tenant"} 0
 workqueue_depth{name="tenant",controller="tenant"} ${depth}
 `;
 
-  test('when as many reconciles went well as there are objects, and nothing waits', () => {
+  test('when the number of successful reconciles is that of the objects, and none waits', () => {
     expect(isAllReconciled(text(300, 0, 0), { tenant: 300 })).toBe(true);
     expect(isAllReconciled(text(299, 0, 0), { tenant: 300 })).toBe(false);
     expect(isAllReconciled(text(300, 1, 0), { tenant: 300 })).toBe(false);
@@ -134,7 +134,7 @@ workqueue_depth{name="tenant",controller="tenant"} ${depth}
   });
 });
 
-test('the population is what the bounds are of', () => {
+test('the population has the size that the bounds refer to', () => {
   expect([tenants().length, registers().length, validatorSets().length]).toEqual([300, 50, 5]);
   const users = new Map<unknown, number>();
   for (const { spec } of registers()) {

@@ -21,15 +21,15 @@ export function isAllReconciled(text: string, wanted: Readonly<Record<string, nu
 }
 
 /**
- * The operator stops, and another process begins with nothing but what is in the cluster. It is counted from the order to
- * start its pod: scheduling and the container are in it. When all is reconciled only the process itself can say, for
- * nothing is written.
+ * Stops the operator and starts another process that knows only the state of the cluster. The time begins with the
+ * request to start its pod, so scheduling and the container are included. It ends by the process's own metrics, because
+ * nothing is written when all is reconciled.
  */
 export async function coldStart(stage: Stage): Promise<readonly Row[]> {
   const { namespace, tenants, registers, validatorSets } = stage;
   const there = ['-n', namespace];
   await quiet(stage);
-  // its own pod comes and goes, and the scheduler tells where to
+  // The operator's own pod changes, and the scheduler writes an event for it.
   const counted = stage.kinds.filter(({ resource }) => !['pods', 'events'].includes(resource));
   const before = await readWritten(stage, counted);
   await kubectl('scale', ...there, 'deployment/service-operator', '--replicas=0');

@@ -1,14 +1,14 @@
 import { percentile, type Row } from '../report.ts';
-import type { Followed } from './follow.ts';
+import type { ObjectFollower } from './follow.ts';
 import type { Stage } from './stage.ts';
 
 const samples = 100;
 const deadlineMs = 30_000;
 
-/** Milliseconds from before a change of a spec is sent until the operator says of it that all is as wanted. */
+/** Milliseconds from before a change of a spec is sent until its status reports it as done. */
 export async function edit(
   { api }: Pick<Stage, 'api'>,
-  followed: Followed,
+  followed: ObjectFollower,
   name: string,
   spec: Readonly<Record<string, unknown>>,
 ): Promise<number> {
@@ -26,16 +26,16 @@ export async function edit(
 
 interface Kind {
   readonly what: string;
-  readonly of: (stage: Stage) => Followed;
+  readonly of: (stage: Stage) => ObjectFollower;
   readonly name: string;
   readonly spec: (n: number) => Readonly<Record<string, unknown>>;
-  /** Whether the figures are judged: only those of edits that need no call of a service. */
+  /** Whether the figures have a bound: only those of edits that need no call of a service. */
   readonly isJudged: boolean;
 }
 
 const kinds: readonly Kind[] = [
   {
-    // no pod changes by it, and what services must know of a set they were told when it was made
+    // It changes no pod, and the services got the facts of the set when it was created.
     what: 'ValidatorSet, calls no service',
     of: ({ validatorSets }) => validatorSets,
     name: 'set-0',
@@ -58,7 +58,7 @@ const kinds: readonly Kind[] = [
   },
 ];
 
-/** Edits of each kind, one after the other, while nothing else happens. */
+/** Edits of each kind, one after the other, without other load. */
 export async function idleEdits(stage: Stage): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const { what, of, name, spec, isJudged } of kinds) {

@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ApiServer } from '../../cluster/kubectl.ts';
 import { edit } from './edits.ts';
-import { type Followed, follow, isSettled } from './follow.ts';
+import { follow, isSettled, type ObjectFollower } from './follow.ts';
 
 const path = '/apis/chancery.dev/v1alpha1/namespaces/bench/tenants';
 
 let server: Server;
 let watch: ServerResponse;
 let api: ApiServer;
-let followed: Followed;
+let followed: ObjectFollower;
 
 const tell = (type: string, generation: number, observedGeneration: number, status = 'True') => {
   const conditions = [{ type: 'Ready', status, message: 'still on its way' }];
@@ -45,7 +45,7 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('a condition holds with the event that makes it hold', async () => {
+test('a condition holds with the event that fulfils it', async () => {
   const settled = followed.until('acme is Ready', 5_000, () => {
     const acme = seen();
     return acme !== undefined && isSettled(acme);
@@ -58,7 +58,7 @@ test('a condition holds with the event that makes it hold', async () => {
   await gone;
 });
 
-test('an edit lasts until its own generation is served', async () => {
+test('an edit lasts until its own generation is reconciled', async () => {
   tell('ADDED', 1, 1);
   await followed.until('acme', 5_000, () => seen()?.generation === 1);
   let isOver = false;
@@ -72,7 +72,7 @@ test('an edit lasts until its own generation is served', async () => {
   await served;
 });
 
-test('what is missing is named when the time is up', async () => {
+test('the missing objects are named at the deadline', async () => {
   tell('ADDED', 1, 0, 'False');
   await followed.until('acme', 5_000, () => followed.objects.size === 1);
   await expect(followed.until('all are Ready', 20, () => false)).rejects.toThrow(
@@ -80,7 +80,7 @@ test('what is missing is named when the time is up', async () => {
   );
 });
 
-test('nobody waits for a watch that has ended', async () => {
+test('a wait ends with its watch', async () => {
   const waiting = followed.until('never', 5_000, () => false);
   watch.end();
   await expect(waiting).rejects.toThrow('ended');

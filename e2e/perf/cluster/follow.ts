@@ -3,20 +3,23 @@ import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 import type { ApiServer } from '../../cluster/kubectl.ts';
 
-/** What is followed of an object. */
-export interface Seen {
+/** The followed state of an object. */
+export interface FollowedObject {
   readonly generation: number;
   readonly observedGeneration: number;
   readonly isReady: boolean;
-  /** What keeps it from being Ready. */
+  /** The reason why it is not Ready. */
   readonly message: string;
 }
 
-/** All objects of one kind, as a watch tells of them. */
-export interface Followed {
+/** All objects of one kind, followed by a watch. */
+export interface ObjectFollower {
   readonly path: string;
-  readonly objects: ReadonlyMap<string, Seen>;
-  /** Resolves with the event that makes it hold; rejects with what is missing when the time is up or the watch ends. */
+  readonly objects: ReadonlyMap<string, FollowedObject>;
+  /**
+   * Resolves with the event that fulfils the condition; rejects with the missing objects at the deadline or when the
+   * watch ends.
+   */
   until(what: string, deadlineMs: number, holds: () => boolean): Promise<void>;
   stop(): Promise<void>;
 }
@@ -38,12 +41,12 @@ interface Watched {
   readonly status?: { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] };
 }
 
-/** Whether the operator has dealt with the newest spec, and all is as wanted. */
-export function isSettled({ generation, observedGeneration, isReady }: Seen): boolean {
+/** Whether the operator has reconciled the newest spec and the object is Ready. */
+export function isSettled({ generation, observedGeneration, isReady }: FollowedObject): boolean {
   return isReady && observedGeneration === generation;
 }
 
-export function readSeen({ metadata, status }: Watched): Seen {
+export function readFollowed({ metadata, status }: Watched): FollowedObject {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return {
     generation: metadata.generation,
@@ -53,16 +56,16 @@ export function readSeen({ metadata, status }: Watched): Seen {
   };
 }
 
-/** Names and reasons of some that are not settled. */
-function missing(objects: ReadonlyMap<string, Seen>): string {
+/** Names and reasons of some objects that are not settled. */
+function missing(objects: ReadonlyMap<string, FollowedObject>): string {
   const open = [...objects].filter(([, seen]) => !isSettled(seen));
   const some = open.slice(0, 3).map(([name, { message }]) => `${name}: ${message}`);
   return `${objects.size - open.length} of ${objects.size} are Ready. ${some.join('; ')}`;
 }
 
-/** Follows a kind in a namespace from what is there. */
-export async function follow({ url }: ApiServer, path: string): Promise<Followed> {
-  const objects = new Map<string, Seen>();
+/** Follows a kind in a namespace from its present state. */
+export async function follow({ url }: ApiServer, path: string): Promise<ObjectFollower> {
+  const objects = new Map<string, FollowedObject>();
   const checks = new Set<() => void>();
   const stopping = new AbortController();
   let fault: unknown;
@@ -75,7 +78,7 @@ export async function follow({ url }: ApiServer, path: string): Promise<Followed
       const { type, object } = JSON.parse(line) as WatchEvent;
       if (type === 'ERROR') throw new Error(`watch of ${path}: ${line}`);
       if (type === 'DELETED') objects.delete(object.metadata.name);
-      else objects.set(object.metadata.name, readSeen(object));
+      else objects.set(object.metadata.name, readFollowed(object));
       for (const check of checks) check();
     }
     throw new Error(`the watch of ${path} ended`);

@@ -4,10 +4,10 @@ import { serverNames } from '../../../tools/images/servers.ts';
 import { must } from '../../cluster/kubectl.ts';
 import type { Row } from '../report.ts';
 
-/** No program of ours runs in them. */
+/** Images without a program of this repository. */
 const foreign: readonly string[] = serverNames.map((name) => `${name}.tar`);
 
-/** Bytes of the blobs of OCI archives, each counted once, from what `tar -tv` prints of them. */
+/** Bytes of the blobs of OCI archives, each counted once, from the output of `tar -tv`. */
 export function blobBytes(listings: readonly string[]): number {
   const blobs = new Map<string, number>();
   for (const line of listings.flatMap((listing) => listing.split('\n'))) {
@@ -17,7 +17,7 @@ export function blobBytes(listings: readonly string[]): number {
   return [...blobs.values()].reduce((sum, size) => sum + size, 0);
 }
 
-/** The images that a person pulls, as `make images` wrote them. */
+/** The images that a user pulls, as `make images` wrote them. */
 export async function imageSizes(folder: string): Promise<Row> {
   const archives = readdirSync(folder).filter((each) => each.endsWith('.tar') && !foreign.includes(each));
   const listings = await Promise.all(archives.map((each) => must('tar', ['-tvf', join(folder, each)])));

@@ -7,7 +7,7 @@ import { openTable, type Row, type Table } from '../report.ts';
 import { burst } from './burst.ts';
 import { coldStart } from './cold-start.ts';
 import { idleEdits } from './edits.ts';
-import { type Followed, isSettled } from './follow.ts';
+import { isSettled, type ObjectFollower } from './follow.ts';
 import { imageSizes } from './image-sizes.ts';
 import { population, registers, validatorSets } from './population.ts';
 import { openStage, release, type Stage } from './stage.ts';
@@ -26,7 +26,7 @@ const deadlineMs = 240_000;
 const write = (text: string): void => void process.stdout.write(text);
 const steps = createSteps(write);
 
-const allReady = ({ objects }: Followed, count: number) =>
+const allReady = ({ objects }: ObjectFollower, count: number) =>
   objects.size >= count && [...objects.values()].every(isSettled);
 
 async function populate(stage: Stage): Promise<void> {
@@ -60,7 +60,7 @@ async function measure(stage: Stage, minutes: number, print: Table['print']): Pr
   await row('a cold start of the operator', () => coldStart(stage));
 }
 
-/** From installation to removal; a failure shows the state of what was installed. */
+/** Runs from installation to removal; a failure prints the state of the installation. */
 async function play(minutes: number, print: Table['print']): Promise<void> {
   const stage = await steps.run('install the chart, with one operator', async () => {
     const opened = await openStage();

@@ -10,7 +10,7 @@ export interface Meter {
   readonly remove: () => Promise<void>;
 }
 
-/** Requests of a flow that were let through, watches once each, as the API server's metrics say. */
+/** Requests of a flow that were admitted, watches once each, from the API server's metrics. */
 export function dispatched(text: string, flowSchema: string): number {
   return samplesOf(text, 'apiserver_flowcontrol_dispatched_requests_total')
     .filter(({ labels }) => labels['flow_schema'] === flowSchema)
@@ -18,8 +18,8 @@ export function dispatched(text: string, flowSchema: string): number {
 }
 
 /**
- * The API server counts requests by flow, not by who sends them: the operator's ServiceAccount gets a FlowSchema of its own,
- * with the priority that ServiceAccounts have anyway.
+ * The API server counts requests by flow, not by client, so the operator's ServiceAccount gets a FlowSchema of its own,
+ * with the usual priority of ServiceAccounts.
  */
 export async function openMeter(namespace: string, metrics: () => Promise<string>): Promise<Meter> {
   const everything = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] };

@@ -1,8 +1,8 @@
-/** How many objects of each kind the figures are of. */
+/** Number of objects of each kind that the figures refer to. */
 export const population = { tenants: 300, registers: 50, validatorSets: 5 } as const;
 
-/** A custom resource, before it is made. */
-export interface Wanted {
+/** A custom resource to create. */
+export interface NewResource {
   readonly apiVersion: string;
   readonly kind: 'Tenant' | 'Register' | 'ValidatorSet';
   readonly metadata: { readonly name: string };
@@ -12,7 +12,7 @@ export interface Wanted {
 const apiVersion = 'chancery.dev/v1alpha1';
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n);
 
-export function tenant(name: string): Wanted {
+export function tenant(name: string): NewResource {
   return {
     apiVersion,
     kind: 'Tenant',
@@ -22,12 +22,12 @@ export function tenant(name: string): Wanted {
 }
 
 /** All of one burst. */
-export function tenants(): readonly Wanted[] {
+export function tenants(): readonly NewResource[] {
   return numbers(population.tenants).map((n) => tenant(`tenant-${n}`));
 }
 
-/** One of four members and the rest of one: eight validators run on a machine of two cores. */
-export function validatorSets(): readonly Wanted[] {
+/** One set of four members and others of one: eight validators run on a machine of two cores. */
+export function validatorSets(): readonly NewResource[] {
   return numbers(population.validatorSets).map((n) => ({
     apiVersion,
     kind: 'ValidatorSet',
@@ -40,8 +40,8 @@ export function validatorSets(): readonly Wanted[] {
   }));
 }
 
-/** Spread evenly over the sets, each of a tenant of its own. */
-export function registers(): readonly Wanted[] {
+/** Spread evenly over the sets, each with a tenant of its own. */
+export function registers(): readonly NewResource[] {
   return numbers(population.registers).map((n) => ({
     apiVersion,
     kind: 'Register',

@@ -2,36 +2,36 @@ import { install, installKinds, type Release, removeNamespace } from '../../clus
 import { setup } from '../../cluster/images.setup.ts';
 import { type ApiServer, kubectl, must, openApiServer } from '../../cluster/kubectl.ts';
 import { inParallel } from '../../harness/wait.ts';
-import { type Followed, follow } from './follow.ts';
+import { follow, type ObjectFollower } from './follow.ts';
 import { type Meter, openMeter } from './meter.ts';
-import type { Wanted } from './population.ts';
-import type { Place } from './usage.ts';
+import type { NewResource } from './population.ts';
+import type { PodLocation } from './usage.ts';
 import { operatorKinds, type Writable } from './writes.ts';
 
-/** An installation of its own, and who watches it. */
+/** An installation of its own, with its watches. */
 export interface Stage {
   readonly namespace: string;
   readonly api: ApiServer;
   readonly meter: Meter;
-  /** What the operator may change. */
+  /** The kinds that the operator may change. */
   readonly kinds: readonly Writable[];
-  readonly tenants: Followed;
-  readonly registers: Followed;
-  readonly validatorSets: Followed;
+  readonly tenants: ObjectFollower;
+  readonly registers: ObjectFollower;
+  readonly validatorSets: ObjectFollower;
   /** The metrics of the API server. */
   readonly metrics: () => Promise<string>;
   /** The operator's pod. */
-  readonly operator: () => Promise<Place>;
-  /** Makes objects, 16 at a time. */
-  readonly make: (objects: readonly Wanted[]) => Promise<void>;
-  /** Takes everything away, the resources first. */
+  readonly operator: () => Promise<PodLocation>;
+  /** Creates objects, 16 at a time. */
+  readonly make: (objects: readonly NewResource[]) => Promise<void>;
+  /** Removes everything, the resources first. */
   readonly remove: () => Promise<void>;
 }
 
 export const release: Release = {
   name: 'bench',
   namespace: process.env['NAMESPACE'] ?? 'chancery-bench',
-  // the calls of who waits for the lease would count as those of who leads
+  // The calls of a replica that waits for the lease would count as those of the leader.
   set: ['operator.replicas=1', 'ingress.enabled=false'],
 };
 
@@ -48,7 +48,7 @@ export async function openStage(): Promise<Stage> {
   await install(release);
   const api = await openApiServer();
   const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
-  const pathOf = (kind: Wanted['kind']) =>
+  const pathOf = (kind: NewResource['kind']) =>
     `/apis/chancery.dev/v1alpha1/namespaces/${namespace}/${plurals[kind]}`;
   const [tenants, registers, validatorSets] = await Promise.all([
     follow(api, pathOf('Tenant')),
@@ -83,7 +83,7 @@ export async function openStage(): Promise<Stage> {
   };
 }
 
-async function findOperator(namespace: string): Promise<Place> {
+async function findOperator(namespace: string): Promise<PodLocation> {
   const args = ['get', 'pods', '-n', namespace, '-l', operatorLabels, '-o', 'json'];
   const { items } = JSON.parse(await kubectl(...args)) as {
     items: readonly { metadata: { name: string }; spec: { nodeName: string } }[];

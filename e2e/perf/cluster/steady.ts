@@ -11,23 +11,23 @@ const sampleMs = 15_000;
 const quietMs = 5_000;
 const settleMs = 120_000;
 
-/** What was written until a moment. */
-export interface Written {
+/** Writes up to a moment. */
+export interface WriteCounts {
   readonly calls: number;
   readonly versions: ReadonlyMap<string, string>;
 }
 
-/** `counted` are the kinds of which the API server's count is taken: all that the operator may change when absent. */
+/** `counted` are the kinds whose count is read from the API server; all that the operator may change when absent. */
 export async function readWritten(
   { namespace, kinds, metrics }: Stage,
   counted: readonly Writable[] = kinds,
-): Promise<Written> {
+): Promise<WriteCounts> {
   const versions = await readVersions(namespace, kinds);
   return { calls: writeCalls(await metrics(), counted), versions };
 }
 
-/** Rows of what was written between two moments: by the API server's count, and by what is there. */
-export function writeRows(when: string, before: Written, after: Written): readonly Row[] {
+/** Rows of the writes between two moments: by the API server's count, and by the changed objects. */
+export function writeRows(when: string, before: WriteCounts, after: WriteCounts): readonly Row[] {
   const changed = changedObjects(before.versions, after.versions);
   const named = changed.length === 0 ? '' : ` (${changed.slice(0, 3).join('; ')})`;
   const none = { raw: [], bound: { kind: 'absolute', atMost: 0 } } as const;
@@ -51,7 +51,7 @@ export async function quiet(stage: Stage): Promise<void> {
   });
 }
 
-/** Calls, writes, memory and CPU while nobody changes anything. */
+/** Calls, writes, memory and CPU without any change. */
 export async function steadyState(stage: Stage, minutes: number): Promise<readonly Row[]> {
   await quiet(stage);
   const place = await stage.operator();

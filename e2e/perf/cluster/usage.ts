@@ -5,29 +5,29 @@ interface ContainerStats {
   readonly memory: { readonly workingSetBytes: number };
 }
 
-/** The part of a kubelet's summary about a pod that is read here. */
+/** The part of a kubelet's summary about a pod that is used here. */
 export interface PodStats {
   readonly podRef: { readonly name: string; readonly namespace: string };
   readonly containers: readonly ContainerStats[];
 }
 
-/** A pod, and on which node it is. */
-export interface Place {
+/** A pod and its node. */
+export interface PodLocation {
   readonly namespace: string;
   readonly name: string;
   readonly node: string;
 }
 
-/** What a pod uses, as its kubelet measured it at a time. */
+/** Resource usage of a pod at a time, as its kubelet measured it. */
 export interface Usage {
   readonly atMs: number;
-  /** Since it was started. */
+  /** Since the start of the pod. */
   readonly cpuMs: number;
-  /** What counts against its limit: memory and the files that are in use. */
+  /** Working set, which counts against the limit: memory and files in use. */
   readonly memoryMiB: number;
 }
 
-export function readUsage(pods: readonly PodStats[], { namespace, name }: Place): Usage {
+export function readUsage(pods: readonly PodStats[], { namespace, name }: PodLocation): Usage {
   const pod = pods.find(({ podRef }) => podRef.name === name && podRef.namespace === namespace);
   const [container] = pod?.containers ?? [];
   if (container === undefined) throw new Error(`the kubelet says nothing of ${namespace}/${name}`);
@@ -39,8 +39,8 @@ export function readUsage(pods: readonly PodStats[], { namespace, name }: Place)
   };
 }
 
-/** Asks the kubelet of the pod, through the API server. */
-export async function usageOf(api: ApiServer, place: Place): Promise<Usage> {
+/** Reads the summary of the pod's kubelet through the API server. */
+export async function usageOf(api: ApiServer, place: PodLocation): Promise<Usage> {
   const path = `/api/v1/nodes/${place.node}/proxy/stats/summary`;
   const { status, body } = await api.request('GET', path);
   if (status !== 200) throw new Error(`${path}: ${status} ${JSON.stringify(body)}`);

@@ -1,7 +1,7 @@
 import { kubectl } from '../../cluster/kubectl.ts';
 import { samplesOf } from '../metrics.ts';
 
-/** A kind or a subresource of it, by the names that rules of a role have for it. */
+/** A kind or a subresource of it, named as in the rules of a role. */
 export interface Writable {
   readonly group: string;
   readonly resource: string;
@@ -30,7 +30,7 @@ const verbs = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 /** The same, as the API server counts them. */
 const methods = ['POST', 'PUT', 'PATCH', 'APPLY', 'DELETE', 'DELETECOLLECTION'];
 
-/** What a role lets somebody change; the lease has a role of its own. */
+/** The kinds that a role may change; the lease has a role of its own. */
 export function writableKinds(rules: readonly Rule[]): readonly Writable[] {
   return rules
     .filter((rule) => rule.verbs.some((verb) => verbs.includes(verb)))
@@ -44,7 +44,7 @@ export function writableKinds(rules: readonly Rule[]): readonly Writable[] {
     );
 }
 
-/** What the operator of a namespace may change, of the kinds that the cluster has: it may change some that not every cluster has. */
+/** The kinds that the operator of a namespace may change and that the cluster has. */
 export async function operatorKinds(namespace: string): Promise<readonly Writable[]> {
   const role = JSON.parse(await kubectl('get', 'role', 'chancery-operator', '-n', namespace, '-o', 'json'));
   const served = new Set((await kubectl('api-resources', '-o', 'name')).split('\n'));
@@ -55,7 +55,7 @@ const nameOf = ({ group, resource }: Writable): string => (group === '' ? resour
 
 const idOf = ({ group, resource, subresource }: Writable): string => `${group}/${resource}/${subresource}`;
 
-/** Writes of these kinds, by anybody, of which the API server's metrics tell; those that changed nothing count too. */
+/** Writes of these kinds by any client, from the API server's metrics; writes without a change count too. */
 export function writeCalls(text: string, kinds: readonly Writable[]): number {
   const ids = new Set(kinds.map(idOf));
   return samplesOf(text, 'apiserver_request_total')
@@ -66,7 +66,7 @@ export function writeCalls(text: string, kinds: readonly Writable[]): number {
     .reduce((sum, { value }) => sum + value, 0);
 }
 
-/** Versions of all objects of these kinds; of events only those that the operator tells. */
+/** Versions of all objects of these kinds; of events, only those of the operator. */
 export async function readVersions(
   namespace: string,
   kinds: readonly Writable[],
@@ -92,7 +92,7 @@ export function versionsOf(items: readonly Listed[]): ReadonlyMap<string, string
   );
 }
 
-/** What was made, changed or deleted between two looks. */
+/** Objects that were created, changed or deleted between two readings. */
 export function changedObjects(
   before: ReadonlyMap<string, string>,
   after: ReadonlyMap<string, string>,

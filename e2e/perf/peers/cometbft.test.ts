@@ -5,7 +5,7 @@ import { batchOf, judge, requestOf } from './cometbft.ts';
 
 const spkiHead = Buffer.from('302a300506032b6570032100', 'hex');
 
-describe('what CometBFT is offered', () => {
+describe('a transaction for CometBFT', () => {
   it('is the key, the signature, the id and the payload of a submission, and verifies', () => {
     const [submission = ''] = presign('ab'.repeat(16), 1);
     const { TransactionId, Payload } = JSON.parse(submission);
@@ -31,18 +31,18 @@ describe('what CometBFT is offered', () => {
   });
 });
 
-describe('what CometBFT answers', () => {
+describe('an answer of CometBFT', () => {
   const taken = { jsonrpc: '2.0', id: 1, result: { code: 0, hash: 'AB' } };
   const error = (data: string) => ({ jsonrpc: '2.0', id: 1, error: { message: 'Internal error', data } });
 
-  it('is taken when all are, also in a block', () => {
+  it('is accepted when all transactions are, also in a block', () => {
     expect(judge(JSON.stringify(taken))).toBe('taken');
     expect(judge(JSON.stringify([taken, taken]))).toBe('taken');
     const sealed = { ...taken, result: { check_tx: { code: 0 }, tx_result: { code: 0 }, height: '4' } };
     expect(judge(JSON.stringify(sealed))).toBe('taken');
   });
 
-  it('is full while the mempool has no room, and anything else is a failure', () => {
+  it('is full while the mempool has no room, and any other answer is a failure', () => {
     expect(judge(JSON.stringify(error('mempool is full: number of txs 5000')))).toBe('full');
     expect(() => judge(JSON.stringify([taken, error('tx already exists in cache')]))).toThrow(
       'already exists',

@@ -9,9 +9,9 @@ import { run, type Served, serve } from './program.ts';
 
 /** Nodes of CometBFT on loopback with the application of `go/cometbft` in each. */
 export interface CometBft {
-  /** Offers a transaction to one of the nodes; it is verified when this resolves. */
+  /** Sends a transaction to one of the nodes; it is verified when this resolves. */
   send(request: string, place: number): Promise<void>;
-  /** How many transactions are committed. */
+  /** Number of committed transactions. */
   stored(): Promise<number>;
   cpuSeconds(): number;
   stop(): Promise<void>;
@@ -46,17 +46,17 @@ function callOf(method: Method, submission: string): object {
   return { jsonrpc: '2.0', id: 1, method, params: { tx } };
 }
 
-/** A request that offers the transaction of a submission: the same signature over the same payload. */
+/** The request for the transaction of a submission: the same signature over the same payload. */
 export function requestOf(method: Method, submission: string): string {
   return JSON.stringify(callOf(method, submission));
 }
 
-/** One request that offers many. */
+/** One request with many transactions. */
 export function batchOf(submissions: readonly string[]): string {
   return JSON.stringify(submissions.map((each) => callOf('broadcast_tx_sync', each)));
 }
 
-/** Whether all were taken; 'full' when the mempool has no room. */
+/** 'taken' when all were accepted; 'full' when the mempool has no room. */
 export function judge(text: string): 'taken' | 'full' {
   const answers = [JSON.parse(text)].flat().map((each) => rpcAnswer.parse(each));
   for (const { error, result } of answers) {
@@ -84,7 +84,7 @@ async function committed(pool: Pool): Promise<number> {
   return Number(Buffer.from(value ?? '', 'base64').toString());
 }
 
-/** A node takes no transactions before it has compared itself with the others. */
+/** A node accepts no transactions before it has synchronised with the others. */
 async function isReady(pool: Pool): Promise<boolean> {
   const text = await ask(pool, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'status', params: {} }));
   const status = synced.safeParse(JSON.parse(text));

@@ -45,7 +45,10 @@ export function inBatches(stage: Stage, pools: readonly Pool[], inFlight: number
 
 const confirmed = z.object({ docketNumber: z.number() });
 
-/** Posts a transaction at the register service's listener and waits until it is confirmed; gives the number of its docket. */
+/**
+ * Submits a transaction at the register service's listener and waits until it is confirmed; returns the number of its
+ * docket.
+ */
 export async function confirm(stage: Stage, register: Pool, submission: string): Promise<number> {
   const place = `/api/registers/${stage.registerId}/transactions?wait=confirmed&timeout=10`;
   const text = await post(register, place, stage.token, restSubmission(submission));
@@ -71,7 +74,7 @@ const docketHeader = z.object({
   validatorSetHash: z.string(),
 });
 
-/** A client that wants proofs: it knows the key of the checkpoints. */
+/** A client that requests proofs; it knows the key of the checkpoints. */
 export interface Prover {
   readonly stage: Stage;
   readonly register: Pool;

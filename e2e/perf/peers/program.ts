@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 
 const folder = fileURLToPath(new URL('go/', import.meta.url));
 
-/** Where the programs of the peers are once they are built. */
+/** Paths of the programs of the peers. */
 export interface Programs {
   readonly cometbft: string;
   readonly tessera: string;
 }
 
-/** Builds them into a folder; Go's own words when they cannot be built here. */
+/** Builds the programs into a folder; returns Go's output when they cannot be built here. */
 export function buildPrograms(into: string): Programs | string {
   try {
     execFileSync('go', ['build', '-C', folder, '-o', `${into}/`, './...'], {
@@ -25,7 +25,7 @@ export function buildPrograms(into: string): Programs | string {
   return { cometbft: `${into}/cometbft`, tessera: `${into}/tessera` };
 }
 
-/** A program that serves. */
+/** A running server program. */
 export interface Served {
   readonly pid: number;
   /** Its first line. */
@@ -33,9 +33,9 @@ export interface Served {
   stop(): Promise<void>;
 }
 
-/** Starts a program and waits for its first line; what it says of faults is shown when it ends too early. */
+/** Starts a program and waits for its first line; its error output is in the error when it ends too early. */
 export async function serve(program: string, args: readonly string[]): Promise<Served> {
-  // it ends when its input does: whatever ended the benchmark ends it, too
+  // It ends when its input does, so it ends with the benchmark in any case.
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
   const ended = once(child, 'exit');
   const faults: string[] = [];
@@ -59,7 +59,7 @@ export async function serve(program: string, args: readonly string[]): Promise<S
   };
 }
 
-/** What a program prints that ends by itself. */
+/** Output of a program that ends by itself. */
 export async function run(program: string, args: readonly string[]): Promise<string> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const [said, faults]: Buffer[][] = [[], []];

@@ -17,9 +17,9 @@ const connections = 64;
 const batchesInFlight = 4;
 const samples = { tuned: 200, default: 10 } as const;
 const proven = { tuned: 30, default: 3 } as const;
-/** More requests at a time than ours get: what Tessera is faster with. */
+/** More concurrent requests than the product gets, with which Tessera is faster. */
 const wide = 256;
-/** What the programs are fed is about so long. */
+/** Approximate size of each payload. */
 const payloadBytes = 550;
 
 export interface Match {
@@ -71,7 +71,7 @@ interface Nodes {
   readonly tuned: CometBft;
 }
 
-/** Runs what needs both installations of CometBFT with as many nodes as there are validators. */
+/** Runs a measurement with both installations of CometBFT, with as many nodes as there are validators. */
 async function withNodes<T>({ stage, programs }: Match, act: (nodes: Nodes) => Promise<T>): Promise<T> {
   const nodes = stage.validatorUrls().length;
   const [first = ''] = presign(stage.registerId, 1);
@@ -192,7 +192,7 @@ async function proofs({ stage }: Match, logs: Logs): Promise<readonly Row[]> {
 
 interface Logs {
   readonly plain: Tessera;
-  /** For as many connections as ours has. */
+  /** For as many connections as the product has. */
   readonly tuned: Tessera;
   /** For more of them. */
   readonly wide: Tessera;
@@ -206,7 +206,7 @@ async function startLogs({ stage, programs }: Match): Promise<Logs> {
       connections: count,
       ...(batch !== undefined && { batch }),
     });
-  // half of what is on its way: the next batch is gathered while one is integrated
+  // Half of the requests in flight: the next batch is gathered while one is integrated.
   return {
     plain: await start('default', wide),
     tuned: await start('tuned', connections, connections / 2),
@@ -247,7 +247,7 @@ async function integrated({ stage, programs }: Match, logs: Logs): Promise<reado
   }
 }
 
-/** Integrated entries per second and the time until a client holds a proof, beside Tessera on POSIX files. */
+/** Integrated entries per second and the time until a client has a proof, beside Tessera on POSIX files. */
 export async function besideTessera(match: Match): Promise<readonly Row[]> {
   const logs = await startLogs(match);
   try {

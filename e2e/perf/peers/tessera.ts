@@ -8,7 +8,7 @@ import { run, serve } from './program.ts';
 export interface Tessera {
   /** Adds an entry; it is integrated when this resolves. */
   send(entry: string): Promise<void>;
-  /** How many entries are integrated. */
+  /** Number of integrated entries. */
   stored(): Promise<number>;
   /** Milliseconds from adding an entry until a client of its own has verified a proof, one after the other. */
   prove(count: number, entryBytes: number): Promise<readonly number[]>;
@@ -19,12 +19,12 @@ export interface Tessera {
 export interface TesseraOptions {
   readonly program: string;
   readonly dir: string;
-  /** Entries that are integrated together, at most; default settings when absent. */
+  /** Maximum number of entries that are integrated together; default settings when absent. */
   readonly batch?: number;
   readonly connections: number;
 }
 
-/** How long the first entry of a batch waits for others where settings are not the default ones. */
+/** How long the first entry of a batch waits for others, unless the settings are the default ones. */
 const ageMillis = 5;
 
 export async function startTessera({ program, dir, batch, connections }: TesseraOptions): Promise<Tessera> {
@@ -57,10 +57,10 @@ export async function startTessera({ program, dir, batch, connections }: Tessera
   };
 }
 
-/** Nothing waits for the answer to an entry there. */
+/** No client waits for the answer to an entry there. */
 const batchWithin = 1_024;
 
-/** Entries per second that a log integrates whose program adds them itself. */
+/** Entries per second of a log whose own program adds them. */
 export async function fedWithin(
   program: string,
   dir: string,

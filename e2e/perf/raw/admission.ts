@@ -6,20 +6,23 @@ export interface AdmissionOptions {
   readonly store: Wire;
   readonly log: RawLog;
   verify(checks: readonly Uint8Array[]): Promise<void>;
-  /** Verified, known to be new, and on their way to the disk; those of clients are told to the others. */
+  /**
+   * Called with transactions that are verified and new and whose write has begun; those of clients are announced to the
+   * others.
+   */
   accepted(transactions: readonly RawTransaction[], ofClients: readonly RawTransaction[]): void;
 }
 
 interface Arrived {
   readonly transaction: RawTransaction;
-  /** Absent when another member told of it. */
+  /** Absent when another member announced it. */
   readonly answer: (() => void) | undefined;
 }
 
 const batchesAtOnce = 2;
 const largestBatch = 256;
 
-/** The least that admission does: every signature verified once, one question to the store, one forced write a batch. */
+/** The minimum of admission: every signature verified once, one query to the store, one forced write a batch. */
 export class RawAdmission {
   readonly #options: AdmissionOptions;
   readonly #arrived: Arrived[] = [];
@@ -35,7 +38,7 @@ export class RawAdmission {
     void this.#admit();
   }
 
-  /** Takes what another member accepted. */
+  /** Accepts transactions that another member announced. */
   hinted(transactions: readonly RawTransaction[]): void {
     for (const transaction of transactions) {
       assertBound(transaction);
@@ -53,7 +56,7 @@ export class RawAdmission {
       const transactions = batch.map((one) => one.transaction);
       await verify(transactions.map(({ check }) => check));
       const ids = transactions.map(({ id }) => id.toString('hex')).join(',');
-      // the answer decides nothing here: a member that lags may be told of what a quorum has sealed meanwhile
+      // The answer decides nothing here: a lagging member may receive transactions that a quorum has sealed meanwhile.
       await store.call(Buffer.from(`?${ids}`));
       const forced = log.force(packTransactions(transactions));
       accepted(

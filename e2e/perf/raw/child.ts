@@ -3,9 +3,9 @@ import { fork } from 'node:child_process';
 /** A raw program in a process of its own. */
 export interface RawProgram {
   readonly pid: number;
-  /** Its first message: where it listens. */
+  /** Its first message: its address. */
   readonly said: string;
-  /** Sends it a message and waits for its next one. */
+  /** Sends a message and waits for the answer. */
   tell(message: string): Promise<void>;
   stop(): Promise<void>;
 }

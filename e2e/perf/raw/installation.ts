@@ -5,7 +5,7 @@ import type { Identity } from './wire.ts';
 export interface RawSettings extends Identity {
   readonly databaseUrl: string;
   readonly schema: string;
-  /** Each validator's log is this name and its place. */
+  /** Each validator's log is this name and its index. */
   readonly logFile: string;
   readonly validators: number;
   /** Threads that verify in each validator. */
@@ -18,7 +18,7 @@ export interface RawSettings extends Identity {
 export interface RawInstallation {
   /** The validators' HTTPS listeners. */
   readonly validatorUrls: readonly string[];
-  /** The store's HTTPS listener: passes transactions on and waits until they are stored. */
+  /** The store's HTTPS listener: forwards transactions and waits until they are stored. */
   readonly storeUrl: string;
   readonly pids: readonly number[];
   stop(): Promise<void>;

@@ -8,10 +8,10 @@ import { RawVoting } from './voting.ts';
 import { openWire, serveFrames } from './wire.ts';
 
 /**
- * The least a validator does, over the hops and with the forced writes of the product (decision D48): admission
- * (`admission.ts`), hints to the other members, votes (`voting.ts`). A request is answered once its transaction is forced to
- * disk; `/load` only keeps the lines of its body in memory, and `/feed` submits them. Settings: {key, cert, ca, logFile,
- * workers, storePort, signerPort, self, keys}; it says where it listens and waits for the ports of all members.
+ * The minimum of a validator, with the hops and the forced writes of the product: admission (`admission.ts`),
+ * announcements to the other members, votes (`voting.ts`). A request is answered once its transaction is forced to
+ * disk. `/load` only keeps the lines of its body in memory, and `/feed` submits them. Settings: {key, cert, ca,
+ * logFile, workers, storePort, signerPort, self, keys}. It sends its port and waits for the ports of all members.
  */
 
 const settings = JSON.parse(process.argv[2] ?? '{}');
@@ -42,7 +42,7 @@ const port = await serveFrames(
   },
 );
 
-/** Read before the clock starts: the feed of the row that has no hop of clients in it. */
+/** Loaded before the clock starts, for the row without client hops. */
 let loaded: RawTransaction[] = [];
 
 function feed(): Promise<unknown> {
@@ -72,7 +72,7 @@ const server = createServer(
     });
   },
 );
-// whatever ended the benchmark ends this program too
+// This program ends with the benchmark, however that ends.
 process.once('disconnect', () => process.exit(0));
 process.once('message', async (ports) => {
   const wires = String(ports)

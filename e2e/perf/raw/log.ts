@@ -17,7 +17,7 @@ export function openLog(file: string): RawLog {
   return {
     force(entry) {
       unwritten.push(entry);
-      // entries that come while a write is under way share the next one
+      // Entries that arrive during a write share the next one.
       if (unwritten.length > 1) return logging;
       logging = logging.then(async () => {
         const entries = unwritten;

@@ -2,7 +2,9 @@ import { createPrivateKey, randomUUID, sign } from 'node:crypto';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
-/** The least a token endpoint does: one mutual-TLS request, one ES256 JWT. Settings: {key, cert, ca, signingKey} as PEM. */
+/**
+ * The minimum of a token endpoint: one mutual-TLS request, one ES256 JWT. Settings: {key, cert, ca, signingKey} as PEM.
+ */
 
 const { key, cert, ca, signingKey } = JSON.parse(process.argv[2] ?? '{}');
 const private256 = createPrivateKey(signingKey);

@@ -3,17 +3,17 @@ import pg from 'pg';
 import { serveFrames } from './wire.ts';
 
 /**
- * The least the signing component does. For a proposal or a vote an Ed25519 signature and one guard row of the member,
- * committed before the signature leaves; for an attestation a signature and the question whether the member is still the
- * newest. Settings: {key, cert, ca, databaseUrl, schema, signingKeys}, one key a member. A frame is the kind (g or a), the
- * member and the digest; the answer is the signature.
+ * The minimum of the signing component. For a proposal or a vote: an Ed25519 signature and one guard row of the member,
+ * committed before the signature is sent. For an attestation: a signature and a query whether the member is still the
+ * newest. Settings: {key, cert, ca, databaseUrl, schema, signingKeys}, one key a member. A frame is the kind (g or a),
+ * the member and the digest; the answer is the signature.
  */
 
 const settings = JSON.parse(process.argv[2] ?? '{}');
 
 async function connect(): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: settings.databaseUrl });
-  // the database may go first when the benchmark ends
+  // The database may end first when the benchmark ends.
   client.on('error', () => process.exit(0));
   await client.connect();
   await client.query(`create schema if not exists ${settings.schema}`);

@@ -8,11 +8,10 @@ import { checkBytes, startVerifiers } from './verifiers.ts';
 import { openWire, serveFrames, type Wire } from './wire.ts';
 
 /**
- * The least the register service does: one indexed question for every admission batch, and for every docket all its
- * signatures verified, one COPY and one commit. Its own listener passes single transactions on to the validator and
- * answers when they are stored; GET answers how many are.
- * Settings: {key, cert, ca, databaseUrl, schema, workers}. A frame is `?` and ids, or `!`, the count of
- * certificate signatures and attestations, those, and transactions.
+ * The minimum of the register service: one indexed query for every admission batch, and for every docket all its
+ * signatures verified, one COPY and one commit. Its own listener forwards single transactions to the validator and
+ * answers when they are stored; GET answers their number. Settings: {key, cert, ca, databaseUrl, schema, workers}. A
+ * frame is `?` and ids, or `!`, the count of certificate signatures and attestations, those, and transactions.
  */
 
 const settings = JSON.parse(process.argv[2] ?? '{}');
@@ -24,7 +23,7 @@ const database = {
 };
 const writer = new pg.Client(database);
 const reader = new pg.Pool(database);
-// the database may go first when the benchmark ends
+// The database may end first when the benchmark ends.
 const onLost = (): never => process.exit(0);
 writer.on('error', onLost);
 reader.on('error', onLost);

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { checkBytes } from './verifiers.ts';
 
-/** A transaction as the raw programs hand it on: id of 32 bytes, check of 128, length of 4, payload. */
+/** A transaction between raw programs: id of 32 bytes, check of 128, length of 4, payload. */
 export interface RawTransaction {
   readonly id: Buffer;
   /** Key, signature and signed digest. */
@@ -33,7 +33,7 @@ export function unpackTransactions(frame: Buffer): RawTransaction[] {
   return transactions;
 }
 
-/** Reads what a client posts: the payload's hash, the digest that was signed, and who signed it. */
+/** Parses a client's submission: the payload's hash, the signed digest, and the signer. */
 export function readSubmission(text: string): RawTransaction {
   const submission = JSON.parse(text);
   const id = Buffer.from(submission.TransactionId, 'hex');
@@ -48,7 +48,7 @@ export function readSubmission(text: string): RawTransaction {
   return { id, check, body };
 }
 
-/** A transaction that another member hands on is bound to its payload before its signature is verified. */
+/** Judges that a transaction from another member is bound to its payload, before its signature is verified. */
 export function assertBound({ id, check, body }: RawTransaction): void {
   if (!check.subarray(96).equals(signedDigest(id, body))) throw new Error('a payload is not the signed one');
 }

@@ -11,12 +11,12 @@ export interface VotingOptions {
   readonly log: RawLog;
   readonly store: Wire;
   readonly signer: Wire;
-  /** To every other member, in their order; undefined in this member's place. */
+  /** Connections to every other member, in their order; undefined at this member's index. */
   readonly others: readonly (Wire | undefined)[];
   verifyOne(key: Uint8Array, digest: Uint8Array, signature: Uint8Array): boolean;
 }
 
-/** As in the product's default policy and cadence. */
+/** As in the product's default policy and block interval. */
 const mostPerDocket = 1_000;
 const mostUnstored = 16;
 
@@ -28,16 +28,17 @@ interface Height {
   step: 'new' | 'proposed' | 'v' | 'c' | 'decided';
   /** Signatures by member. */
   readonly votes: { readonly v: Map<number, Buffer>; readonly c: Map<number, Buffer> };
-  /** Attestations that arrived, as checks. */
+  /** Received attestations, as checks. */
   readonly attestations: Map<number, Buffer>;
 }
 
 const headBytes = 6;
 
 /**
- * The least a vote is: proposer by turns, proposal, prevotes and precommits of a quorum, every own message signed by the
- * signer while it is forced to the log, every foreign one verified; then an attestation to the proposer, who has the store
- * take the docket while the next one is voted on. Nobody fails here: there are no timers, no rounds and no locks.
+ * The minimum of consensus: rotating proposer, proposal, prevotes and precommits of a quorum. Every own message is
+ * signed by the signer while it is forced to the log, every foreign one is verified. An attestation is then sent to the
+ * proposer, which has the docket stored while the next one is voted on. No member fails here: there are no timers, no
+ * rounds and no locks.
  *
  * A message is kind:1 member:1 height:u32, then: proposal p = signature and ids; votes v and c = signature and digest;
  * attestation a = signature and digest; stored s = nothing; hint h = transactions.
@@ -59,7 +60,7 @@ export class RawVoting {
     this.#quorum = Math.floor((2 * options.keys.length) / 3) + 1;
   }
 
-  /** What admission let in. */
+  /** Adds admitted transactions. */
   add(transactions: readonly RawTransaction[], ofClients: readonly RawTransaction[]): void {
     for (const transaction of transactions) this.#ready.set(transaction.id.toString('latin1'), transaction);
     if (ofClients.length > 0 && this.#options.keys.length > 1)
@@ -67,7 +68,7 @@ export class RawVoting {
     this.#goOn();
   }
 
-  /** What another member says, but hints. */
+  /** Handles a message of another member, except announcements. */
   take(frame: Buffer): void {
     const kind = String.fromCharCode(frame[0] ?? 0);
     const member = frame[1] ?? 0;
@@ -127,7 +128,7 @@ export class RawVoting {
     return height % this.#options.keys.length;
   }
 
-  /** Everything that can be done now. */
+  /** Takes every step that is possible now. */
   #goOn(): void {
     for (let before = -1; before !== this.#height; ) {
       before = this.#height;
@@ -160,7 +161,7 @@ export class RawVoting {
     this.#goOn();
   }
 
-  /** Whether the proposal is here and authentic, and every transaction of it is verified here. */
+  /** Whether the proposal has arrived and is authentic, and every transaction of it is verified here. */
   #isWhole(at: Height, height: number): boolean {
     if (at.digest !== undefined) return true;
     if (at.proposal === undefined) return false;
@@ -184,7 +185,7 @@ export class RawVoting {
     this.#goOn();
   }
 
-  /** The signature, while what it is over goes to the disk; the signature follows and is not waited for. */
+  /** Signs a message while it is forced to disk; the entry with the signature follows and is not waited for. */
   async #sign(digest: Buffer, entry: Buffer): Promise<Buffer> {
     const { signer, log } = this.#options;
     const [signature] = await Promise.all([signer.call(this.#request('g', digest)), log.force(entry)]);
@@ -231,7 +232,7 @@ export class RawVoting {
     }
   }
 
-  /** The proposer hands its docket over as soon as the ones before are stored. */
+  /** The proposer sends its docket to the store once the ones before are stored. */
   async #write(): Promise<void> {
     const height = this.#storedHeight;
     const { self, store } = this.#options;

@@ -1,22 +1,22 @@
 import type { Socket } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 
-/** Key, certificate and CA as PEM: both ends of every hop show a certificate, as the product's do. */
+/** Key, certificate and CA as PEM: both ends of every hop present a certificate, as the product's do. */
 export interface Identity {
   readonly key: string;
   readonly cert: string;
   readonly ca: string;
 }
 
-/** The least a call over mutual TLS needs: frames of length:u32 id:u32 body on one kept connection. */
+/** The minimum of a call over mutual TLS: frames of length:u32 id:u32 body on one persistent connection. */
 export interface Wire {
   call(body: Uint8Array): Promise<Buffer>;
-  /** Says something that wants no answer. */
+  /** Sends a frame without an answer. */
   tell(body: Uint8Array): void;
 }
 
 const headBytes = 8;
-/** Frames that want no answer. */
+/** Id of frames without an answer. */
 const untold = 0;
 
 function send(socket: Socket, id: number, body: Uint8Array): void {
@@ -47,7 +47,10 @@ function onFrames(socket: Socket, take: (id: number, body: Buffer) => void): voi
   });
 }
 
-/** Answers frames in whatever order the answers are ready, and takes those that want none. Resolves with the port. */
+/**
+ * Answers frames in the order in which the answers are ready, and accepts frames without an answer. Resolves with the
+ * port.
+ */
 export function serveFrames(
   identity: Identity,
   answer: (body: Buffer) => Promise<Uint8Array>,
@@ -81,7 +84,7 @@ export async function openWire(identity: Identity, port: number): Promise<Wire> 
     socket.once('secureConnect', resolve);
     socket.once('error', reject);
   });
-  // the other program may be gone first when the benchmark ends
+  // The other program may end first when the benchmark ends.
   socket.on('error', () => socket.destroy());
   const waiting = new Map<number, (body: Buffer) => void>();
   let next = 0;

@@ -1,6 +1,6 @@
 import { routes, type SpecifiedRoute } from './table.ts';
 
-/** spec/1-identity-and-tenant.md, section 4, in its order. */
+/** Routes of specification document 1, section 4, in its order. */
 export const document1: readonly SpecifiedRoute[] = [
   // Token endpoints
   ...routes('tenant', 'served', [

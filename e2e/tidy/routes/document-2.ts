@@ -1,6 +1,6 @@
 import { routes, type SpecifiedRoute } from './table.ts';
 
-/** spec/2-register-validator-peer.md, section 4, in its order. */
+/** Routes of specification document 2, section 4, in its order. */
 export const document2: readonly SpecifiedRoute[] = [
   // Register service
   ...routes('register', 'served', [
@@ -68,7 +68,7 @@ export const document2: readonly SpecifiedRoute[] = [
     'POST /api/validation/dockets/validate RequireAuthenticated',
     'POST /api/validation/transactions/add RequireAuthenticated',
     'GET /api/validation/transactions/{registerId} RequireAuthenticated',
-    // notes/ledger.md L-176
+    // The specification's table gives this group without authentication.
     'PUT /api/admin/config RequireSystemAdmin',
     'GET /api/metrics/dockets RequireAuthenticated',
     'GET /api/metrics/transactions RequireAuthenticated',

@@ -1,6 +1,6 @@
 import { routes, type SpecifiedRoute } from './table.ts';
 
-/** spec/3-blueprint-wallet-credential.md, sections 4 and 6, in their order. */
+/** Routes of specification document 3, sections 4 and 6, in their order. */
 export const document3: readonly SpecifiedRoute[] = [
   // Action workflow
   ...routes('blueprint', 'pending', [

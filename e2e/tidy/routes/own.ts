@@ -1,16 +1,16 @@
 import { routes, type SpecifiedRoute } from './table.ts';
 
-/** Routes that no document names: what the notes and decisions add to a first running system. */
+/** Routes that no specification document names. */
 export const ownRoutes: readonly SpecifiedRoute[] = [
-  // notes/identity.md 4.17
+  // Health and description of the installation
   ...routes('gateway', 'served', [
     'GET /health Anonymous',
     'GET /api/health Anonymous',
     'GET /openapi/{document} Anonymous',
   ]),
-  // decision D51
+  // SVIDs for ServiceAccount tokens
   ...routes('svid-issuer', 'served', ['POST /svid Anonymous']),
-  // notes/identity.md section 10, decision D37
+  // Token server metadata, sessions and settings
   ...routes('tenant', 'served', [
     'GET /.well-known/jwks.json Anonymous',
     'GET /.well-known/oauth-authorization-server/api/service-auth Anonymous',
@@ -22,7 +22,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'DELETE /api/organizations/{organizationId}/users/{userId} RequireAdministrator',
     'PUT /api/platform/settings/max-orgs RequireSystemAdmin',
   ]),
-  // Organisations of custom resources: notes/custom-resources.md, the operator alone
+  // Organisations of custom resources, for the operator alone
   ...routes('tenant', 'served', [
     'POST /api/internal/organizations RequireOperator',
     'GET /api/internal/organizations/{organizationId} RequireOperator',
@@ -30,7 +30,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'PUT /api/internal/organizations/by-uid/{resourceUid}/status RequireOperator',
     'DELETE /api/internal/organizations/by-uid/{resourceUid} RequireOperator',
   ]),
-  // Wallets: what issue 3 adds, under both bases that document 3 uses
+  // Wallets, under both bases that document 3 uses
   ...routes('wallet', 'served', [
     'GET /api/wallets RequireAuthenticated',
     'GET /api/wallets/{id} RequireAuthenticated',
@@ -52,12 +52,12 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'DELETE /api/v1/wallets/{id}/access/{subject} RequireAuthenticated',
     'GET /api/v1/wallets/{id}/access/{subject}/check RequireAuthenticated',
   ]),
-  // The operator's wallet: decision D50
+  // The operator's wallet
   ...routes('wallet', 'served', [
     'PUT /api/internal/service-wallets/{name} RequireOperator',
     'DELETE /api/internal/validator-keys/{validatorId} RequireOperator',
   ]),
-  // Governance: notes/ledger.md L-87 and L-106
+  // Governance
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/governance/roster RequireAuthenticated',
     'GET /api/registers/{registerId}/governance/history RequireAuthenticated',
@@ -70,7 +70,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /api/registers/{registerId}/crypto-policy/history RequireAuthenticated',
     'POST /api/registers/{registerId}/governance/crypto-policy CanManageRegisters',
   ]),
-  // Validators of a register: notes/ledger.md L-109, services too where they manage registers; L-14
+  // Validators of a register; also for services that manage registers
   ...routes('register', 'served', [
     'GET /api/validators/{registerId} RequireAuthenticated',
     'GET /api/validators/{registerId}/count RequireAuthenticated',
@@ -85,18 +85,18 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /api/admin/registers/{registerId}/conflicts RequireSystemAdmin',
     'POST /api/admin/registers/{registerId}/resume-halted RequireSystemAdmin',
   ]),
-  // The packed path: notes/performance.md 6.7
+  // The packed path of submissions
   ...routes('validator', 'served', ['POST /api/v1/transactions/batch RequireAuthenticated']),
-  // Evidence of two signed messages: notes/ledger.md L-116
+  // Evidence of two signed messages
   ...routes('validator', 'served', ['GET /api/admin/validators/{registerId}/evidence RequireSystemAdmin']),
-  // What the operator asks of one validator: notes/operator.md 4.1 and 4.3
+  // The operator's requests to one validator
   ...routes('validator', 'served', [
     'GET /api/internal/consensus RequireOperator',
     'POST /api/internal/drain RequireOperator',
     'POST /api/internal/undrain RequireOperator',
     'POST /api/internal/validation/{registerId} RequireOperator',
   ]),
-  // Registers of custom resources: notes/ledger.md 5.1; the last one is for people
+  // Registers of custom resources; the last one is for people
   ...routes('register', 'served', [
     'GET /api/internal/organizations/{organizationId}/registers/count RequireOperator',
     'POST /api/internal/registers RequireOperator',
@@ -107,7 +107,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'PUT /api/internal/registers/{key}/validation RequireOperator',
     'POST /api/registers/{registerId}/attestations RequireAuthenticated',
   ]),
-  // OData: notes/ledger.md L-126
+  // OData
   ...routes('register', 'served', [
     'GET /odata RequireAuthenticated',
     'GET /odata/ RequireAuthenticated',
@@ -118,7 +118,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /odata/Dockets/$count RequireAuthenticated',
     'POST /odata/$batch RequireAuthenticated',
   ]),
-  // Proofs: notes/ledger.md chapter 5, decisions D25 and D40
+  // Proofs
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/transactions/{txId}/record RequireAuthenticated',
     'GET /api/registers/{registerId}/transactions/{txId}/inclusion-proof RequireAuthenticated',

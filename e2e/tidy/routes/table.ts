@@ -1,11 +1,11 @@
 import type { PolicyName } from '#core/identity/policies.ts';
 
-/** Policies of routes that are still to come; core/identity gets them with those routes. */
+/** Policies of pending routes; core/identity gets them with those routes. */
 type ComingPolicy = 'CanManageBlueprints' | 'CanPublishBlueprints' | 'CanTransactEthereum';
 
 export type RoutePolicy = PolicyName | ComingPolicy;
 
-/** Who answers a route. */
+/** Component that answers a route. */
 export type Component =
   | 'gateway'
   | 'tenant'
@@ -17,10 +17,10 @@ export type Component =
   | 'credential'
   | 'svid-issuer';
 
-/** `served`: it exists, with that policy. `pending`: it does not exist yet, not even as a stub. */
+/** `served`: the route exists, with that policy. `pending`: it does not exist, not even as a stub. */
 export type RouteStatus = 'served' | 'pending';
 
-/** One route of a specification document, or of our own. */
+/** One route of a specification document, or one of this project's own. */
 export interface SpecifiedRoute {
   readonly component: Component;
   readonly method: string;
@@ -32,7 +32,7 @@ export interface SpecifiedRoute {
 
 type Line = `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string} ${RoutePolicy}`;
 
-/** Reads lines of `METHOD path policy`. */
+/** Parses lines of `METHOD path policy`. */
 export function routes(component: Component, status: RouteStatus, lines: readonly Line[]): SpecifiedRoute[] {
   return lines.map((line) => {
     const [method = '', path = '', policy = ''] = line.split(' ');

@@ -10,15 +10,15 @@ import type { DocketHeader } from '../docket.ts';
 import type { SealedDocket } from '../verification/chain.ts';
 
 /**
- * A whole register as text, for people who keep or check it without us. One JSON value a line, in canonical form
- * (RFC 8785), each line ended by one newline: a header, then each docket followed by its transactions in docket order,
- * then the checkpoint behind the last docket. Every byte is fixed by what it says, so no byte may change unnoticed.
+ * A whole register as text that can be verified without an installation. Each line is one JSON value in canonical form
+ * (RFC 8785), ended by one newline: a header, then each docket followed by its transactions in docket order, then the
+ * checkpoint of the last docket. Every value has one spelling, so a change of any byte is detected.
  */
 export const EXPORT_FORMAT = 'chancery-register-export';
 export const EXPORT_VERSION = 1;
 export const EXPORT_MEDIA_TYPE = 'application/x-ndjson; charset=utf-8';
 
-/** Bytes of the longest line that is read: a record and a payload of the largest gRPC message, in base64. */
+/** Maximum size of a line: record and payload of the largest gRPC message, in base64. */
 export const MAX_EXPORT_LINE_BYTES = 32 * 1024 * 1024;
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
@@ -26,7 +26,7 @@ const registerId = z.string().regex(/^[0-9a-f]{32}$/);
 const count = z.int().min(0);
 const text = z.string().min(1).max(1024);
 
-/** Standard base64 with padding and nothing else: a second spelling would be a byte that may change. */
+/** Standard base64 with padding only: with a second spelling a byte could change unnoticed. */
 const base64 = z.string().refine(isPlainBase64, 'expected standard base64');
 
 function isPlainBase64(value: string): boolean {
@@ -95,7 +95,7 @@ const transactionLine = z.strictObject({ record: base64, payload: base64 });
 
 const checkpointLine = z.strictObject({ checkpoint: z.string(), transactions: count });
 
-/** What the first line says. */
+/** Content of the first line. */
 export type ExportHeader = z.output<typeof headerLine>['export'];
 
 /** One line of an export. */
@@ -107,7 +107,7 @@ export type ExportLine =
 
 const line = (value: unknown): string => `${canonicalJson(value)}\n`;
 
-/** The first line: which register, and how many dockets follow. */
+/** The first line: the register and the number of dockets. */
 export function writeHeader(facts: Pick<ExportHeader, 'registerId' | 'dockets'>): string {
   return line({ export: { format: EXPORT_FORMAT, version: EXPORT_VERSION, ...facts } });
 }
@@ -144,7 +144,7 @@ export function writeTransaction(record: Uint8Array, payload: Uint8Array): strin
   return line({ record: encodeBase64(record), payload: encodeBase64(payload) });
 }
 
-/** The last line: the signed checkpoint with its cosignatures, and how many transactions stand before it. */
+/** The last line: the signed checkpoint with its cosignatures, and the number of transactions before it. */
 export function writeCheckpoint(note: string, transactions: number): string {
   return line({ checkpoint: note, transactions });
 }
@@ -161,7 +161,7 @@ function parseJson(source: string): unknown {
   }
 }
 
-/** JSON data of a line without its newline; it must be spelled in the canonical form. */
+/** Parses the JSON data of a line without its newline. The line must be in canonical form. */
 function readCanonical(bytes: Uint8Array): object {
   const source = fromUtf8(bytes) ?? refuse('The line is not UTF-8');
   const value = parseJson(source);
@@ -190,7 +190,7 @@ function docketOf(value: object): SealedDocket {
 }
 
 /**
- * What one line says, from its bytes without the newline. Shape and spelling only; nothing is verified.
+ * Parses one line, without the newline. Shape and spelling only; nothing is verified.
  * @throws AppError invalid EXPORT_LINE_INVALID
  */
 export function parseExportLine(bytes: Uint8Array): ExportLine {

@@ -6,7 +6,7 @@ import { at, owner, person } from '../governance/testing/scene.ts';
 import { SealedRegister, sealTransaction } from '../verification/testing/sealed-register.ts';
 import { type ExportFault, type ExportSummary, ExportVerifier, findExportFault } from './verify-export.ts';
 
-/** A verifier that remembers what it verified, for many files that differ in one byte. */
+/** A verifier with a cache, for many files that differ in one byte. */
 function remembering(verifier: Verifier): Verifier {
   const verdicts = new Map<string, boolean>();
   const once = (key: string, verify: () => boolean): boolean => {
@@ -33,7 +33,7 @@ function remembering(verifier: Verifier): Verifier {
 const verifier = remembering(createVerifier(nodeEd25519()));
 const borrower = person(30, 'NISTP256');
 
-/** Bytes of lines as a file has them, back to lines. */
+/** Splits the bytes of a file into lines and verifies them. */
 function verify(file: Uint8Array): ExportSummary {
   const verification = new ExportVerifier(verifier);
   let start = 0;
@@ -58,7 +58,7 @@ function faultIn(lines: readonly string[]): ExportFault {
   throw new Error('it verifies');
 }
 
-/** Whether a file verifies; only a refusal is none. */
+/** Whether a file verifies; only a refusal counts as failure. */
 function passes(file: Uint8Array): boolean {
   try {
     verify(file);
@@ -71,7 +71,7 @@ function passes(file: Uint8Array): boolean {
   }
 }
 
-/** A copy of lines with one of them said differently. */
+/** A copy of the lines with one of them changed. */
 function withLine(lines: readonly string[], index: number, change: (value: never) => unknown): string[] {
   const changed = canonicalJson(change(JSON.parse(lines[index] ?? '') as never));
   return lines.with(index, `${changed}\n`);
@@ -92,7 +92,7 @@ describe('an export', () => {
     lines = register.lines();
   });
 
-  it('verifies and tells what it holds', () => {
+  it('verifies and gives a summary of its content', () => {
     const [genesis, , head] = register.dockets.map(({ docket }) => docket.header);
     expect(verify(bytesOf(lines))).toEqual({
       registerId: '0123456789abcdef0123456789abcdef',
@@ -128,7 +128,7 @@ describe('an export', () => {
     expect(passed).toEqual([]);
   });
 
-  it('says where the first fault is', () => {
+  it('names the first fault', () => {
     const second = register.dockets[1];
     const ids = second?.docket.header.transactionIds ?? [];
     const changed = (lines[5] ?? '').replace('"payload":"eyJ', '"payload":"eyK');
@@ -168,7 +168,7 @@ describe('an export', () => {
     expect(faultIn(lines.with(3, unpadded)).line).toBe(4);
   });
 
-  it('fails with a checkpoint that somebody else signed as well, or one validator twice', () => {
+  it('fails with a checkpoint that a foreign key signed as well, or one validator twice', () => {
     const [body = '', signatures = ''] = register.checkpoint().split('\n\n');
     const noted = (text: string) =>
       faultIn(withLine(lines, lines.length - 1, (value: object) => ({ ...value, checkpoint: text })));
@@ -182,7 +182,7 @@ describe('an export', () => {
     expect(verify(bytesOf(alone)).cosigners).toEqual([]);
   });
 
-  it('is told from what is no export', () => {
+  it('is distinguished from a file that is no export', () => {
     for (const text of ['', 'x\n', '{}\n', `${lines[1]}`, '{"export":{"format":"other"}}\n']) {
       expect(() => verify(Buffer.from(text))).toThrow(
         expect.objectContaining({ kind: 'invalid', code: 'EXPORT_UNKNOWN' }),

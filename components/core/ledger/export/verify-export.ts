@@ -5,7 +5,7 @@ import { ChainVerifier, type SealedDocket } from '../verification/chain.ts';
 import { type FaultPlace, faultOf, findFaultPlace } from '../verification/fault.ts';
 import { type ExportHeader, type ExportLine, parseExportLine } from './lines.ts';
 
-/** What an export that verifies says. */
+/** Summary of a verified export. */
 export interface ExportSummary {
   readonly registerId: string;
   readonly name: string;
@@ -15,16 +15,16 @@ export interface ExportSummary {
   readonly transactions: number;
   readonly genesisHash: string;
   readonly headHash: string;
-  /** Of the last docket. */
+  /** Timestamp of the last docket. */
   readonly sealedAt: string;
-  /** Members of the validator set after the last docket, and which of them cosigned the checkpoint. */
+  /** Members of the validator set after the last docket, and those that cosigned the checkpoint. */
   readonly validators: readonly string[];
   readonly cosigners: readonly string[];
 }
 
-/** Where and why an export does not hold. */
+/** Place and reason of the first fault of an export. */
 export interface ExportFault extends FaultPlace {
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number;
   readonly code: string;
   readonly message: string;
@@ -33,9 +33,9 @@ export interface ExportFault extends FaultPlace {
 const refuse = (message: string): Violation[] => [violation('EXPORT_INVALID', message)];
 
 /**
- * Verifies an export line by line with memory for one docket (see ChainVerifier). The first thing that does not hold
- * throws AppError `unprocessable`; findExportFault says where. A first line that is not that of an export throws
- * `invalid` EXPORT_UNKNOWN: there is nothing to verify.
+ * Verifies an export line by line with memory for one docket (see ChainVerifier). The first fault throws AppError
+ * `unprocessable`; findExportFault gives its place. A first line that is not that of an export throws `invalid`
+ * EXPORT_UNKNOWN.
  */
 export class ExportVerifier {
   readonly #verifier: Verifier;
@@ -50,13 +50,13 @@ export class ExportVerifier {
     this.#verifier = verifier;
   }
 
-  /** The next line, without its newline. */
+  /** Takes the next line, without its newline. */
   take(bytes: Uint8Array): void {
     this.#line += 1;
     this.#guard(() => this.#accept(this.#parse(bytes)));
   }
 
-  /** Ends the export: it must have been whole. */
+  /** Ends the export. Throws when it is not complete. */
   finish(): ExportSummary {
     const chain = this.#chain;
     if (chain === undefined) throw new AppError('invalid', 'EXPORT_UNKNOWN', 'The file is empty');
@@ -108,7 +108,7 @@ export class ExportVerifier {
 
   #begin(line: ExportLine): void {
     if (line.kind !== 'header') throw faultOf(refuse('The first line is missing'));
-    if (this.#header !== undefined) throw faultOf(refuse('A first line stands within the export'));
+    if (this.#header !== undefined) throw faultOf(refuse('A header line appears again within the export'));
     this.#header = line.header;
     this.#chain = new ChainVerifier(line.header.registerId, this.#verifier);
   }
@@ -137,7 +137,7 @@ export class ExportVerifier {
     if (chain.missing === 0) chain.close();
   }
 
-  /** Adds to a refusal where it is: the transaction's line, else the docket's own, else the one that was read. */
+  /** Adds the place to a refusal: the transaction's line, else the docket's, else the current one. */
   #guard<T>(act: () => T): T {
     try {
       return act();
@@ -164,7 +164,7 @@ export class ExportVerifier {
   }
 }
 
-/** Where and why an export was refused; undefined for any other error. */
+/** Finds place and reason in a refusal; undefined for any other error. */
 export function findExportFault(error: unknown): ExportFault | undefined {
   const place: (FaultPlace & { readonly line?: number }) | undefined = findFaultPlace(error);
   if (place?.line === undefined || !isAppError(error)) return undefined;

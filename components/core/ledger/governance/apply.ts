@@ -30,20 +30,20 @@ import { refuse } from './roster.ts';
 import { activeMembers, findRosterKey, isSameKey, type LedgerRules } from './rules.ts';
 import { countSetChanges, registerValidator, withStatus } from './validators.ts';
 
-/** Objects and arrays within one another in a governance payload. */
+/** Maximum nesting of objects and arrays in a governance payload. */
 const MAX_PAYLOAD_DEPTH = 32;
 
 const version = z.literal(GOVERNANCE_PAYLOAD_VERSION);
 const registerId = z.string();
 
-/** Payload of `control.crypto.update` by the register-control key: development mode off. */
+/** Payload of `control.crypto.update` signed by the register-control key: development mode off. */
 const cryptoUpdatePayloadSchema = z.strictObject({
   version,
   registerId,
   cryptoPolicy: cryptoPolicySchema,
 });
 
-/** Payload of `control.register.updatemetadata`; members that are absent stay as they are. */
+/** Payload of `control.register.updatemetadata`. Absent members stay unchanged. */
 const metadataPayloadSchema = z.strictObject({
   version,
   registerId,
@@ -67,15 +67,15 @@ const registerPayloadSchema = z.strictObject({
   validatorEntry: validatorEntrySchema,
 });
 
-/** A docket that is being folded: the rules before it, and the rules after the transactions so far. */
+/** Fold of one docket: the rules before it, and the rules after its transactions so far. */
 export interface DocketFold {
   readonly before: LedgerRules;
   readonly rules: LedgerRules;
-  /** One for each governance transaction, in order. */
+  /** One for each governance transaction, in docket order. */
   readonly changes: readonly RulesChange[];
-  /** Proposals whose time was over. */
+  /** Proposals that expired with this docket. */
   readonly expired: readonly ProposalChange[];
-  /** Validators that the end of a transition put out of the set. */
+  /** Validators that were removed because their transition ended. */
   readonly ejected: readonly string[];
 }
 
@@ -94,8 +94,8 @@ function shape<T>(schema: z.ZodType<T>, payload: unknown): T | Refused {
 }
 
 /**
- * Whether data can become part of the rules: they hold it some levels deeper, as canonical JSON, and every program that
- * reads them must see the same members.
+ * Whether data can become part of the rules. The rules contain it some levels deeper, as canonical JSON, and every
+ * program that parses them must see the same members.
  */
 function isPlain(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true;
@@ -107,14 +107,14 @@ function isRefused(value: unknown): value is Refused {
   return typeof value === 'object' && value !== null && 'violations' in value;
 }
 
-type Step = (
+type ControlStep = (
   rules: LedgerRules,
   transaction: ControlTransaction,
   action: ControlAction,
   context: ControlContext,
 ) => Applied | Refused;
 
-const STEPS: Readonly<Record<ControlAction['stage'], Step>> = {
+const STEPS: Readonly<Record<ControlAction['stage'], ControlStep>> = {
   operation(rules, transaction, action, context) {
     if (action.operationType === 'crypto-policy-update' && !hasOperation(transaction)) {
       return turnDevModeOff(rules, transaction);
@@ -170,7 +170,7 @@ function turnDevModeOff(rules: LedgerRules, transaction: ControlTransaction): Ap
   return changed(rules, effect.rules, transaction, { kind: 'crypto-policy-update', part: 'crypto-policy' });
 }
 
-/** Name, description and metadata are changed by the register service with the register-control key (L-18). */
+/** Changes name, description and metadata. The register service signs it with the register-control key. */
 function updateMetadata(rules: LedgerRules, transaction: ControlTransaction): Applied | Refused {
   const violations = judgeSigners(rules, transaction);
   if (violations.length > 0) return { violations };
@@ -188,7 +188,9 @@ function updateMetadata(rules: LedgerRules, transaction: ControlTransaction): Ap
   return changed(rules, after, transaction, { kind: 'metadata-update', part: 'register' });
 }
 
-/** A validator registers itself, or somebody who may send control transactions does with its proof of possession. */
+/**
+ * Registers a validator: by itself, or by a signer that may send control transactions and has its proof of possession.
+ */
 function register(
   rules: LedgerRules,
   transaction: ControlTransaction,
@@ -219,7 +221,10 @@ function changed(
   return { rules, change: { txId, kind, parts: [part], proposals: [], setChanges } };
 }
 
-/** Begins a docket: what time alone changes comes first. Call it for every docket, also for one without control. */
+/**
+ * Begins a docket and applies what time alone changes. Call it for every docket, also for one without control
+ * transactions.
+ */
 export function beginDocket(rules: LedgerRules, context: ControlContext): DocketFold {
   const due = rules.validators.filter(
     (each) => each.ejectAt !== undefined && each.status === 'Active' && isOver(each.ejectAt, context),
@@ -238,7 +243,9 @@ export function beginDocket(rules: LedgerRules, context: ControlContext): Docket
   return { before: rules, rules: after, changes: [], expired: [], ejected };
 }
 
-/** Limits of one docket: how many members change, and how few may be left of the set that was (D1, L-97). */
+/**
+ * Judges the limits of one docket: the number of members that change, and the number that remain of the previous set.
+ */
 function judgeSetChange(before: LedgerRules, after: LedgerRules): Violation[] {
   const changes = countSetChanges(before, after);
   if (changes === 0) return [];
@@ -251,8 +258,8 @@ function judgeSetChange(before: LedgerRules, after: LedgerRules): Violation[] {
 }
 
 /**
- * Folds one more control transaction into a docket. Governance changes the rules; other control transactions, such as
- * the publication of a blueprint, only need signers that may send them.
+ * Folds one more control transaction into a docket. Governance transactions change the rules. Other control
+ * transactions, such as the publication of a blueprint, only need signers that may send them.
  */
 export function foldControl(
   fold: DocketFold,
@@ -298,8 +305,8 @@ function forgetExpired(
 }
 
 /**
- * Whether the signers may use the label of a control transaction at all. Registrations and proposals with evidence may
- * come from validators, which only the whole judgement can tell.
+ * Judges whether the signers may use the label of a control transaction at all. Registrations and proposals with
+ * evidence may come from validators, which only the full judgement decides.
  */
 export function judgeControlLabel(rules: LedgerRules, transaction: ControlTransaction): readonly Violation[] {
   const action = isGovernance(transaction) ? findControlAction(transaction.actionId) : undefined;
@@ -307,7 +314,7 @@ export function judgeControlLabel(rules: LedgerRules, transaction: ControlTransa
   return judgeSigners(rules, transaction);
 }
 
-/** Pure: what the rules are after one control transaction, or why a docket may not seal it. */
+/** Pure function: the rules after one control transaction, or the reason why a docket may not seal it. */
 export function applyControl(
   rules: LedgerRules,
   transaction: ControlTransaction,
@@ -322,8 +329,8 @@ export interface RefusedIn extends Refused {
 }
 
 /**
- * All control transactions of one docket, in its order; what they change is in force from the next docket. With none of
- * them the rules stay the same object unless time changed them.
+ * Applies all control transactions of a docket in its order. The changes take effect from the next docket. Without any,
+ * the rules remain the same object unless time changed them.
  */
 export function applyControls(
   rules: LedgerRules,

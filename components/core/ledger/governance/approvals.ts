@@ -12,7 +12,7 @@ import {
   votersOf,
 } from './rules.ts';
 
-/** Votes needed of `voters` by a formula (notes/ledger.md L-92); nobody to vote counts as one. */
+/** Votes that a formula needs of `voters`; at least one, also without voters. */
 export function requiredApprovals(formula: QuorumFormula, voters: number): number {
   const most = Math.max(1, voters);
   switch (formula) {
@@ -25,14 +25,14 @@ export function requiredApprovals(formula: QuorumFormula, voters: number): numbe
   }
 }
 
-/** Who may vote on an operation: owner and admins, without the one that is to be removed (L-92). */
+/** The members that may vote on an operation: owner and admins, without the target of a removal. */
 export function eligibleVoters(rules: LedgerRules, operation: Operation): RosterEntry[] {
   const voters = votersOf(rules);
   if (operation.operationType !== 'remove-member') return voters;
   return voters.filter((entry) => entry.subject !== operation.targetDid);
 }
 
-/** Whether one member may do this alone: an owner who may bypass the quorum, for members only (L-93). */
+/** Whether one member may decide alone: an owner that may bypass the quorum, for operations on members only. */
 export function mayBypass(rules: LedgerRules, operation: Operation): boolean {
   const proposer = findRosterEntry(rules, operation.proposerDid);
   const { operationType } = operation;
@@ -41,7 +41,7 @@ export function mayBypass(rules: LedgerRules, operation: Operation): boolean {
   return proposer?.role === 'Owner' && isBypassable && ownerMayBypass(rules.policy, votersOf(rules).length);
 }
 
-/** Whether an approval is signed with the key that the roster holds for its approver (L-94). */
+/** Whether an approval is signed with the key that the roster holds for its approver. */
 export function verifyApproval(
   rules: LedgerRules,
   subject: { readonly operation: Operation; readonly rosterHashBefore: string },
@@ -71,9 +71,10 @@ export interface CastVote {
 }
 
 /**
- * The votes that count: of those who may vote, the first of each, and only what verifies. A forged or repeated approval
- * is passed over, it does not spoil the others.
- * @param signed members whose signature of the transaction is their approval; an embedded vote of theirs goes first
+ * The votes that count: the first valid vote of each eligible voter. A forged or repeated approval is skipped and does
+ * not affect the others.
+ * @param signed members whose signature of the transaction is their approval; an embedded vote of theirs takes
+ * precedence
  */
 export function countVotes(
   rules: LedgerRules,
@@ -94,13 +95,13 @@ export function countVotes(
   return [...votes.values()];
 }
 
-/** Whether the one who is to become the owner has approved it (notes/ledger.md L-99). */
+/** Whether the target of a transfer of ownership has approved it. */
 export function isAccepted(operation: Operation, votes: readonly CastVote[]): boolean {
   if (operation.operationType !== 'transfer-ownership') return true;
   return votes.some((vote) => vote.did === operation.targetDid && vote.isApproval);
 }
 
-/** How many of some votes approve. */
+/** Number of approving votes. */
 export function approvalsAmong(votes: readonly CastVote[]): number {
   return votes.filter((vote) => vote.isApproval).length;
 }

@@ -6,7 +6,7 @@ import { applyEffect } from './operations.ts';
 import type { EnactPayload } from './proposals.ts';
 import { type LedgerRules, type OpenProposal, rosterHash } from './rules.ts';
 
-/** The part of a transaction's envelope that makes it governance; the rest is the sender's. */
+/** The members of an envelope that make a transaction governance; the sender adds the others. */
 export interface GovernanceDraft {
   readonly blueprintId: string;
   readonly actionId: string;
@@ -15,7 +15,7 @@ export interface GovernanceDraft {
 }
 
 /**
- * Blueprint, action and metadata of a governance transaction (specification document 2, section 2; L-107).
+ * Blueprint, action and metadata of a governance transaction (specification document 2, section 2).
  * @param facts further members of the metadata, such as policyVersion
  */
 export function governanceDraft(
@@ -29,8 +29,9 @@ export function governanceDraft(
 }
 
 /**
- * The payload of an operation against the present rules: with approvals for one transaction, without for a proposal.
- * @throws AppError unprocessable with the finding when the operation makes no sense now
+ * Builds the payload of an operation against the present rules: with approvals for one transaction, without for a
+ * proposal.
+ * @throws AppError unprocessable with the violation when the operation is not possible now
  */
 export function buildOperation(
   rules: LedgerRules,
@@ -53,8 +54,8 @@ export function buildOperation(
 }
 
 /**
- * What enacts an approved proposal. Signed by the register-control key with the time of the deciding vote, every service
- * makes the same transaction with the same derived id (notes/ledger.md L-95 b). Undefined while it is not approved.
+ * Builds the enactment of an approved proposal; undefined while it is not approved. The register-control key signs it
+ * with the time of the deciding vote, so every service builds the same transaction with the same derived id.
  */
 export function buildEnactment(
   proposal: OpenProposal,

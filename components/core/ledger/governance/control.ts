@@ -14,10 +14,10 @@ import {
   type RosterEntry,
 } from './rules.ts';
 
-/** The governance blueprint; the system register shows it to people, the rules are in this folder. */
+/** The governance blueprint. The system register publishes it for readers; the rules are implemented in this folder. */
 export const GOVERNANCE_BLUEPRINT = 'register-governance-v1';
 
-/** A control transaction as it is sealed; its signatures are verified by whoever judges the transaction. */
+/** A control transaction as it is sealed. The caller verifies its signatures. */
 export interface ControlTransaction {
   readonly txId: string;
   readonly type: string;
@@ -31,16 +31,16 @@ export interface ControlTransaction {
   readonly createdAt: string;
 }
 
-/** Where a control transaction is judged: the docket that would seal it. */
+/** The docket that would seal a control transaction. */
 export interface ControlContext {
   readonly docketNumber: number;
-  /** The docket's timestamp; time is judged by it alone (L-46, L-98). */
+  /** The docket's timestamp, the only clock of the rules. */
   readonly timestamp: string;
   /** Verifies approvals and proofs of possession. */
   readonly verifier: Verifier;
 }
 
-/** What a control transaction does, in the words of notes/ledger.md L-36. */
+/** Kinds of control transactions, as the metadata member `transactionType` names them. */
 const CONTROL_KINDS = [
   'blueprint-publish',
   'governance',
@@ -55,23 +55,23 @@ export type ControlKind = (typeof CONTROL_KINDS)[number];
 
 export type RulesPart = 'register' | 'roster' | 'validators' | 'policy' | 'crypto-policy' | 'proposals';
 
-/** What became of a proposal. */
+/** A change of a proposal's status. */
 export interface ProposalChange {
   readonly proposal: Omit<OpenProposal, 'status'> & { readonly status: ProposalStatus };
-  /** Id of the transaction that changed it; absent when time did. */
+  /** Id of the transaction that changed it; absent when it expired. */
   readonly txId?: string | undefined;
 }
 
-/** What one control transaction changed. */
+/** The effects of one control transaction. */
 export interface RulesChange {
   readonly txId: string;
   readonly kind: ControlKind;
   readonly parts: readonly RulesPart[];
-  /** The operation that took effect, if one did. */
+  /** The operation that took effect, if any. */
   readonly operation?: Operation | undefined;
-  /** Proposals that were opened, voted on, enacted, rejected or found expired. */
+  /** Proposals that were opened, voted on, enacted, rejected or expired. */
   readonly proposals: readonly ProposalChange[];
-  /** Members of the validator set that it adds, removes or gives another key. */
+  /** Number of validators that it adds, removes or gives another key. */
   readonly setChanges: number;
 }
 
@@ -84,17 +84,17 @@ export interface Refused {
   readonly violations: readonly Violation[];
 }
 
-/** How the payload of an action is read, and which operations it may carry. */
+/** How the payload of an action is parsed, and which operations it may carry. */
 export type ControlStage = 'operation' | 'propose' | 'vote' | 'enact' | 'register' | 'metadata';
 export interface ControlAction {
   readonly stage: ControlStage;
-  /** Undefined: any. */
+  /** Undefined for any operation. */
   readonly operationType?: OperationType | undefined;
 }
 
 const operation = (operationType: OperationType): ControlAction => ({ stage: 'operation', operationType });
 
-/** Actions of the governance blueprint: those of the specification, of L-89 and of L-108. */
+/** Actions of the governance blueprint: those of the specification, of rosters and of validators. */
 export const CONTROL_ACTIONS: Readonly<Record<string, ControlAction>> = {
   'add-member': operation('add-member'),
   'remove-member': operation('remove-member'),
@@ -120,14 +120,14 @@ export const CONTROL_ACTIONS: Readonly<Record<string, ControlAction>> = {
   'control.governance.enact': { stage: 'enact' },
 };
 
-/** The action of a governance transaction; undefined for one that the blueprint does not have. */
+/** Finds the action of a governance transaction; undefined for one that the blueprint does not have. */
 export function findControlAction(actionId: string | undefined): ControlAction | undefined {
   return actionId !== undefined && Object.hasOwn(CONTROL_ACTIONS, actionId)
     ? CONTROL_ACTIONS[actionId]
     : undefined;
 }
 
-/** Whether a transaction can change the rules of its register; the publication of the blueprint itself does not. */
+/** Whether a transaction can change the rules of its register. The publication of the governance blueprint cannot. */
 export function isGovernance(transaction: {
   readonly type: string;
   readonly blueprintId?: string | undefined;
@@ -163,7 +163,7 @@ function readPayload(payload: Uint8Array): unknown {
   }
 }
 
-/** The members of the roster that signed; other keys are left out. */
+/** The members of the roster that signed; other keys are ignored. */
 export function rosterSigners(rules: LedgerRules, transaction: ControlTransaction): RosterEntry[] {
   return transaction.signers.flatMap((key) => findRosterKey(rules, key) ?? []);
 }
@@ -173,7 +173,7 @@ export function isSystemSigned(rules: LedgerRules, { signers }: ControlTransacti
   return signers.length > 0 && signers.every((key) => isSameKey(key, rules.systemKey));
 }
 
-/** A control label is granted by its signers: roster or register-control key, each of them (L-53, D11). */
+/** Judges that each signer may send control transactions: a member of the roster or the register-control key. */
 export function judgeSigners(rules: LedgerRules, transaction: ControlTransaction): Violation[] {
   const known = transaction.signers.map((key) => {
     if (isSameKey(key, rules.systemKey)) return 'system';

@@ -31,9 +31,9 @@ function isSigned(message: ConsensusMessage, signature: string, key: LedgerKey, 
 }
 
 /**
- * Whether two messages of one height, round and kind say different things and are both signed by the key: nobody who
- * follows the protocol signs both (notes/ledger.md 4.3, L-116). They differ in the docket that they name, or, proposals,
- * in the polka that they show; a time alone makes no difference.
+ * Whether two messages of one height, round and kind conflict and are both signed by the key. A correct validator never
+ * signs both. They differ in the docket that they name or, for proposals, in the polka that they show; a difference in
+ * time alone is no conflict.
  */
 export function provesDoubleSign(
   registerId: string,
@@ -56,9 +56,9 @@ export function provesDoubleSign(
 }
 
 /**
- * What an operation gives as evidence must prove it. Two messages count against the key that the validator has had from
- * before their height on: what was signed before it came, came back or changed its key is no longer held against it, and
- * nobody can know the set of a docket that is still to come.
+ * Judges that the evidence of an operation proves the fault. Two messages count only against the key that the validator
+ * has held since before their height. A message under an earlier key or term does not count, and a message of a future
+ * height cannot, because its set is not known.
  */
 export function judgeEvidence(
   rules: LedgerRules,
@@ -70,11 +70,11 @@ export function judgeEvidence(
   const isProven =
     evidence.kind === 'missed-slots'
       ? isOrderly(evidence)
-      : convicts(rules, { validatorId, evidence }, context);
+      : judgeDoubleSign(rules, { validatorId, evidence }, context);
   return isProven ? undefined : refuse('VAL_PERM_019', 'operation.evidence');
 }
 
-function convicts(
+function judgeDoubleSign(
   rules: LedgerRules,
   { validatorId, evidence }: { readonly validatorId: string; readonly evidence: DoubleSign },
   { docketNumber, verifier }: ControlContext,
@@ -85,7 +85,7 @@ function convicts(
   return isOfTerm && provesDoubleSign(rules.registerId, evidence, accused, verifier);
 }
 
-/** Whether slots are given once each and in order: what they prove is for the roster to judge (L-115). */
+/** Whether slots are listed once each and in order. The roster judges what they prove. */
 function isOrderly({ dockets }: Extract<Evidence, { kind: 'missed-slots' }>): boolean {
   return dockets.every((docket, index) => index === 0 || docket > (dockets[index - 1] ?? docket));
 }

@@ -24,14 +24,14 @@ const validators = [0, 1, 2, 3, 4, 5, 6, 7].map(keyOfValidator);
 const roles = ['Owner', 'Admin', 'Auditor', 'Designer'] as const;
 
 interface Move {
-  /** What is done. */
+  /** Index of the operation. */
   readonly act: number;
   readonly actor: number;
   readonly target: number;
   readonly choice: number;
-  /** Who else signs or approves, one bit each. */
+  /** Other signers or approvers, one bit each. */
   readonly helpers: number;
-  /** How it is done: at once, as a proposal, or together with the next move in one docket. */
+  /** Form: at once, as a proposal, or in one docket with the next move. */
   readonly form: number;
 }
 
@@ -148,7 +148,7 @@ function checkInvariants(before: LedgerRules, after: LedgerRules): void {
   expect(rulesJson(parseRules(JSON.parse(rulesJson(after))))).toBe(rulesJson(after));
 }
 
-/** Those of some transactions that one docket can take, as a proposer chooses them. */
+/** The transactions that fit in one docket, as a proposer chooses them. */
 function fitting(rules: LedgerRules, waiting: readonly ControlTransaction[], context: ControlContext) {
   const chosen: ControlTransaction[] = [];
   for (const each of waiting) {
@@ -163,7 +163,7 @@ interface Sealed {
   readonly transactions: readonly ControlTransaction[];
 }
 
-/** The transactions as anyone reads them from sealed records. */
+/** The transactions as they are parsed from sealed records. */
 function reread({ payload, ...rest }: ControlTransaction): ControlTransaction {
   const record = {
     ...rest,
@@ -212,7 +212,7 @@ function play(moves: readonly Move[]) {
 }
 
 describe('any sequence of governance', { timeout: 20_000 }, () => {
-  it('keeps what a register cannot do without, and a replay from genesis gives the same rules', () => {
+  it('keeps the invariants of a register, and a replay from genesis gives the same rules', () => {
     let accepted = 0;
     fc.assert(
       fc.property(fc.array(move, { minLength: 1, maxLength: 30, size: 'max' }), (moves) => {
@@ -231,7 +231,7 @@ describe('any sequence of governance', { timeout: 20_000 }, () => {
     expect(accepted).toBeGreaterThan(40);
   });
 
-  it('names every roster by a hash of its own, in whatever order it stands', () => {
+  it('hashes every roster differently, independent of the order of its members', () => {
     fc.assert(
       fc.property(fc.shuffledSubarray(people, { minLength: 1 }), fc.array(fc.nat(3)), (some, choices) => {
         const roster = some.map(({ did, key }, index) => ({
@@ -252,7 +252,7 @@ describe('any sequence of governance', { timeout: 20_000 }, () => {
   });
 });
 
-/** A value with one member somewhere in it replaced. */
+/** A value with one nested member replaced. */
 function mutated(value: unknown, path: readonly number[], by: unknown): unknown {
   const [first, ...rest] = path;
   if (first === undefined || typeof value !== 'object' || value === null) return by;
@@ -280,7 +280,7 @@ const strange = fc.oneof(
 );
 
 describe('any payload', { timeout: 20_000 }, () => {
-  it('is sealed or refused with a code, and never anything else', () => {
+  it('is sealed or refused with a code, and never throws anything else', () => {
     fc.assert(
       fc.property(move, fc.array(fc.nat(20), { maxLength: 4 }), strange, (given, path, by) => {
         const scene = new Scene({ members: [[pick(people, 1), 'Admin']], devMode: true });

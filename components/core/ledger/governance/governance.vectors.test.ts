@@ -63,7 +63,7 @@ describe('governance by a second implementation', () => {
     expect(verifyTransactionSignature(verifier, signed, signature)).toBe(true);
   });
 
-  it.each(figures.cases)('$operation.operationType: the roster that comes of it', (figure) => {
+  it.each(figures.cases)('$operation.operationType: the resulting roster', (figure) => {
     const payload = operationPayloadSchema.parse(JSON.parse(figure.payload));
     const context = { docketNumber: 1, timestamp: createdAt, verifier };
     const effect = applyEffect(rules, payload.operation, context);

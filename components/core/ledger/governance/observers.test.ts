@@ -26,7 +26,7 @@ const witness = keyOfValidator(0);
 
 type DoubleSign = Extract<Evidence, { kind: 'double-sign' }>;
 
-interface Said {
+interface MessageFields {
   readonly fill?: string | undefined;
   readonly height?: number;
   readonly round?: number;
@@ -36,7 +36,7 @@ interface Said {
   readonly register?: string;
 }
 
-function messageOf(said: Said): ConsensusMessage {
+function messageOf(said: MessageFields): ConsensusMessage {
   const { fill, height = 1, round = 1, type = 2, polRound = -1, register = registerId } = said;
   const hash = fill?.repeat(64) ?? '';
   return {
@@ -52,15 +52,19 @@ function messageOf(said: Said): ConsensusMessage {
   };
 }
 
-function signed(said: Said, signer: Person): DoubleSign['first'] {
+function signed(said: MessageFields, signer: Person): DoubleSign['first'] {
   const message = messageOf(said);
   const { docket, polRound, validatorSetHash, timestamp } = message;
   const signature = encodeBase64(signer.signer.sign(signBytes(message)));
   return { polRound, validatorSetHash, timestamp, signature, ...(docket && { docket }) };
 }
 
-/** Two messages of the place that `place` names, with its signer. */
-function twice(place: Said, [a, b]: readonly [Said, Said], signers: readonly Person[] = [accused]) {
+/** Two messages at the position that `place` names, each with its signer. */
+function twice(
+  place: MessageFields,
+  [a, b]: readonly [MessageFields, MessageFields],
+  signers: readonly Person[] = [accused],
+) {
   const { height = 1, round = 1, type = 2 } = place;
   const first = signed({ ...place, ...a }, signers[0] ?? accused);
   const second = signed({ ...place, ...b }, signers.at(-1) ?? accused);
@@ -80,7 +84,7 @@ class Court extends Scene {
     return { ...plain, ...over } as Operation;
   }
 
-  /** Opens a proposal and gives its id; the codes of a refusal when it is refused. */
+  /** Opens a proposal and returns its id, or the codes of the refusal. */
   open(operation: Operation, ...signers: readonly Person[]): string {
     const draft = governanceDraft('control.governance.propose', this.payload(operation));
     const transaction = this.transaction(draft, signers);
@@ -107,7 +111,7 @@ describe('a suspension with evidence', () => {
   it.each([
     ['a validator', witness],
     ['the register-control key', system],
-  ])('is proposed by %s, without a vote, and enacted by the roster', (_, proposer) => {
+  ])('%s proposes it without a vote, and the roster enacts it', (_, proposer) => {
     const court = new Court();
     const proposalId = court.accuse(proven, proposer);
     expect(court.rules.proposals).toMatchObject([{ proposalId, votes: [], required: 2, status: 'Pending' }]);
@@ -127,8 +131,11 @@ describe('a suspension with evidence', () => {
       twice({}, [{ fill: 'a' }, { fill: 'a', timestamp: '2026-11-21T10:00:01Z' }]),
     ],
     ['nil twice', twice({}, [{}, {}])],
-    ['the words of another', twice({}, [{ fill: 'a' }, { fill: 'b' }], [accused, keyOfValidator(2)])],
-    ['two messages of another', twice({}, [{ fill: 'a' }, { fill: 'b' }], [keyOfValidator(2)])],
+    [
+      'a message signed by another validator',
+      twice({}, [{ fill: 'a' }, { fill: 'b' }], [accused, keyOfValidator(2)]),
+    ],
+    ['two messages of another validator', twice({}, [{ fill: 'a' }, { fill: 'b' }], [keyOfValidator(2)])],
     ['another round', { ...proven, round: 2 }],
     ['another height', { ...proven, height: 0 }],
     ['another kind', { ...proven, type: 3 }],
@@ -139,9 +146,9 @@ describe('a suspension with evidence', () => {
     ['another register', twice({}, [{ fill: 'a', register: 'ab'.repeat(16) }, { fill: 'b' }])],
     ['a height that is still to come', twice({ height: 9 }, [{ fill: 'a' }, {}])],
     ['votes that are called proposals', { ...proven, type: 1 }],
-    ['a signature that is none', { ...proven, second: { ...proven.second, signature: 'AAAA' } }],
+    ['an invalid signature', { ...proven, second: { ...proven.second, signature: 'AAAA' } }],
     ['slots out of order', { kind: 'missed-slots', dockets: [1, 2, 3, 4, 5, 6, 7, 8, 9, 9] }],
-  ])('%s proves nothing, whoever says it and however', (_, given) => {
+  ])('%s proves nothing, for every proposer and in every form', (_, given) => {
     const court = new Court();
     for (const proposer of [witness, system, owner])
       expect(court.accuse(given, proposer)).toBe('VAL_PERM_019');
@@ -156,7 +163,7 @@ describe('a suspension with evidence', () => {
     expect(new Court().accuse(twice(place, [{ polRound: 1 }, { polRound: 3 }]))).toMatch(isId);
   });
 
-  it('counts only for the key that the validator has had since before that height', () => {
+  it('counts only for the key that the validator has held since before that height', () => {
     const court = new Court();
     const later = person(90);
     const rotation = { validatorEntry: entryOf('validator-3', later) };
@@ -168,7 +175,7 @@ describe('a suspension with evidence', () => {
     expect(court.accuse(twice({ height: 2 }, [{ fill: 'a' }, {}], [later]))).toMatch(isId);
   });
 
-  it('is for nobody else to propose, nor for the accused', () => {
+  it('is not accepted from anyone else, nor from the accused', () => {
     const court = new Court();
     expect(court.accuse(proven, stranger)).toBe('VAL_PERM_001');
     expect(court.open(court.suspend(owner, proven), system)).toBe('VAL_PERM_003');
@@ -182,7 +189,7 @@ describe('a suspension with evidence', () => {
     expect(court.decide(court.suspend(witness, proven), witness)).toEqual(['VAL_PERM_001']);
   });
 
-  it('is no proposal that lives shorter than the policy says', () => {
+  it('is refused with a shorter life than the policy gives', () => {
     const court = new Court();
     const over = (members: Partial<Operation>) =>
       court.open(court.suspend(witness, proven, members), witness);
@@ -193,8 +200,8 @@ describe('a suspension with evidence', () => {
   });
 });
 
-describe('the question whether a validator shall be suspended', () => {
-  it('is asked once, whoever saw it and whatever else was seen', () => {
+describe('the proposal to suspend a validator', () => {
+  it('is accepted once, whichever observer sends it and whatever further evidence there is', () => {
     const court = new Court();
     const first = court.transaction(
       governanceDraft('control.governance.propose', court.payload(court.suspend(witness, proven))),
@@ -219,7 +226,7 @@ describe('the question whether a validator shall be suspended', () => {
     expect(court.rules.proposals).toHaveLength(1);
   });
 
-  it('is not asked again when the roster said no; who has a vote may ask', () => {
+  it('is not accepted again after a rejection, except from a voter', () => {
     const court = new Court();
     const proposalId = court.accuse();
     expect(court.vote(proposalId, 'reject', owner)).toEqual([]);
@@ -228,7 +235,7 @@ describe('the question whether a validator shall be suspended', () => {
     expect(court.accuse(proven, owner)).toMatch(isId);
   });
 
-  it('is asked of another roster, and of a validator that came back', () => {
+  it('is accepted again for another roster, and for a validator that was readmitted', () => {
     const court = new Court();
     court.accuse();
     const newcomer = person(5);
@@ -259,7 +266,7 @@ describe('the question whether a validator shall be suspended', () => {
     expect(court.rules.proposals).toHaveLength(2);
   });
 
-  it('is built by a validator as it is judged', () => {
+  it('is built by a validator in the form that is judged', () => {
     const court = new Court();
     const accusation = { validatorId: 'validator-3', evidence: proven, proposerAddress: witness.address };
     const payload = buildSuspension(court.rules, accusation, court.context);
@@ -282,7 +289,7 @@ describe('the question whether a validator shall be suspended', () => {
     ).toThrow(expect.objectContaining({ code: 'VAL_PERM_017' }));
   });
 
-  it('whatever is said in whatever order, each validator is asked about once and only for true conflicts', () => {
+  it('in any order of messages, each validator is proposed for suspension once and only for true conflicts', () => {
     const said = fc.record({
       liar: fc.integer({ min: 0, max: 3 }),
       signer: fc.integer({ min: 0, max: 3 }),

@@ -6,10 +6,13 @@ import { isOver, remember } from './operations.ts';
 import { refuse } from './roster.ts';
 import { isSameKey, type LedgerRules, type OpenProposal, rosterHash } from './rules.ts';
 
-/** A proposal of theirs is younger than this when it is sealed, so that it lives about as long as the policy gives it. */
+/** Maximum age of an observer's proposal when it is sealed, so that its life is about that of the policy. */
 const OLDEST_TICKS = 3_600n * TICKS_PER_SECOND;
 
-/** Whether only active validators signed, or only the register-control key: both see, neither votes. */
+/**
+ * Whether only active validators signed, or only the register-control key. Both may report evidence, and neither has a
+ * vote.
+ */
 export function isObserver(rules: LedgerRules, transaction: ControlTransaction): boolean {
   if (isSystemSigned(rules, transaction)) return true;
   const { signers } = transaction;
@@ -18,9 +21,9 @@ export function isObserver(rules: LedgerRules, transaction: ControlTransaction):
 }
 
 /**
- * Whether an observer may ask the roster to suspend a validator. A roster is asked once about what the validator did
- * since it is in the set: all members see the same fault and may send the same proposal. Nobody may use that up: the
- * accused asks nothing about itself, and the proposal lives as long as the policy says, whoever sent it.
+ * Judges whether an observer may propose to suspend a validator. One proposal is accepted for each term of the
+ * validator in the set, because all members see the same fault and may send the same proposal. The proposal cannot be
+ * wasted: the accused may not send it, and it lives as long as the policy says whoever sent it.
  */
 export function judgeObserver(
   rules: LedgerRules,
@@ -41,23 +44,23 @@ export function judgeObserver(
   if (operation.expiresAt !== undefined || age > OLDEST_TICKS) {
     return refuse('VAL_PERM_013', 'operation.proposedAt', 'The proposal is not a fresh one');
   }
-  return isAsked(rules, payload, context)
+  return isProposed(rules, payload, context)
     ? refuse('VAL_PERM_018', 'operation.validatorId', 'The suspension of the validator is proposed already')
     : undefined;
 }
 
-function isAsked(rules: LedgerRules, payload: OperationPayload, context: ControlContext): boolean {
-  const question = questionOf(rules, payload);
-  if (question !== undefined) return rules.enacted.some((each) => each.operationId === question);
+function isProposed(rules: LedgerRules, payload: OperationPayload, context: ControlContext): boolean {
+  const suspension = suspensionIdOf(rules, payload);
+  if (suspension !== undefined) return rules.enacted.some((each) => each.operationId === suspension);
   const { operation } = payload;
   if (operation.operationType !== 'suspend-validator') return false;
   const { validatorId, evidence } = operation;
   return rules.proposals.some(
-    (each) => accuses(each, validatorId, evidence?.kind) && !isOver(each.expiresAt, context),
+    (each) => isSuspensionOf(each, validatorId, evidence?.kind) && !isOver(each.expiresAt, context),
   );
 }
 
-function accuses({ operation }: OpenProposal, validatorId: string, kind: string | undefined): boolean {
+function isSuspensionOf({ operation }: OpenProposal, validatorId: string, kind: string | undefined): boolean {
   return (
     operation.operationType === 'suspend-validator' &&
     operation.validatorId === validatorId &&
@@ -65,8 +68,8 @@ function accuses({ operation }: OpenProposal, validatorId: string, kind: string 
   );
 }
 
-/** What is asked of the roster once; undefined for all but a suspension for two signed messages. */
-function questionOf(
+/** Id of the suspension that a proposal requests; undefined for all but a suspension for two signed messages. */
+function suspensionIdOf(
   rules: LedgerRules,
   { operation, rosterHashBefore }: OperationPayload,
 ): string | undefined {
@@ -80,25 +83,25 @@ function questionOf(
   return suspensionId({ registerId, validatorId, effectiveFromDocket, rosterHashBefore });
 }
 
-/** The rules that remember what a proposal asks, whoever opens it. */
+/** The rules with the suspension term of a proposal recorded, whoever opens it. */
 export function withQuestion(rules: LedgerRules, payload: OperationPayload): LedgerRules | Refused {
-  const question = questionOf(rules, payload);
-  const isKnown = rules.enacted.some((each) => each.operationId === question);
-  return question === undefined || isKnown ? rules : remember(rules, question, payload.operation);
+  const suspension = suspensionIdOf(rules, payload);
+  const isKnown = rules.enacted.some((each) => each.operationId === suspension);
+  return suspension === undefined || isKnown ? rules : remember(rules, suspension, payload.operation);
 }
 
-/** Whether the present roster was asked to suspend a validator for two signed messages, in its present term. */
+/** Whether a suspension for two signed messages was proposed to the present roster in the validator's present term. */
 export function isSuspensionAsked(rules: LedgerRules, validatorId: string): boolean {
   const accused = rules.validators.find((each) => each.validatorId === validatorId);
   if (accused === undefined) return false;
   const { registerId, roster } = rules;
   const { effectiveFromDocket } = accused;
   const rosterHashBefore = rosterHash(registerId, roster);
-  const question = suspensionId({ registerId, validatorId, effectiveFromDocket, rosterHashBefore });
-  return rules.enacted.some((each) => each.operationId === question);
+  const suspension = suspensionId({ registerId, validatorId, effectiveFromDocket, rosterHashBefore });
+  return rules.enacted.some((each) => each.operationId === suspension);
 }
 
-/** The latest open proposal to suspend a validator for two signed messages. */
+/** Finds the latest open proposal to suspend a validator for two signed messages. */
 export function findSuspension(rules: LedgerRules, validatorId: string): OpenProposal | undefined {
-  return rules.proposals.findLast((each) => accuses(each, validatorId, 'double-sign'));
+  return rules.proposals.findLast((each) => isSuspensionOf(each, validatorId, 'double-sign'));
 }

@@ -9,7 +9,7 @@ import { type CryptoPolicy, cryptoPolicySchema } from '../control-record.ts';
 import { findMemberAddress } from '../did.ts';
 import { ROSTER_ROLES } from '../owner-attestation.ts';
 
-/** What a roster can decide (notes/ledger.md L-89). */
+/** Types of operations that a roster decides on. */
 export const OPERATION_TYPES = [
   'add-member',
   'remove-member',
@@ -33,7 +33,7 @@ const APPROVAL_DOMAIN = 'platform:governance-approval:v1';
 const OPERATION_DOMAIN = 'platform:governance-operation:v1';
 const SUSPENSION_DOMAIN = 'platform:governance-suspension:v1';
 const MAX_APPROVALS = 50;
-/** Proposals are part of the rules that every member holds, so one operation is small. */
+/** Open proposals are part of the rules that every member holds, so the size of an operation is limited. */
 export const MAX_OPERATION_BYTES = 32_768;
 
 function isKey(algorithm: Algorithm, text: string): boolean {
@@ -57,18 +57,18 @@ const timestampSchema = z
 const keyFields = { publicKey: text, algorithm: z.enum(ALGORITHMS) };
 const keyForm = (key: { publicKey: string; algorithm: Algorithm }): boolean =>
   isKey(key.algorithm, key.publicKey);
-const keyProblem = { path: ['publicKey'], message: 'is not a key in the form of decision D3' };
+const keyProblem = { path: ['publicKey'], message: 'is not a key in the canonical key form' };
 
-/** A key in the form of decision D3, to the letter: it is hashed and compared. */
+/** A key in exactly the canonical form, because it is hashed and compared. */
 const keySchema = z.strictObject(keyFields).refine(keyForm, keyProblem);
 
-/** A validator that asks to be one, with its proof of possession (notes/ledger.md L-33). */
+/** A candidate validator with its proof of possession. */
 export const validatorEntrySchema = z
   .strictObject({ validatorId, ...keyFields, proofOfPossession: text })
   .refine(keyForm, keyProblem);
 export type ValidatorEntry = z.output<typeof validatorEntrySchema>;
 
-/** One vote on an operation, signed over approvalBytes; time and comment are not covered (notes/ledger.md L-90). */
+/** One vote on an operation, signed over approvalBytes. Time and comment are not covered. */
 export const approvalSchema = z.strictObject({
   approverDid: memberDid,
   signature: text,
@@ -86,7 +86,7 @@ const signedMessageSchema = z.strictObject({
   signature: text,
 });
 
-/** Why a validator should be suspended. Two conflicting messages prove it; missed slots are for the roster to judge. */
+/** Evidence for a suspension. Two conflicting messages prove a fault; the roster judges missed slots. */
 export const evidenceSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('double-sign'),
@@ -113,7 +113,7 @@ const common = {
   approvalSignatures: z.array(approvalSchema).max(MAX_APPROVALS).optional(),
 };
 
-/** The operation of a control transaction, exactly as it is hashed: nothing is filled in or changed by reading it. */
+/** The operation of a control transaction, exactly as it is hashed: parsing neither fills in nor changes anything. */
 export const operationSchema = z.discriminatedUnion('operationType', [
   z.strictObject({
     operationType: z.literal('add-member'),
@@ -161,7 +161,7 @@ export const operationSchema = z.discriminatedUnion('operationType', [
 ]);
 export type Operation = z.output<typeof operationSchema>;
 
-/** An operation in a payload: one-shot with its approvals, or as a proposal (notes/ledger.md L-90, L-95). */
+/** An operation in a payload: with its approvals, or as a proposal. */
 export const operationPayloadSchema = z.strictObject({
   version: z.literal(GOVERNANCE_PAYLOAD_VERSION),
   operation: operationSchema,
@@ -178,13 +178,13 @@ export interface ApprovalFacts {
   readonly rosterHashBefore: string;
 }
 
-/** The operation without what changes while it is decided on: its status and the approvals. */
+/** The operation without the members that change while it is decided on: its status and the approvals. */
 function decided(operation: Operation): Omit<Operation, 'status' | 'approvalSignatures'> {
   const { status: _status, approvalSignatures: _approvals, ...rest } = operation;
   return rest;
 }
 
-/** Canonical JSON of what an approver decides; its SHA-256 is signed like any pre-hash (notes/ledger.md L-94, L-10). */
+/** The bytes that an approval signs: canonical JSON, of which the SHA-256 is signed like any pre-hash. */
 export function approvalBytes(facts: ApprovalFacts): Uint8Array {
   return canonicalBytes({
     domain: APPROVAL_DOMAIN,
@@ -201,7 +201,7 @@ export function approvalDigest(facts: ApprovalFacts): string {
   return sha256Hex(approvalBytes(facts));
 }
 
-/** Identity of an operation on a register: the same operation is enacted once, in whatever transaction it comes. */
+/** Identity of an operation on a register: an operation is enacted once, whichever transaction carries it. */
 export function operationId(registerId: string, operation: Operation, rosterHashBefore: string): string {
   return sha256Hex(
     canonicalJson({
@@ -213,18 +213,18 @@ export function operationId(registerId: string, operation: Operation, rosterHash
   );
 }
 
-/** What a roster is asked once on the word of validators. */
+/** The period for which one suspension may be proposed by observers. */
 export interface SuspensionTerm {
   readonly registerId: string;
   readonly validatorId: string;
-  /** Since when the accused has its status and key. */
+  /** First docket for which the present status and key of the accused count. */
   readonly effectiveFromDocket: number;
   readonly rosterHashBefore: string;
 }
 
 /**
- * Identity of the question whether a validator shall be suspended for signing twice. It stands among the operations that
- * are not decided again: several members see the same fault, and a roster that said no is not asked for the next one.
+ * Identity of the suspension of a validator for double signing. It is recorded among the enacted operations: several
+ * members see the same fault, and a rejected proposal is not repeated for the next one.
  */
 export function suspensionId(term: SuspensionTerm): string {
   const { registerId, validatorId, effectiveFromDocket, rosterHashBefore } = term;

@@ -40,10 +40,10 @@ import {
 
 const TICKS_PER_DAY = 86_400n * TICKS_PER_SECOND;
 const FUTURE_SKEW_TICKS = 5n * 60n * TICKS_PER_SECOND;
-/** The last instant that a timestamp can write: the end of the year 9999. */
+/** The last instant that a timestamp can express: the end of the year 9999. */
 const MAX_MICROS = 253_402_300_799_999_999n;
 const MAX_ENACTED = 2_000;
-/** The largest proposalTtlDays a policy can have. */
+/** Maximum of the policy's proposalTtlDays. */
 const LONGEST_TTL_DAYS = 90;
 
 const KINDS: Readonly<Record<Exclude<RulesPart, 'proposals'>, ControlKind>> = {
@@ -55,23 +55,22 @@ const KINDS: Readonly<Record<Exclude<RulesPart, 'proposals'>, ControlKind>> = {
 };
 
 /**
- * The end of an operation, in the form of decision D5: its own, at most the TTL of the policy after it was proposed,
- * judged by docket timestamps (L-98).
+ * The end of an operation, as a ledger timestamp: its own end, limited to the TTL of the policy after it was proposed.
  */
 export function operationEnd(operation: Operation, ttlDays: number): string {
   const latest = parseTimestamp(operation.proposedAt) + BigInt(ttlDays) * TICKS_PER_DAY;
   const own = parseTimestamp(operation.expiresAt ?? formatLedgerTimestamp(MAX_MICROS));
   const end = own < latest ? own : latest;
-  // Offsets reach beyond the years that the form can write; such an instant is over in any case.
+  // An offset can put the instant before the year 0000; it is in the past in any case.
   return formatLedgerTimestamp(end > 0n ? ticksToMicros(end) : 0n);
 }
 
-/** Whether an instant, given as text, is reached at a docket's timestamp. */
+/** Whether an instant, given as text, has passed at a docket's timestamp. */
 export function isOver(end: string, { timestamp }: Pick<ControlContext, 'timestamp'>): boolean {
   return parseTimestamp(end) <= parseTimestamp(timestamp);
 }
 
-/** What every operation must meet in whatever form it comes: size, roster, time, and that it has not been enacted. */
+/** Judges what every operation must meet in any form: size, roster, time, and that it has not been enacted. */
 export function judgeOperation(
   rules: LedgerRules,
   payload: OperationPayload,
@@ -97,7 +96,7 @@ function isEnacted(rules: LedgerRules, operation: Operation, rosterHashBefore: s
   return rules.enacted.some((each) => each.operationId === id);
 }
 
-/** The rules after an operation, whoever decided it. */
+/** The rules after an operation has taken effect, whichever way it was decided. */
 export function applyEffect(
   rules: LedgerRules,
   operation: Operation,
@@ -127,7 +126,7 @@ export function applyEffect(
   }
 }
 
-/** The proposer signs first and votes: owner or admin of the present roster. */
+/** Judges that the proposer signs first and votes: owner or admin of the present roster. */
 export function judgeProposer(
   rules: LedgerRules,
   transaction: ControlTransaction,
@@ -143,7 +142,7 @@ export function judgeProposer(
 }
 
 /**
- * Enacts an operation that is decided, with the list of what may not be enacted again.
+ * Enacts a decided operation and records its id, so that it is not enacted again.
  * @param decision the part of the payload that was decided on
  */
 export function enactOperation(
@@ -174,7 +173,7 @@ export function enactOperation(
   };
 }
 
-/** Updates of a policy name their version and never fit twice; everything else is remembered. */
+/** Updates of a policy name their version and never fit twice; every other operation is recorded. */
 function withEnacted(
   rules: LedgerRules,
   operation: Operation,
@@ -185,7 +184,7 @@ function withEnacted(
   return remember(rules, operationId(rules.registerId, operation, rosterHashBefore), operation);
 }
 
-/** The rules with the id of what is not decided again as long as the approvals of an operation could be used. */
+/** The rules with an operation's id recorded for as long as its approvals could be used. */
 export function remember(rules: LedgerRules, id: string, operation: Operation): LedgerRules | Refused {
   const entry: EnactedOperation = {
     operationId: id,
@@ -195,7 +194,7 @@ export function remember(rules: LedgerRules, id: string, operation: Operation): 
   return { ...rules, enacted: [...rules.enacted, entry] };
 }
 
-/** An operation with its approvals in one transaction (notes/ledger.md L-95 a). */
+/** Applies an operation that carries its approvals in one transaction. */
 export function applyOperation(
   rules: LedgerRules,
   transaction: ControlTransaction,

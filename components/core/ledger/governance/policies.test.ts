@@ -18,7 +18,7 @@ const update = (
 };
 
 describe('the register policy', () => {
-  it('is replaced by its next version, stamped by the docket, unknown members kept', () => {
+  it('is replaced by its next version, stamped by the docket, with unknown members kept', () => {
     const scene = new Scene();
     const { timestamp } = scene.context;
     expect(isDefaultPolicy(scene.rules.policy)).toBe(true);
@@ -87,7 +87,7 @@ describe('from public to consent', () => {
     expect(update(open(), closed)).toEqual(['VAL_POLICY_005']);
   });
 
-  it('at once: whom nobody approved leaves with the next docket, whatever it holds', () => {
+  it('at once: members without approval leave with the next docket, whatever the register holds', () => {
     const scene = open();
     expect(update(scene, closed, 'immediate')).toEqual([]);
     expect(members(scene)).toBe(5);
@@ -99,7 +99,7 @@ describe('from public to consent', () => {
     expect(scene.rules).toBe(before);
   });
 
-  it('with grace: after one operational TTL, unless it is approved by then', () => {
+  it('with grace: after one operational TTL, unless they are approved by then', () => {
     const scene = open();
     expect(update(scene, closed, 'grace-period')).toEqual([]);
     expect(scene.seal()).toMatchObject({ ejected: [] });
@@ -113,7 +113,7 @@ describe('from public to consent', () => {
     expect(members(approved)).toBe(5);
   });
 
-  it('and back: nobody has to leave', () => {
+  it('from consent to public no member leaves', () => {
     const scene = open();
     expect(update(scene, closed, 'grace-period')).toEqual([]);
     expect(update(scene, { version: 3, validators: { registrationMode: 'public' } })).toEqual([]);
@@ -121,7 +121,7 @@ describe('from public to consent', () => {
     expect(scene.seal()).toMatchObject({ ejected: [] });
   });
 
-  it('not all at once when that would change too much of the set', () => {
+  it('not at once when that would change too much of the set', () => {
     const scene = new Scene({ policy: { validators: { registrationMode: 'public' } } });
     for (const fill of [70, 71, 72]) {
       const payload = { version: 2, registerId, validatorEntry: entryOf(`v-${fill}`, person(fill)) };
@@ -147,7 +147,7 @@ describe('the crypto policy', () => {
   });
   const action = 'control.crypto.update';
 
-  it('A11: the register-control key turns development mode off, once and nothing else', () => {
+  it('the register-control key turns development mode off once, and changes nothing else', () => {
     const scene = new Scene({ devMode: true, members: [[admin, 'Admin']] });
     expect(
       scene.act(action, off(scene, { acceptedSignatureAlgorithms: ['ED25519', 'NISTP256'] }), system),
@@ -168,7 +168,7 @@ describe('the crypto policy', () => {
     expect(scene.decide(again, owner, admin)).toEqual(['VAL_POLICY_003']);
   });
 
-  it('is otherwise for the roster to decide', () => {
+  it('otherwise the roster decides', () => {
     const scene = new Scene({ members: [[admin, 'Admin']] });
     const decide = (change: Partial<CryptoPolicy>) => {
       const operation = scene.operation('crypto-policy-update', owner, { cryptoPolicy: next(scene, change) });
@@ -217,7 +217,7 @@ describe('name, description and metadata', () => {
 
   it.each([
     ['by the owner', owner, {}, 'VAL_PERM_003'],
-    ['by a stranger', person(7), {}, 'VAL_PERM_001'],
+    ['by a signer outside the roster', person(7), {}, 'VAL_PERM_001'],
     ['of another register', system, { registerId: 'f'.repeat(32) }, 'VAL_CHAIN_002'],
     ['without a name', system, { title: '' }, 'VAL_SCHEMA_001'],
     ['with a control character', system, { title: 'a\u0007' }, 'VAL_SCHEMA_001'],
@@ -228,13 +228,13 @@ describe('name, description and metadata', () => {
       { metadata: Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`k${index}`, 'v'])) },
       'VAL_SCHEMA_001',
     ],
-  ])('%s not', (_, signer, change, code) => {
+  ])('%s is refused', (_, signer, change, code) => {
     expect(new Scene().act(action, { version: 2, registerId, ...change }, signer)).toEqual([code]);
   });
 });
 
 describe('control transactions of other blueprints', () => {
-  it('need signers that may send them and change nothing', () => {
+  it('need signers that may send them, and change nothing', () => {
     const scene = new Scene({
       members: [
         [person(3), 'Designer'],

@@ -14,12 +14,12 @@ import { type Effect, refuse } from './roster.ts';
 import { activeMembers, type LedgerRules, votersOf } from './rules.ts';
 import { withEjections } from './validators.ts';
 
-type Of<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
+type OperationOf<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
 
-/** A new policy, stamped with the docket that brings it; the list of approved validators is never part of an update. */
+/** Replaces the policy and stamps it with the docket. The list of approved validators is never part of an update. */
 export function updatePolicy(
   rules: LedgerRules,
-  operation: Of<'policy-update'>,
+  operation: OperationOf<'policy-update'>,
   context: ControlContext,
 ): Effect | Refused {
   const read = readPolicy(operation.policy);
@@ -80,7 +80,7 @@ function isClosing(rules: LedgerRules, next: RegisterPolicy): boolean {
   );
 }
 
-/** Grace is one operational TTL from the docket that brings the policy (notes/ledger.md L-101). */
+/** Adds the end of the grace period: one operational TTL after the docket that brings the policy. */
 function withTransition(
   before: LedgerRules,
   after: LedgerRules,
@@ -93,13 +93,13 @@ function withTransition(
   return withEjections(after, later(timestamp, graceSeconds));
 }
 
-/** A timestamp some seconds later, in the form of decision D5. */
+/** A ledger timestamp some seconds later. */
 export function later(timestamp: string, seconds: number): string {
   const ticks = parseTimestamp(timestamp) + BigInt(seconds) * TICKS_PER_SECOND;
   return formatLedgerTimestamp(ticksToMicros(ticks));
 }
 
-/** A new crypto policy. Development mode never comes back (VAL_POLICY_003). */
+/** Replaces the crypto policy. Development mode cannot be switched on again (VAL_POLICY_003). */
 export function updateCryptoPolicy(rules: LedgerRules, next: CryptoPolicy): Effect | Refused {
   const { cryptoPolicy } = rules;
   if (next.devMode && !cryptoPolicy.devMode) return refuse('VAL_POLICY_003', 'cryptoPolicy.devMode');
@@ -114,7 +114,10 @@ export function updateCryptoPolicy(rules: LedgerRules, next: CryptoPolicy): Effe
   return { rules: { ...rules, cryptoPolicy: next }, part: 'crypto-policy' };
 }
 
-/** The one change that the register-control key may make alone: development mode off, nothing else (L-107). */
+/**
+ * Whether a change does nothing but switch development mode off: the one change that the register-control key may make
+ * alone.
+ */
 export function isDevModeOff(before: CryptoPolicy, after: CryptoPolicy): boolean {
   const { version: _was, effectiveFrom: _since, devMode: wasOn, ...kept } = before;
   const { version: _is, effectiveFrom: _from, devMode: isOn, ...now } = after;
@@ -128,7 +131,7 @@ function isSameJson(
   return Object.keys(left).every((name) => JSON.stringify(left[name]) === JSON.stringify(right[name]));
 }
 
-/** Whether a crypto policy takes a transaction that is signed with these algorithms; warnings do not count. */
+/** Whether a crypto policy accepts a transaction that is signed with these algorithms; warnings do not count. */
 export function acceptsAlgorithms(policy: CryptoPolicy, algorithms: readonly string[]): boolean {
   if (policy.enforcementMode === 'Permissive') return true;
   const accepted: readonly string[] = policy.acceptedSignatureAlgorithms;
@@ -139,8 +142,8 @@ export function acceptsAlgorithms(policy: CryptoPolicy, algorithms: readonly str
 }
 
 /**
- * What a crypto policy says of the algorithms a transaction is signed with (notes/ledger.md L-106). Strict refuses what
- * is not accepted and what misses a required algorithm; deprecated ones are warnings of severity Warning.
+ * Judges the algorithms of a transaction's signatures by a crypto policy. Strict mode refuses algorithms that are not
+ * accepted, and transactions without a required algorithm. Deprecated algorithms give violations of severity Warning.
  */
 export function judgeCrypto(policy: CryptoPolicy, algorithms: readonly string[]): Violation[] {
   const warned = policy.deprecatedAlgorithms.filter((each) => algorithms.includes(each));

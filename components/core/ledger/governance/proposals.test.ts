@@ -19,7 +19,7 @@ class Board extends Scene {
     });
   }
 
-  /** Opens a proposal and gives its id; the codes of a refusal when it is refused. */
+  /** Opens a proposal and returns its id, or the codes of the refusal. */
   open(operation: Operation, ...signers: readonly Person[]): string {
     const draft = governanceDraft('control.governance.propose', this.payload(operation));
     const transaction = this.transaction(draft, signers);
@@ -95,7 +95,7 @@ describe('a proposal', () => {
     });
   });
 
-  it('takes approvals that others signed, from anybody who may send control transactions', () => {
+  it('accepts approvals that others signed, from any signer that may send control transactions', () => {
     const board = new Board();
     const operation = board.removal();
     const proposalId = board.open(operation, admin);
@@ -139,7 +139,7 @@ describe('a proposal', () => {
     expect(board.rules.proposals).toEqual([]);
   });
 
-  it('is void when the roster has changed, and over when its time is', () => {
+  it('is void when the roster has changed, and expires', () => {
     const board = new Board();
     const proposalId = board.open(board.removal(), admin);
     const role = board.operation('change-role', owner, { targetDid: auditor.did, targetRole: 'Designer' });
@@ -158,7 +158,7 @@ describe('a proposal', () => {
     expect(board.rules.proposals).toHaveLength(1);
   });
 
-  it('lasts no longer than its proposer or the policy wants', () => {
+  it('lasts no longer than its proposer and the policy allow', () => {
     const board = new Board();
     const short = { ...board.removal(), expiresAt: board.context.timestamp };
     expect(board.open(short, admin)).toBe('VAL_PERM_013');
@@ -171,7 +171,7 @@ describe('a proposal', () => {
     expect(board.open(strange, admin)).toBe('VAL_PERM_013');
   });
 
-  it('of ownership needs the target itself, and its refusal ends it', () => {
+  it('of ownership needs the approval of the target, whose refusal ends it', () => {
     const board = new Board();
     const transfer = board.operation('transfer-ownership', owner, { targetDid: admin.did });
     const proposalId = board.open(transfer, owner);
@@ -186,7 +186,7 @@ describe('a proposal', () => {
     expect(board.rules.proposals).toEqual([]);
   });
 
-  it('must make sense when it is opened, and again when it is enacted', () => {
+  it('must be possible when it is opened, and again when it is enacted', () => {
     const board = new Board();
     const twice = [1, 2].map((version) => {
       const policy = { version: 2, governance: { proposalTtlDays: version } };
@@ -203,7 +203,7 @@ describe('a proposal', () => {
     expect(board.open(board.removal(auditor), auditor)).toBe('VAL_PERM_003');
   });
 
-  it('and the same operation in one transaction: it happens once', () => {
+  it('and the same operation in one transaction take effect once', () => {
     const board = new Board();
     const suspend = board.operation('suspend-validator', admin, { validatorId: 'validator-3' });
     const proposalId = board.open(suspend, admin, other);
@@ -212,7 +212,7 @@ describe('a proposal', () => {
     expect(board.enact(proposalId)).toEqual(['VAL_PERM_014']);
   });
 
-  it('is one of 64 at most; void ones make room', () => {
+  it('is one of 64 at most; void proposals make room', () => {
     const board = new Board();
     for (let count = 0; count < 64; count += 1) expect(board.open(board.removal(), admin)).toHaveLength(64);
     expect(board.open(board.removal(), admin)).toBe('VAL_PERM_018');
@@ -223,8 +223,8 @@ describe('a proposal', () => {
   });
 });
 
-describe('what services build', () => {
-  it('an operation with its hashes, or the reason why there is none', () => {
+describe('payloads that services build', () => {
+  it('an operation with its hashes, or the reason why it is not possible', () => {
     const board = new Board();
     const { rules, context } = board;
     expect(buildOperation(rules, board.removal(), context)).toEqual(board.payload(board.removal()));
@@ -234,7 +234,7 @@ describe('what services build', () => {
     );
   });
 
-  it('the same enactment everywhere', () => {
+  it('the same enactment in every service', () => {
     const board = new Board();
     board.open(board.removal(), admin);
     const [pending] = board.rules.proposals;

@@ -37,7 +37,7 @@ import {
 import { refuse } from './roster.ts';
 import { type LedgerRules, type OpenProposal, rosterHash } from './rules.ts';
 
-/** Proposals that may be open on one register. */
+/** Maximum number of open proposals on one register. */
 const MAX_PROPOSALS = 64;
 
 const version = z.literal(GOVERNANCE_PAYLOAD_VERSION);
@@ -55,7 +55,7 @@ export const votePayloadSchema = z
   .refine((payload) => payload.decision !== undefined || payload.approvals !== undefined, 'has no vote');
 export type VotePayload = z.output<typeof votePayloadSchema>;
 
-/** What puts an approved proposal into effect (notes/ledger.md L-95 b). */
+/** Payload of the enactment of an approved proposal. */
 export const enactPayloadSchema = z.strictObject({ version, enactsProposalId: proposalId });
 export type EnactPayload = z.output<typeof enactPayloadSchema>;
 
@@ -64,9 +64,8 @@ function changeOf(transaction: ControlTransaction, proposals: readonly ProposalC
 }
 
 /**
- * Opens a proposal. Owner and admins propose; a suspension that comes with evidence may also be proposed by an active
- * validator or the register-control key, which have no vote (notes/ledger.md 4.3, L-115). Those are heard once about a
- * validator (observers.ts).
+ * Opens a proposal. Owner and admins propose. A suspension with evidence may also be proposed by an active validator or
+ * the register-control key, which have no vote; observers.ts limits those proposals.
  */
 export function openProposal(
   rules: LedgerRules,
@@ -136,7 +135,7 @@ function judgeOpener(
     : judgeProposer(rules, transaction, operation);
 }
 
-/** A proposal must make sense when it is opened; it is judged again when it is enacted. */
+/** Judges that the operation of a proposal is possible now; enactment judges it again. */
 function judgeOutcome(
   rules: LedgerRules,
   { operation, rosterHashAfter }: OperationPayload,
@@ -149,7 +148,7 @@ function judgeOutcome(
     : refuse('VAL_SCHEMA_001', 'rosterHashAfter', 'rosterHashAfter does not follow from the operation');
 }
 
-/** The proposal with more votes, and what they make of it. */
+/** The proposal with more votes, and the status that they give it. */
 function withVotes(
   proposal: OpenProposal,
   votes: readonly CastVote[],
@@ -174,7 +173,7 @@ function isDeclined(operation: Operation, votes: readonly CastVote[]): boolean {
   return votes.some((vote) => vote.did === operation.targetDid && !vote.isApproval);
 }
 
-/** Counts votes on an open proposal; a vote that decides it approves or rejects it. */
+/** Counts votes on an open proposal. The deciding vote approves or rejects it. */
 export function voteOnProposal(
   rules: LedgerRules,
   transaction: ControlTransaction,
@@ -219,7 +218,7 @@ function findOpen(rules: LedgerRules, id: string, context: ControlContext): Open
     : refuse('VAL_PERM_009', 'proposalId');
 }
 
-/** Puts an approved proposal into effect; anyone who may send control transactions may say so. */
+/** Enacts an approved proposal. Any signer that may send control transactions may do so. */
 export function enactProposal(
   rules: LedgerRules,
   transaction: ControlTransaction,

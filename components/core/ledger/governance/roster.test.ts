@@ -40,7 +40,7 @@ describe('a roster of one', () => {
     expect(scene.decide(next, owner, admin)).toEqual([]);
   });
 
-  it('goes on alone with a policy that lets the owner bypass, but never to transfer', () => {
+  it('decides alone with a policy that lets the owner bypass the quorum, except on a transfer', () => {
     const scene = new Scene({
       members: [[admin, 'Admin']],
       policy: { governance: { ownerCanBypassQuorum: true } },
@@ -67,8 +67,8 @@ describe('a roster of one', () => {
   });
 });
 
-describe('A12: a roster of three voters', () => {
-  it('an admin alone removes nobody, a quorum does; the target has no vote', () => {
+describe('a roster of three voters', () => {
+  it('an admin alone removes no member, a quorum does; the target has no vote', () => {
     const scene = board();
     const remove = scene.operation('remove-member', admin, { targetDid: other.did });
     expect(scene.decide(remove, admin)).toEqual(['VAL_PERM_008']);
@@ -77,7 +77,7 @@ describe('A12: a roster of three voters', () => {
     expect(scene.roleOf(other)).toBeUndefined();
   });
 
-  it('an owner is not removed and not demoted, only replaced by an admin who accepts', () => {
+  it('an owner is neither removed nor demoted, only replaced by an admin that accepts', () => {
     const scene = board();
     const remove = scene.operation('remove-member', admin, { targetDid: owner.did });
     expect(scene.decide(remove, admin, other)).toEqual(['VAL_PERM_005']);
@@ -95,7 +95,7 @@ describe('A12: a roster of three voters', () => {
     ]);
   });
 
-  it('a forged approval is not counted, one approver is counted once', () => {
+  it('a forged approval is not counted, and one approver is counted once', () => {
     const scene = board();
     const remove = scene.operation('remove-member', admin, { targetDid: auditor.did });
     const forged = { ...scene.approval(remove, stranger), approverDid: other.did };
@@ -111,7 +111,7 @@ describe('A12: a roster of three voters', () => {
     expect(scene.act('remove-member', behindForged, admin)).toEqual([]);
   });
 
-  it('a rejection is no approval, and it stands for its approver', () => {
+  it('a rejection is no approval, and it is final for its approver', () => {
     const scene = board();
     const remove = scene.operation('remove-member', admin, { targetDid: auditor.did });
     const votes = [scene.approval(remove, other, false), scene.approval(remove, other)];
@@ -122,13 +122,13 @@ describe('A12: a roster of three voters', () => {
     expect(scene.act('remove-member', dishonest, admin)).toEqual(['VAL_PERM_008']);
   });
 
-  it('members who sign the transaction with the proposer approve by that', () => {
+  it('members that sign the transaction beside the proposer approve by that', () => {
     const scene = board();
     const remove = scene.operation('remove-member', admin, { targetDid: auditor.did });
     expect(scene.act('remove-member', scene.payload(remove), admin, other)).toEqual([]);
   });
 
-  it('what was decided for another roster, another time or once before is void', () => {
+  it('an operation for another roster or another time, or one that was enacted before, is void', () => {
     const scene = board();
     const remove = scene.operation('remove-member', admin, { targetDid: auditor.did });
     const before = scene.payload(remove, [owner]);
@@ -171,7 +171,7 @@ describe('members', () => {
   it.each([
     ['a second owner', { targetRole: 'Owner' as const }, 'VAL_PERM_006'],
     ['a member that is there', { targetDid: other.did, targetKey: other.key }, 'VAL_PERM_018'],
-    ['a member with the key of another', { targetKey: third.key }, 'VAL_SIG_003'],
+    ['a member with the key of another member', { targetKey: third.key }, 'VAL_SIG_003'],
   ])('%s is refused', (_, change, code) => {
     const scene = board();
     const draft = { targetDid: stranger.did, targetRole: 'Admin' as const, targetKey: stranger.key };
@@ -179,7 +179,7 @@ describe('members', () => {
     expect(scene.decide(add, owner, admin)).toEqual([code]);
   });
 
-  it('are at most 25', () => {
+  it('at most 25 members are accepted', () => {
     const scene = new Scene();
     for (let fill = 100; fill < 124; fill += 1) {
       const one = person(fill);
@@ -190,7 +190,7 @@ describe('members', () => {
     expect(scene.decide(scene.operation('add-member', owner, last), owner)).toEqual(['VAL_PERM_018']);
   });
 
-  it('are named, and get only another role', () => {
+  it('members are named, and get only another role', () => {
     const scene = board();
     const gone = scene.operation('remove-member', owner, { targetDid: stranger.did });
     expect(scene.decide(gone, owner, admin)).toEqual(['VAL_PERM_004']);
@@ -203,7 +203,7 @@ describe('members', () => {
     expect(scene.roleOf(auditor)).toBe('Admin');
   });
 
-  it('the payload says which roster comes of it', () => {
+  it('the payload names the resulting roster', () => {
     const scene = board();
     const remove = scene.operation('remove-member', owner, { targetDid: auditor.did });
     const payload = { ...scene.payload(remove, [admin]), rosterHashAfter: 'ab'.repeat(32) };
@@ -211,8 +211,8 @@ describe('members', () => {
   });
 });
 
-describe('payloads that are none', () => {
-  it('what the rules could not hold: nested deeply, or a member that programs read differently', () => {
+describe('invalid payloads', () => {
+  it('data that the rules cannot contain: nested too deeply, or a member that programs parse differently', () => {
     const scene = board();
     const nested = (levels: number): unknown => (levels === 0 ? 1 : [nested(levels - 1)]);
     const decide = (note: unknown) => {
@@ -229,14 +229,14 @@ describe('payloads that are none', () => {
     ['nothing', undefined],
     ['another version', { version: 1 }],
     ['an unknown member', { note: 'x' }],
-  ])('%s', (_, change) => {
+  ])('%s is refused', (_, change) => {
     const scene = board();
     const payload = scene.payload(scene.operation('remove-member', owner, { targetDid: auditor.did }));
     const sent = change === undefined ? undefined : { ...payload, ...change };
     expect(scene.act('remove-member', sent, owner, admin)).toEqual(['VAL_SCHEMA_001']);
   });
 
-  it('an action and an operation that differ, an action there is not, an operation too large', () => {
+  it('an action that does not match its operation, an unknown action and an operation that is too large', () => {
     const scene = board();
     const remove = scene.operation('remove-member', owner, { targetDid: auditor.did });
     expect(scene.act('add-member', scene.payload(remove), owner, admin)).toEqual(['VAL_SCHEMA_001']);

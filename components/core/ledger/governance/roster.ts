@@ -7,15 +7,15 @@ import type { ControlContext, Refused, RulesPart } from './control.ts';
 import type { Operation } from './operation.ts';
 import { findRosterEntry, type LedgerRules, type RosterEntry } from './rules.ts';
 
-/** The rules after an operation, and what of them it touched. */
+/** The rules after an operation, and the members that it touched. */
 export interface Effect {
   readonly rules: LedgerRules;
   readonly part: RulesPart;
 }
 
-type Of<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
+type OperationOf<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
 
-/** One finding as a refusal. */
+/** A refusal with one violation. */
 export function refuse(...found: Parameters<typeof validationViolation>): Refused {
   return { violations: [validationViolation(...found)] };
 }
@@ -24,10 +24,10 @@ function withRoster(rules: LedgerRules, roster: readonly RosterEntry[]): Effect 
   return { rules: { ...rules, roster, rosterVersion: rules.rosterVersion + 1 }, part: 'roster' };
 }
 
-/** Adds a member with its key. A second owner is refused: ownership is transferred (notes/ledger.md L-97). */
+/** Adds a member with its key. A second owner is refused, because ownership is transferred. */
 export function addMember(
   rules: LedgerRules,
-  operation: Of<'add-member'>,
+  operation: OperationOf<'add-member'>,
   context: ControlContext,
 ): Effect | Refused {
   const { targetDid: subject, targetRole: role, targetKey } = operation;
@@ -46,8 +46,11 @@ export function addMember(
   return withRoster(rules, [...rules.roster, entry]);
 }
 
-/** Removes a member; the owner stays until ownership is transferred. */
-export function removeMember(rules: LedgerRules, { targetDid }: Of<'remove-member'>): Effect | Refused {
+/** Removes a member. The owner cannot be removed before ownership is transferred. */
+export function removeMember(
+  rules: LedgerRules,
+  { targetDid }: OperationOf<'remove-member'>,
+): Effect | Refused {
   const target = findRosterEntry(rules, targetDid);
   if (target === undefined) return refuse('VAL_PERM_004', 'operation.targetDid');
   if (target.role === 'Owner') return refuse('VAL_PERM_005', 'operation.targetDid');
@@ -57,10 +60,10 @@ export function removeMember(rules: LedgerRules, { targetDid }: Of<'remove-membe
   );
 }
 
-/** Gives a member another role; ownership is neither given nor taken this way. */
+/** Changes the role of a member. Ownership is neither given nor taken this way. */
 export function changeRole(
   rules: LedgerRules,
-  operation: Of<'change-role'>,
+  operation: OperationOf<'change-role'>,
   context: ControlContext,
 ): Effect | Refused {
   const { targetDid, targetRole: role } = operation;
@@ -74,7 +77,7 @@ export function changeRole(
 /** Makes an admin the owner and the owner an admin. */
 export function transferOwnership(
   rules: LedgerRules,
-  operation: Of<'transfer-ownership'>,
+  operation: OperationOf<'transfer-ownership'>,
   context: ControlContext,
 ): Effect | Refused {
   const target = findRosterEntry(rules, operation.targetDid);

@@ -72,7 +72,7 @@ const rulesSchema = z.strictObject({
 });
 
 /**
- * Rules from JSON data as rulesJson writes it.
+ * Parses rules from JSON data as rulesJson writes it.
  * @throws AppError invalid INVALID_RULES
  */
 export function parseRules(json: unknown): LedgerRules {
@@ -82,7 +82,7 @@ export function parseRules(json: unknown): LedgerRules {
   throw new AppError('invalid', 'INVALID_RULES', `Rules: ${issue?.path.join('.')} ${issue?.message}`);
 }
 
-/** Canonical JSON text of the rules: equal rules have equal text, and parseRules gives them back. */
+/** Canonical JSON text of the rules. Equal rules have equal text, and parseRules reads it. */
 export function rulesJson(rules: LedgerRules): string {
   return canonicalJson(rules);
 }

@@ -11,13 +11,13 @@ import type { Operation } from './operation.ts';
 
 export type QuorumFormula = (typeof QUORUM_FORMULAS)[number];
 
-/** Statuses of a validator on a register (notes/ledger.md L-110). */
+/** Statuses of a validator on a register. */
 export const VALIDATOR_STATUSES = ['Pending', 'Active', 'Suspended', 'Removed'] as const;
 export type ValidatorStatus = (typeof VALIDATOR_STATUSES)[number];
 
-/** A key as it stands in everything hashed. */
+/** A key in the form of every hashed format. */
 export interface LedgerKey {
-  /** Standard padded base64 of the form of decision D3. */
+  /** Standard padded base64 of the canonical key form. */
   readonly publicKey: string;
   readonly algorithm: Algorithm;
 }
@@ -34,14 +34,14 @@ export interface RosterEntry extends LedgerKey {
 export interface LedgerValidator extends ValidatorMember {
   readonly status: ValidatorStatus;
   readonly proofOfPossession: string;
-  /** Timestamp of the docket that brought it, or of the control record. */
+  /** Timestamp of the docket that registered it, or of the control record. */
   readonly registeredAt: string;
   readonly approvedAt?: string | undefined;
   /** `genesis`, or the DID of the proposer; absent for one that registered itself in public mode. */
   readonly approvedBy?: string | undefined;
   /** First docket for which the present status and key count. */
   readonly effectiveFromDocket: number;
-  /** Set by a change from public to consent: removed at the first docket that is not earlier. */
+  /** Set by a change from public to consent: the validator is removed at the first docket that is not earlier. */
   readonly ejectAt?: string | undefined;
 }
 
@@ -55,7 +55,7 @@ export interface ProposalVote {
   readonly comment?: string | undefined;
 }
 
-/** A proposal that is still voted on, or approved and not enacted (notes/ledger.md L-91, L-95). */
+/** A proposal that is open, or approved and not enacted. */
 export interface OpenProposal {
   /** Id of the transaction that opened it. */
   readonly proposalId: string;
@@ -65,10 +65,10 @@ export interface OpenProposal {
   readonly status: 'Pending' | 'Approved';
   readonly openedAt: string;
   readonly openedInDocket: number;
-  /** In the form of decision D5. */
+  /** A ledger timestamp. */
   readonly expiresAt: string;
   readonly quorumFormula: QuorumFormula;
-  /** Votes that may be cast and votes that are needed. */
+  /** Number of votes that may be cast, and of votes that are needed. */
   readonly eligible: number;
   readonly required: number;
   readonly votes: readonly ProposalVote[];
@@ -76,14 +76,14 @@ export interface OpenProposal {
   readonly approvedAt?: string | undefined;
 }
 
-/** An operation that may not be enacted a second time while its approvals are still valid. */
+/** An enacted operation that is recorded while its approvals are still valid, so that it is not enacted again. */
 export interface EnactedOperation {
   readonly operationId: string;
-  /** Until when its approvals could be used under any policy. */
+  /** End of the time in which its approvals could be used under any policy. */
   readonly expiresAt: string;
 }
 
-/** Everything of a register that its own control transactions decide: a projection that anyone can replay. */
+/** Everything that a register's own control transactions decide: a projection that any reader can replay. */
 export interface LedgerRules {
   readonly registerId: string;
   readonly name: string;
@@ -94,7 +94,7 @@ export interface LedgerRules {
   /** The installation's register-control key: the signer of the genesis transaction. */
   readonly systemKey: LedgerKey;
   readonly roster: readonly RosterEntry[];
-  /** 1 at genesis, one more for each change. */
+  /** 1 at genesis, incremented by each change. */
   readonly rosterVersion: number;
   readonly validators: readonly LedgerValidator[];
   readonly validatorSetVersion: number;
@@ -102,7 +102,7 @@ export interface LedgerRules {
   readonly cryptoPolicy: CryptoPolicy;
   readonly proposals: readonly OpenProposal[];
   readonly enacted: readonly EnactedOperation[];
-  /** Governance transactions since genesis. */
+  /** Number of governance transactions since genesis. */
   readonly controlCount: number;
 }
 
@@ -113,7 +113,7 @@ export interface GenesisSigner {
 
 /**
  * The rules a register starts with.
- * @param signer the first signature of the genesis transaction: the installation's register-control key (L-53)
+ * @param signer the first signature of the genesis transaction: the installation's register-control key
  */
 export function genesisRules(record: ControlRecord, signer: GenesisSigner): LedgerRules {
   return {
@@ -152,7 +152,7 @@ export function genesisRules(record: ControlRecord, signer: GenesisSigner): Ledg
   };
 }
 
-/** V(h+1) after docket h: the active validators in the order of indexes and proposers. */
+/** The validator set after a docket: the active validators in the order of indexes and proposers. */
 export function activeMembers(rules: LedgerRules): ValidatorMember[] {
   const active = rules.validators.filter((each) => each.status === 'Active');
   return sortMembers(
@@ -160,7 +160,7 @@ export function activeMembers(rules: LedgerRules): ValidatorMember[] {
   );
 }
 
-/** Members of the roster that vote: Owner and Admin (notes/ledger.md L-88). */
+/** Members of the roster that vote: Owner and Admin. */
 export function votersOf(rules: LedgerRules): RosterEntry[] {
   return rules.roster.filter(({ role }) => role === 'Owner' || role === 'Admin');
 }
@@ -170,24 +170,24 @@ export function findRosterEntry(rules: LedgerRules, did: string): RosterEntry | 
   return rules.roster.find((entry) => entry.subject === did);
 }
 
-/** The member of the roster that a key belongs to. */
+/** The member of the roster that holds a key. */
 export function findRosterKey(rules: LedgerRules, key: LedgerKey): RosterEntry | undefined {
   return rules.roster.find((entry) => isSameKey(entry, key));
 }
 
-/** Whether two keys are the same; both stand in the one form of decision D3. */
+/** Whether two keys are equal; both are in the canonical key form. */
 export function isSameKey(left: LedgerKey, right: LedgerKey): boolean {
   return left.algorithm === right.algorithm && left.publicKey === right.publicKey;
 }
 
-/** Whether the holder of an address may delete the register: Owner or Admin of the present roster (L-19). */
+/** Whether the holder of an address may delete the register: Owner or Admin of the present roster. */
 export function mayDelete(rules: LedgerRules, address: string): boolean {
   return votersOf(rules).some((entry) => entry.subject === memberDid(address));
 }
 
 /**
- * Hash of a roster, lower-case hex: SHA-256 over canonical JSON of the register and its members by subject. The
- * register is part of it, so that no approval counts on another register.
+ * Hash of a roster, lower-case hex: SHA-256 over canonical JSON of the register and its members by subject. It covers
+ * the register, so that no approval counts on another register.
  */
 export function rosterHash(registerId: string, roster: readonly RosterEntry[]): string {
   const members = roster

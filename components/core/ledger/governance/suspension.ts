@@ -7,7 +7,7 @@ import type { ControlContext } from './control.ts';
 import type { Evidence, OperationPayload } from './operation.ts';
 import type { LedgerRules } from './rules.ts';
 
-/** Who accuses whom of what. */
+/** A validator's proposal to suspend another one. */
 export interface Accusation {
   readonly validatorId: string;
   readonly evidence: Extract<Evidence, { kind: 'double-sign' }>;
@@ -16,8 +16,8 @@ export interface Accusation {
 }
 
 /**
- * The payload that asks the roster to suspend a validator for two signed messages (notes/ledger.md 4.3).
- * @throws AppError unprocessable with the finding when the validator cannot be suspended now
+ * Builds the payload that proposes to suspend a validator for two signed messages.
+ * @throws AppError unprocessable with the violation when the validator cannot be suspended now
  */
 export function buildSuspension(
   rules: LedgerRules,
@@ -34,18 +34,18 @@ export function buildSuspension(
   return buildOperation(rules, operation, context);
 }
 
-/** A transaction that only misses its signature. */
+/** A transaction without its signature. */
 export interface UnsignedProposal {
   readonly envelope: TransactionEnvelope;
   readonly txId: string;
-  /** Canonical JSON: the bytes that payloadHash is of. */
+  /** Canonical JSON: the bytes that payloadHash covers. */
   readonly payloadText: string;
 }
 
 /**
- * The transaction that a validator opens a proposal with. It follows from the payload, so that whoever keeps the key can
- * make the bytes to sign by itself.
- * @param publicKey of its only signer, standard base64
+ * The transaction with which a validator opens a proposal. It follows from the payload alone, so the holder of the key
+ * can build the bytes to sign itself.
+ * @param publicKey key of its only signer, standard base64
  */
 export function suspensionTransaction(
   registerId: string,

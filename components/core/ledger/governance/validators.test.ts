@@ -31,14 +31,14 @@ describe('joining', () => {
     expect(scene.rules.validatorSetVersion).toBe(3);
   });
 
-  it('in public: a registration suffices', () => {
+  it('in public mode: a registration suffices', () => {
     const scene = new Scene({ policy: { validators: { registrationMode: 'public' } } });
     expect(scene.act(register, registration('validator-4'), fifth)).toEqual([]);
     expect(scene.statusOf('validator-4')).toBe('Active');
     expect(scene.act(register, registration('validator-4'), fifth)).toEqual(['VAL_PERM_017']);
   });
 
-  it('waits no longer once the register is public', () => {
+  it('becomes active once the register is public', () => {
     const scene = new Scene();
     expect(scene.act(register, registration('validator-4'), system)).toEqual([]);
     const policy = { version: 2, validators: { registrationMode: 'public' } };
@@ -48,20 +48,25 @@ describe('joining', () => {
   });
 
   it.each([
-    ['by a stranger', person(7), registration('validator-4'), 'VAL_PERM_001'],
-    ['with a payload that is none', fifth, { version: 2 }, 'VAL_PERM_001'],
-    ['with a payload that is none, from the roster', owner, { version: 2 }, 'VAL_SCHEMA_001'],
+    ['by a signer outside the roster', person(7), registration('validator-4'), 'VAL_PERM_001'],
+    ['with an invalid payload', fifth, { version: 2 }, 'VAL_PERM_001'],
+    ['with an invalid payload, from the roster', owner, { version: 2 }, 'VAL_SCHEMA_001'],
     [
       'on another register',
       fifth,
       { ...registration('validator-4'), registerId: 'f'.repeat(32) },
       'VAL_CHAIN_002',
     ],
-    ['under the name of another', fifth, registration('validator-0'), 'VAL_PERM_017'],
-    ['with the key of another', owner, registration('validator-4', keyOfValidator(0)), 'VAL_PERM_017'],
+    ['under the name of another validator', fifth, registration('validator-0'), 'VAL_PERM_017'],
+    [
+      'with the key of another validator',
+      owner,
+      registration('validator-4', keyOfValidator(0)),
+      'VAL_PERM_017',
+    ],
     ['with a P-256 key', owner, registration('validator-4', person(60, 'NISTP256')), 'VAL_SIG_001'],
     [
-      'with a proof that is of another name',
+      'with a proof for another name',
       fifth,
       {
         ...registration('validator-4'),
@@ -82,7 +87,7 @@ describe('joining', () => {
     expect(new Scene().act(register, payload, signer)).toEqual([code]);
   });
 
-  it('goes no further than maxValidators, and at most 100 wait', () => {
+  it('accepts no more than maxValidators, and at most 100 pending registrations', () => {
     const full = new Scene({ policy: { validators: { maxValidators: 4 } } });
     const entry = { validatorEntry: entryOf('validator-4', fifth) };
     expect(full.decide(full.operation('add-validator', owner, entry), owner)).toEqual(['VAL_POLICY_006']);
@@ -107,7 +112,7 @@ describe('joining', () => {
 });
 
 describe('leaving', () => {
-  it('keeps a quorum of the set that was and never goes below minValidators', () => {
+  it('keeps a quorum of the previous set and never less than minValidators', () => {
     const scene = new Scene();
     const remove = (validatorId: string) => {
       const operation = scene.operation('remove-validator', owner, { validatorId });
@@ -122,7 +127,7 @@ describe('leaving', () => {
     expect(least.decide(one, owner)).toEqual(['VAL_PERM_011']);
   });
 
-  it('rejects a registration that waits', () => {
+  it('rejects a pending registration', () => {
     const scene = new Scene({ validators: 1 });
     expect(scene.act(register, registration('validator-4'), fifth)).toEqual([]);
     const reject = scene.operation('remove-validator', owner, { validatorId: 'validator-4' });
@@ -131,7 +136,7 @@ describe('leaving', () => {
     expect(scene.act(register, registration('validator-4'), fifth)).toEqual(['VAL_PERM_017']);
   });
 
-  it('for a time: a suspended validator comes back by approval', () => {
+  it('for a time: a suspended validator is readmitted by approval', () => {
     const scene = new Scene();
     const suspend = scene.operation('suspend-validator', owner, { validatorId: 'validator-3' });
     expect(scene.act('control.validator.suspend', scene.payload(suspend), owner)).toEqual([]);
@@ -188,7 +193,7 @@ describe('one docket', () => {
     expect(idsOf(four)).toHaveLength(8);
   });
 
-  it('removes no more than the set before it can bear, however the changes are mixed', () => {
+  it('removes no more members than the previous set tolerates, however the changes are mixed', () => {
     const scene = new Scene({ validators: 6, policy: { validators: { minValidators: 5 } } });
     const remove = (validatorId: string) => {
       const operation = scene.operation('remove-validator', owner, { validatorId });

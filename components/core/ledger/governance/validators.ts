@@ -7,9 +7,9 @@ import type { Operation, ValidatorEntry } from './operation.ts';
 import { type Effect, refuse } from './roster.ts';
 import { activeMembers, isSameKey, type LedgerRules, type LedgerValidator } from './rules.ts';
 
-type Of<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
+type OperationOf<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
 
-/** Registrations that wait for approval, and removed validators that are remembered, on one register. */
+/** Maximum of pending registrations, and of removed validators that are remembered, on one register. */
 const MAX_PENDING = 100;
 const MAX_REMOVED = 100;
 
@@ -22,7 +22,7 @@ function withValidators(rules: LedgerRules, validators: readonly LedgerValidator
   return { rules: { ...changed, validatorSetVersion: rules.validatorSetVersion + 1 }, part: 'validators' };
 }
 
-/** The oldest removed validators give way; everything else stays. */
+/** Drops the oldest removed validators beyond the limit. */
 function forgetRemoved(validators: readonly LedgerValidator[]): LedgerValidator[] {
   const removed = validators.filter((each) => each.status === 'Removed');
   const forgotten = new Set(
@@ -40,7 +40,7 @@ function replaced(rules: LedgerRules, old: LedgerValidator, next: LedgerValidato
   );
 }
 
-/** Shape and meaning of a key that wants to validate: Ed25519 (D22), nobody else's, and its holder has it. */
+/** Judges the key of a candidate: Ed25519, unused on the register, with a valid proof of possession. */
 function judgeKey(rules: LedgerRules, entry: ValidatorEntry, context: ControlContext): Refused | undefined {
   if (entry.algorithm !== 'ED25519') {
     return refuse('VAL_SIG_001', 'publicKey', 'Keys of validators are Ed25519');
@@ -73,7 +73,7 @@ function judgeRoom(rules: LedgerRules): Refused | undefined {
     : refuse('VAL_POLICY_006', 'validatorEntry', `The register has at most ${most} validators`);
 }
 
-/** `control.validator.register`: active at once on a public register, else it waits for approval (L-109). */
+/** `control.validator.register`: active at once on a public register, else pending approval. */
 export function registerValidator(
   rules: LedgerRules,
   entry: ValidatorEntry,
@@ -108,12 +108,12 @@ function judgeQueue(rules: LedgerRules): Refused | undefined {
 }
 
 /**
- * Approves a validator: one that registered before with the same key, one that is suspended, one that came in public
- * mode and has not been approved, or one that nobody has heard of.
+ * Approves a validator: a pending one with the same key, a suspended one, one that joined in public mode without
+ * approval, or a new one.
  */
 export function addValidator(
   rules: LedgerRules,
-  operation: Of<'add-validator'>,
+  operation: OperationOf<'add-validator'>,
   context: ControlContext,
 ): Effect | Refused {
   const { validatorEntry: entry, proposerDid } = operation;
@@ -143,10 +143,10 @@ export function addValidator(
     : replaced(rules, known, next);
 }
 
-/** Removes a validator, or rejects one that waits for approval. */
+/** Removes a validator, or rejects a pending one. */
 export function removeValidator(
   rules: LedgerRules,
-  { validatorId }: Of<'remove-validator'>,
+  { validatorId }: OperationOf<'remove-validator'>,
   { docketNumber }: ControlContext,
 ): Effect | Refused {
   const known = find(rules, validatorId);
@@ -156,10 +156,10 @@ export function removeValidator(
   return replaced(rules, known, withStatus(known, 'Removed', docketNumber + 1));
 }
 
-/** Takes an active validator out of the set until it is approved again. */
+/** Removes an active validator from the set until it is approved again. */
 export function suspendValidator(
   rules: LedgerRules,
-  { validatorId }: Of<'suspend-validator'>,
+  { validatorId }: OperationOf<'suspend-validator'>,
   { docketNumber }: ControlContext,
 ): Effect | Refused {
   const known = find(rules, validatorId);
@@ -167,10 +167,10 @@ export function suspendValidator(
   return replaced(rules, known, withStatus(known, 'Suspended', docketNumber + 1));
 }
 
-/** Gives an active validator another key; from the next docket only that one counts (notes/ledger.md L-114). */
+/** Replaces the key of an active validator. Only the new key counts from the next docket on. */
 export function rotateValidatorKey(
   rules: LedgerRules,
-  { validatorEntry: entry }: Of<'rotate-validator-key'>,
+  { validatorEntry: entry }: OperationOf<'rotate-validator-key'>,
   context: ControlContext,
 ): Effect | Refused {
   const known = find(rules, entry.validatorId);
@@ -184,7 +184,7 @@ export function rotateValidatorKey(
   return replaced(rules, known, { ...known, publicKey, algorithm, proofOfPossession, effectiveFromDocket });
 }
 
-/** What a change from public to consent does to validators that nobody approved (notes/ledger.md L-101). */
+/** Marks or clears the removal of validators without approval after a change from public to consent. */
 export function withEjections(rules: LedgerRules, ejectAt: string | undefined): LedgerRules {
   const validators = rules.validators.map((each) => {
     const { ejectAt: _earlier, ...rest } = each;
@@ -194,7 +194,7 @@ export function withEjections(rules: LedgerRules, ejectAt: string | undefined): 
   return { ...rules, validators };
 }
 
-/** The validator with another status from a docket on. */
+/** The validator with another status, effective from a docket on. */
 export function withStatus(
   validator: LedgerValidator,
   status: LedgerValidator['status'],
@@ -204,7 +204,7 @@ export function withStatus(
   return { ...rest, status, effectiveFromDocket };
 }
 
-/** How many members two sets differ in: added, removed or with another key. */
+/** Number of members in which two sets differ: added, removed or with another key. */
 export function countSetChanges(before: LedgerRules, after: LedgerRules): number {
   const old = activeMembers(before);
   const now = activeMembers(after);

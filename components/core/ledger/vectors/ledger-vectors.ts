@@ -108,7 +108,7 @@ const schema = z.strictObject({
 
 export type LedgerVectors = z.output<typeof schema>;
 
-/** The figures that an independent program made for every hashed or signed format; an unread member is an error. */
+/** The figures that an independent program computed for every hashed or signed format. An unread member is an error. */
 export function readLedgerVectors(): LedgerVectors {
   return schema.parse(figures);
 }

@@ -29,7 +29,7 @@ describe('the chain of a register', () => {
     for (const { docket, transactions } of register.dockets) take(docket, transactions);
   };
 
-  /** Code and place of what is refused. */
+  /** Code and place of a refusal. */
   function refusal(act: () => void): unknown {
     try {
       act();
@@ -48,7 +48,7 @@ describe('the chain of a register', () => {
     expect(chain.rules.name).toBe('Loans');
   });
 
-  it('needs dockets in their order, and every transaction of one', () => {
+  it('needs dockets in their order, and every transaction of each', () => {
     const second = register.seal(action(1, 30));
     expect(refusal(() => chain.open(second))).toMatchObject({ code: 'PREVIOUS_DOCKET_REQUIRED' });
     const [genesis] = register.dockets;
@@ -67,7 +67,7 @@ describe('the chain of a register', () => {
     expect(refusal(takeAll)).toEqual({ code: 'VAL_TIME_003', docketNumber: 1, txId: expired.txId });
   });
 
-  it('refuses a second genesis, and control transactions of people who decide nothing', () => {
+  it('refuses a second genesis, and control transactions of signers outside the roster', () => {
     const again = sealTransaction(owner, { n: 1 }, { type: 'Genesis', createdAt: at(10) });
     register.seal(again);
     expect(refusal(takeAll)).toEqual({ code: 'VAL_PERM_002', docketNumber: 1, txId: again.txId });
@@ -96,7 +96,7 @@ describe('the chain of a register', () => {
     expect(refusal(takeAll)).toEqual({ code: 'VAL_SIZE_001', docketNumber: 1, txId: large.txId });
   });
 
-  it('refuses votes that attest nothing, and certificates of too few', () => {
+  it('refuses votes that attest nothing, and certificates of too few members', () => {
     const sealed = register.seal(action(1, 30));
     const [genesis, one] = register.dockets;
     if (genesis === undefined || one === undefined) throw new Error('there are two dockets');

@@ -27,14 +27,14 @@ export interface SealedDocket {
   readonly attestations: readonly ConsensusVote[];
 }
 
-/** A docket whose transactions are being taken. */
+/** A docket of which the transactions are being read. */
 interface OpenDocket extends SealedDocket {
   readonly leaves: Uint8Array[];
   readonly controls: ControlTransaction[];
   sizeBytes: number;
 }
 
-/** Judges that a certificate and a sealing address are of a docket's own set (notes/ledger.md 4.6, steps 7 and 8). */
+/** Judges that certificate and sealing address belong to the docket's own validator set. */
 export function judgeSealing(
   { header, certificate }: Pick<SealedDocket, 'header' | 'certificate'>,
   set: {
@@ -59,7 +59,7 @@ export function judgeSealing(
   return verifyCertificate(certificate, { ...set, registerId, verifier, docket: header });
 }
 
-/** Judges the votes beside a docket: each of another member of its set, over this docket (notes/ledger.md 4.1). */
+/** Judges the votes of a docket: each by another member of its set, over this docket. */
 export function judgeAttestations(
   { header, attestations }: Pick<SealedDocket, 'header' | 'attestations'>,
   members: readonly ValidatorMember[],
@@ -72,7 +72,7 @@ export function judgeAttestations(
   return right ? [] : [validationViolation('VAL_SIG_002', 'attestations', 'An attestation does not verify.')];
 }
 
-/** Judges the size of a docket by the policy before it. */
+/** Judges the size of a docket by the policy in force before it. */
 export function judgeLimits(
   header: DocketHeader,
   limits: { readonly maxTransactionsPerDocket: number; readonly maxDocketBytes: number },
@@ -83,7 +83,7 @@ export function judgeLimits(
   return fits ? [] : [validationViolation('VAL_SIZE_001', 'sizeBytes', text)];
 }
 
-/** What the policies before a docket say of one of its transactions; a genesis is before all of them. */
+/** Judges a transaction by the policies in force before its docket. A genesis has none before it. */
 function judgePolicies(record: SealedRecord, sizeBytes: number, rules: LedgerRules | undefined): Violation[] {
   if (rules === undefined) return [];
   const found = judgeCrypto(
@@ -96,7 +96,7 @@ function judgePolicies(record: SealedRecord, sizeBytes: number, rules: LedgerRul
   return found;
 }
 
-/** Judges that sizeBytes is the sum of the records. */
+/** Judges that sizeBytes is the sum of the records' sizes. */
 export function judgeSize(header: DocketHeader, sizeBytes: number): Violation[] {
   return sizeBytes === header.sizeBytes
     ? []
@@ -113,10 +113,10 @@ function readRecord(bytes: Uint8Array, place: FaultPlace): SealedRecord {
 }
 
 /**
- * Verifies a register from its first docket on, as a replica does (notes/ledger.md 4.6), with memory for one docket's
- * leaves and the rules: `open` a docket, `take` its transactions, `close` it. The first thing that does not hold
- * throws; faultOf says what, findFaultPlace where. Not judged, because it needs an index of all history: that no id
- * is sealed in two dockets and that predecessors exist. A quorum of each set signed for that.
+ * Verifies a register from its first docket on, as a replica does, with memory for the rules and one docket's leaves:
+ * `open` a docket, `take` its transactions, `close` it. The first fault throws; faultOf builds the error,
+ * findFaultPlace reads its place. Two facts are not judged, because they need an index of all history: that no id is
+ * sealed in two dockets, and that predecessors exist. The quorum of each set signed for those.
  */
 export class ChainVerifier {
   readonly registerId: string;
@@ -134,7 +134,7 @@ export class ChainVerifier {
     this.#verifier = verifier;
   }
 
-  /** Dockets so far. */
+  /** Number of closed dockets. */
   get height(): number {
     return this.#log.size;
   }
@@ -143,17 +143,17 @@ export class ChainVerifier {
     return this.#transactionCount;
   }
 
-  /** The last docket that was closed. */
+  /** The last closed docket. */
   get head(): DocketHeader | undefined {
     return this.#head;
   }
 
-  /** Root of the register log over the dockets so far, 32 bytes. */
+  /** Root of the register log over the closed dockets, 32 bytes. */
   get logRoot(): Uint8Array {
     return this.#log.root();
   }
 
-  /** What holds from the next docket on. Throws while no docket is closed. */
+  /** The rules in force for the next docket. Throws while no docket is closed. */
   get rules(): LedgerRules {
     if (this.#rules === undefined) throw faultOf([violation('DOCKET_MISSING', 'The register has no docket')]);
     return this.#rules;
@@ -166,12 +166,12 @@ export class ChainVerifier {
     return this.#genesis.networkId;
   }
 
-  /** How many transactions of the open docket are still to come. */
+  /** Number of transactions that the open docket still needs. */
   get missing(): number {
     return this.#open === undefined ? 0 : this.#open.header.transactionIds.length - this.#open.leaves.length;
   }
 
-  /** Begins the next docket: number, link, time and hash. */
+  /** Begins the next docket; judges number, link, time and hash. */
   open(docket: SealedDocket): void {
     const { header } = docket;
     const place = { docketNumber: header.docketNumber };
@@ -186,7 +186,7 @@ export class ChainVerifier {
     this.#open = { ...docket, leaves: [], controls: [], sizeBytes: 0 };
   }
 
-  /** The next transaction of the open docket: its exact record and payload bytes. */
+  /** Takes the next transaction of the open docket: its exact record and payload bytes. */
   take(recordBytes: Uint8Array, payload: Uint8Array): void {
     const docket = this.#openDocket();
     const { docketNumber, timestamp, transactionIds } = docket.header;
@@ -216,7 +216,7 @@ export class ChainVerifier {
     docket.sizeBytes += recordBytes.length;
   }
 
-  /** Ends the open docket: roots, set, certificate, votes, and what its control transactions decide. */
+  /** Ends the open docket; judges roots, set, certificate and votes, and applies its control transactions. */
   close(): DocketHeader {
     const docket = this.#openDocket();
     const { header, leaves, controls, sizeBytes } = docket;
@@ -236,7 +236,7 @@ export class ChainVerifier {
     return header;
   }
 
-  /** Judges the checkpoint behind the last docket; returns the validators that cosigned it. */
+  /** Judges the checkpoint of the last docket; returns the validators that cosigned it. */
   judgeCheckpoint(note: string): readonly string[] {
     const { registerId, networkId, rules, height: size, logRoot: rootHash } = this;
     const context = { registerId, networkId, rules, size, rootHash, verifier: this.#verifier };
@@ -250,7 +250,7 @@ export class ChainVerifier {
     return this.#open;
   }
 
-  /** Docket 0 holds exactly the genesis. */
+  /** Judges that docket 0 contains exactly the genesis, and founds the rules. */
   #found(record: SealedRecord, payload: Uint8Array, place: FaultPlace): void {
     const { header } = this.#openDocket();
     if (header.transactionIds.length !== 1) {

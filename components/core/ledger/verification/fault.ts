@@ -1,6 +1,6 @@
 import { AppError, isAppError, type Violation } from '../../errors/errors.ts';
 
-/** Where in a register something does not hold. */
+/** Place of a fault in a register. */
 export interface FaultPlace {
   readonly docketNumber?: number | undefined;
   readonly txId?: string | undefined;
@@ -12,7 +12,7 @@ function isPlace(details: Readonly<Record<string, unknown>>): details is Readonl
   return typeof details['place'] === 'object' && details['place'] !== null;
 }
 
-/** The refusal of a register that does not verify: code and text of the first finding, and where. */
+/** The refusal of a register that does not verify: code and text of the first violation, and its place. */
 export function faultOf(violations: readonly Violation[], place: FaultPlace = {}): AppError {
   const [first] = violations;
   const code = first?.code ?? 'VERIFICATION_FAILED';
@@ -24,12 +24,12 @@ export function faultOf(violations: readonly Violation[], place: FaultPlace = {}
   });
 }
 
-/** Ends verification when something was found. */
+/** Ends verification when there is a violation. */
 export function demandNone(violations: readonly Violation[], place: FaultPlace): void {
   if (violations.length > 0) throw faultOf(violations, place);
 }
 
-/** The place of a fault; undefined for any other error. */
+/** Finds the place of a fault; undefined for any other error. */
 export function findFaultPlace(error: unknown): FaultPlace | undefined {
   if (!isAppError(error, 'unprocessable') || error.details === undefined) return undefined;
   return isPlace(error.details) ? error.details.place : undefined;

@@ -12,7 +12,7 @@ import {
 import { genesisRules, type LedgerRules } from '../governance/rules.ts';
 import type { SealedRecord } from '../record.ts';
 
-/** What docket 0 founds. */
+/** The state that docket 0 founds. */
 export interface Genesis {
   readonly rules: LedgerRules;
   /** The installation that created the register; every certificate names it. */
@@ -21,7 +21,7 @@ export interface Genesis {
 
 const configSchema = z.object({ networkId: z.string().min(1) });
 
-/** The control record that a genesis payload spells; undefined when it is none. */
+/** Parses the control record of a genesis payload; undefined when it is none. */
 export function findControlRecord(payload: Uint8Array): ControlRecord | undefined {
   try {
     return parseControlRecord(toValue(scanJson(payload)));
@@ -45,8 +45,8 @@ const refuse = (field: string, message: string): Violation[] => [
 ];
 
 /**
- * The rules that docket 0 founds, or why it founds none: its payload is a control record of this register whose
- * attestations and proofs of possession verify, and genesisConfig follows from it.
+ * The rules that docket 0 founds, or the reason why it founds none. Its payload must be a control record of this
+ * register whose attestations and proofs of possession verify, and genesisConfig must follow from it.
  */
 export function readGenesis(
   record: SealedRecord,

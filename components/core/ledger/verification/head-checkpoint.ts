@@ -17,18 +17,18 @@ import {
 } from '../checkpoint.ts';
 import { activeMembers, type LedgerRules } from '../governance/rules.ts';
 
-/** The register at the docket that a checkpoint is about. */
+/** State of the register at the docket of a checkpoint. */
 export interface CheckpointContext {
   readonly networkId: string;
   readonly registerId: string;
   readonly size: number;
   readonly rootHash: Uint8Array;
-  /** After the last docket. */
+  /** The rules after the last docket. */
   readonly rules: LedgerRules;
   readonly verifier: Verifier;
 }
 
-/** The key of a register's checkpoints: the one that signed its genesis (decision D25). */
+/** The key of a register's checkpoints: the key that signed its genesis. */
 export function checkpointKey({
   networkId,
   registerId,
@@ -38,7 +38,7 @@ export function checkpointKey({
   return { name, kind: NOTE_KINDS.log, publicKey: decodeBase64Any(rules.systemKey.publicKey) };
 }
 
-/** Keys of the validators that may cosign the checkpoint behind the last docket, by validator id. */
+/** Keys of the validators that may cosign the checkpoint of the last docket, by validator id. */
 export function cosignerKeys(
   networkId: string,
   members: readonly { readonly validatorId: string; readonly publicKey: string }[],
@@ -71,10 +71,10 @@ function judgeBody(checkpoint: ParsedCheckpoint, context: CheckpointContext): Vi
 }
 
 /**
- * Judges the signed checkpoint behind the last docket: size and root, the line of the log, and every other line by a
- * validator of that height, none twice. C2SP readers pass over lines of keys that they do not know; here every key is
- * known, so a line of anybody else is refused, and a note has one spelling.
- * @returns the validators that cosigned, or what was found
+ * Judges the signed checkpoint of the last docket: size and root, the line of the log, and one line at most of each
+ * validator of that height. C2SP readers ignore lines of unknown keys. Here every key is known, so a line of any other
+ * key is refused and a note has one spelling.
+ * @returns the validators that cosigned, or the violations
  */
 export function judgeCheckpoint(
   note: string,
@@ -96,7 +96,7 @@ export function judgeCheckpoint(
     return key === undefined ? '' : noteLine(key, blob);
   });
   const isPlain = new Set(signed).size === signed.length && checkpointNote(checkpoint.body, lines) === note;
-  if (!isPlain) return refuse('A line of the checkpoint is of nobody known, or there twice', 'signatures');
+  if (!isPlain) return refuse('A line of the checkpoint is by an unknown key, or there twice', 'signatures');
   const verified = signed.every(
     (key) => key !== undefined && verifyCheckpoint(context.verifier, checkpoint, key),
   );

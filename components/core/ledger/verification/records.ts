@@ -7,13 +7,13 @@ import { validationViolation } from '../../errors/validation-codes.ts';
 import type { SealedRecord } from '../record.ts';
 import { boundTxId } from '../transaction.ts';
 
-/** What a sealed record is judged by: its docket and the policy at that height. */
+/** The docket of a sealed record and the policy at its height. */
 export interface RecordContext {
   readonly docketNumber: number;
   /** The docket's timestamp. */
   readonly timestamp: string;
   readonly requireBoundTxId: boolean;
-  /** One that remembers spares most of the work. */
+  /** With a cache, most of the work is saved. */
   readonly addressOf: SignerAddress;
 }
 
@@ -28,7 +28,7 @@ function senderOf({ signatures }: SealedRecord, addressOf: SignerAddress): strin
   }
 }
 
-/** Derived ids are those of the envelope, and of publications, whose id follows from what they publish. */
+/** Judges a derived id: that of the envelope or, for publications, that of the published content. */
 function judgeIdentity(
   record: SealedRecord,
   payload: Uint8Array,
@@ -47,7 +47,7 @@ function judgeIdentity(
   return found;
 }
 
-/** Nothing is expired at the docket's time (notes/ledger.md L-46); a genesis never is (decision D13). */
+/** Judges that nothing is expired at the docket's time. A genesis never expires. */
 function judgeTimes(record: SealedRecord, sealedAt: string): Violation[] {
   if (findTimestamp(record.createdAt) === undefined) {
     return [validationViolation('VAL_STRUCT_006', 'record.createdAt')];
@@ -59,7 +59,9 @@ function judgeTimes(record: SealedRecord, sealedAt: string): Violation[] {
   return expired ? [validationViolation('VAL_TIME_003', 'record.expiresAt')] : [];
 }
 
-/** Genesis begins a register and nothing else (L-53); who may send control transactions the rules say. */
+/**
+ * Judges that a genesis is only the first transaction of a register. The rules judge who may send control transactions.
+ */
 function judgeLabel(record: SealedRecord, docketNumber: number): Violation[] {
   const misplaced = (record.type === 'Genesis') !== (docketNumber === 0);
   return misplaced ? [validationViolation('VAL_PERM_002', 'record.type')] : [];
@@ -72,9 +74,9 @@ export function judgePayload(record: SealedRecord, payload: Uint8Array): Violati
 }
 
 /**
- * Judges what a sealed record says of its id, sender, times and type. Payload and signatures are judged apart: they are
- * verified where their cost is wanted.
- * @param payload looked into only where an id follows from it
+ * Judges id, sender, times and type of a sealed record. Payload and signatures are judged separately, where their cost
+ * is acceptable.
+ * @param payload read only where an id follows from it
  */
 export function judgeRecord(record: SealedRecord, payload: Uint8Array, context: RecordContext): Violation[] {
   return [

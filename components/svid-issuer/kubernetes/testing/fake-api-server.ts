@@ -10,7 +10,7 @@ import { systemClock } from '#kit/clock/clock.ts';
 import { createAuthority } from '../../authority/authority.ts';
 import type { KeptKind } from '../cluster-api.ts';
 
-/** What a token of the fake stands for. */
+/** Content of a token of the fake. */
 export interface FakeToken {
   readonly username: string;
   readonly audiences: readonly string[];
@@ -25,12 +25,12 @@ interface FakeObject {
   data: Record<string, string>;
 }
 
-/** Serves, refuses every request as RBAC would, or breaks connections. */
+/** Serves, refuses every request like RBAC, or breaks connections. */
 export type FakeMode = 'serves' | 'forbids' | 'breaks';
 
 const namespace = 'acme';
 
-/** As much of an API server as the issuer meets: TLS, bearer tokens, TokenReviews, Secrets and ConfigMaps. */
+/** The part of an API server that the issuer uses: TLS, bearer tokens, TokenReviews, Secrets and ConfigMaps. */
 export class FakeApiServer {
   readonly host = 'localhost';
   readonly namespace = namespace;
@@ -78,7 +78,7 @@ export class FakeApiServer {
     this.#port = (server.address() as AddressInfo).port;
   }
 
-  /** The pod's own token changes; the former one is refused from now on. */
+  /** Replaces the pod's own token; the former one is refused from now on. */
   rotateOwnToken(): void {
     this.#ownToken = `own-${randomUUID()}`;
     writeFileSync(join(this.credentialsDir, 'token'), `${this.#ownToken}\n`);
@@ -91,7 +91,7 @@ export class FakeApiServer {
     return token;
   }
 
-  /** Makes an object without data. */
+  /** Creates an object without data. */
   put(kind: KeptKind, name: string): void {
     this.#objects.set(`${kind}/${name}`, { resourceVersion: 1, annotations: {}, data: {} });
   }
@@ -102,7 +102,7 @@ export class FakeApiServer {
     object.resourceVersion += 1;
   }
 
-  /** The data of an object as its people see it. */
+  /** The data of an object as a client of the API reads it. */
   data(kind: KeptKind, name: string): Readonly<Record<string, string>> {
     const decode = (value: string) =>
       kind === 'secrets' ? Buffer.from(value, 'base64').toString('utf8') : value;
@@ -110,7 +110,7 @@ export class FakeApiServer {
     return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, decode(value)]));
   }
 
-  /** Sets data as somebody else would, in the form of the API. */
+  /** Sets data as another client of the API would. */
   setData(kind: KeptKind, name: string, data: Readonly<Record<string, string>>): void {
     const object = this.#get(kind, name);
     object.data = { ...data };

@@ -37,7 +37,7 @@ export interface Person {
   readonly key: { readonly publicKey: string; readonly algorithm: 'ED25519' | 'NISTP256' };
 }
 
-/** A person from one repeated byte. */
+/** A person with a key from one repeated byte. */
 export function person(fill: number, algorithm: 'ED25519' | 'NISTP256' = 'ED25519'): Person {
   const signer = createSigner({ algorithm, privateKey: new Uint8Array(32).fill(fill) });
   const address = walletAddress(algorithm, signer.publicKey);
@@ -97,7 +97,7 @@ function controlRecord(draft: SceneDraft): ControlRecord {
   };
 }
 
-/** A register whose dockets hold what a test puts there, one docket a minute. */
+/** A register with one docket a minute, filled by the test. */
 export class Scene {
   rules: LedgerRules;
   docketNumber = 1;
@@ -134,7 +134,7 @@ export class Scene {
     return operationSchema.parse({ ...common, ...members });
   }
 
-  /** The payload of an operation; where it makes no sense, the roster stays. */
+  /** The payload of an operation; the roster stays the same when the operation is not possible. */
   payload(operation: Operation, approvers: readonly Person[] = []): OperationPayload {
     const effect = applyEffect(this.rules, operation, this.context);
     const after = 'violations' in effect ? this.rules : effect.rules;
@@ -160,7 +160,7 @@ export class Scene {
     return { approverDid: approver.did, signature, isApproval };
   }
 
-  /** Folds transactions into the next docket; it is sealed when all of them fit. */
+  /** Folds transactions into the next docket, which is sealed when all of them fit. */
   seal(...transactions: readonly ControlTransaction[]): DocketFold | RefusedIn {
     const { context } = this;
     let fold = beginDocket(this.rules, context);
@@ -175,13 +175,15 @@ export class Scene {
     return fold;
   }
 
-  /** One governance transaction in a docket of its own: the codes it is refused with, none when it is sealed. */
+  /**
+   * Seals one governance transaction in a docket of its own; returns the codes of the refusal, none when it is sealed.
+   */
   act(actionId: string, payload: unknown, ...signers: readonly Person[]): string[] {
     const fold = this.seal(this.transaction(governanceDraft(actionId, payload), signers));
     return 'violations' in fold ? fold.violations.map(({ code }) => code) : [];
   }
 
-  /** An operation in one transaction: first the proposer, then whoever approves. */
+  /** Seals an operation in one transaction, signed by the proposer and then the approvers. */
   decide(operation: Operation, proposer: Person, ...approvers: readonly Person[]): string[] {
     return this.act(operation.operationType, this.payload(operation, approvers), proposer);
   }

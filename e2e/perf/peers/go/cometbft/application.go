@@ -11,16 +11,16 @@ import (
 	"github.com/cometbft/cometbft/crypto/ed25519"
 )
 
-// A transaction is a public key of 32 bytes, its signature of 64 bytes, an id of 32 bytes and a payload. What is signed is
-// what is signed in a submission: the SHA-256 of the id and the payload's own hash, in hexadecimal with a colon between.
+// A transaction is a public key of 32 bytes, its signature of 64 bytes, an id of 32 bytes and a payload. The signed
+// text is that of a submission: the SHA-256 of the id and the payload's own hash, in hexadecimal with a colon between.
 const (
 	signatureAt = ed25519.PubKeySize
 	idAt        = signatureAt + ed25519.SignatureSize
 	payloadAt   = idAt + sha256.Size
 )
 
-// application checks one Ed25519 signature of each transaction, once, when it is offered to a node. It keeps nothing but a
-// count: blocks are kept by the node. All of its methods may be called at the same time.
+// application checks one Ed25519 signature of each transaction, once, when it is sent to a node. It stores only a
+// count, because the node stores the blocks. All of its methods may be called at the same time.
 type application struct {
 	abci.BaseApplication
 	decided   atomic.Int64
@@ -28,7 +28,7 @@ type application struct {
 }
 
 func (*application) CheckTx(_ context.Context, request *abci.CheckTxRequest) (*abci.CheckTxResponse, error) {
-	// the mempool offers what it holds again after each block, where a node is configured so
+	// the mempool checks its transactions again after each block, where a node is configured so
 	if request.Type == abci.CHECK_TX_TYPE_RECHECK || isSigned(request.Tx) {
 		return &abci.CheckTxResponse{}, nil
 	}
@@ -63,7 +63,7 @@ func (a *application) Commit(context.Context, *abci.CommitRequest) (*abci.Commit
 	return &abci.CommitResponse{}, nil
 }
 
-// Query answers how many transactions are committed.
+// Query answers the number of committed transactions.
 func (a *application) Query(context.Context, *abci.QueryRequest) (*abci.QueryResponse, error) {
 	return &abci.QueryResponse{Value: []byte(strconv.FormatInt(a.committed.Load(), 10))}, nil
 }

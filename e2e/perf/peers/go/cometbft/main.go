@@ -1,7 +1,7 @@
-// A CometBFT node with an application of ours in its process.
+// A CometBFT node with the application of this folder in its process.
 //
 //	cometbft init HOME...   keys and one genesis for all of them; prints the node ids as a JSON list
-//	cometbft run SETTINGS   runs the node until it is told to stop; prints "ready"
+//	cometbft run SETTINGS   runs the node until its input ends; prints "ready"
 package main
 
 import (
@@ -100,7 +100,7 @@ func run(text string) error {
 	if err != nil {
 		return err
 	}
-	// as the node itself runs an application of its own process; tuned: the application needs no lock
+	// as the node itself runs an application in its own process; tuned: the application needs no lock
 	creator := proxy.NewConnSyncLocalClientCreator(&application{})
 	if s.Tuned {
 		creator = proxy.NewUnsyncLocalClientCreator(&application{})
@@ -108,7 +108,7 @@ func run(text string) error {
 	logger := log.NewFilter(log.NewTMLogger(log.NewSyncWriter(os.Stderr)), log.AllowError())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	// whoever started this has its other end
+	// the parent process has its other end
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()

@@ -15,8 +15,8 @@ type settings struct {
 	Tuned bool   `json:"tuned"`
 }
 
-// configuration is what `cometbft init` writes, on addresses of our own; tuned is that with what its documentation
-// (docs/references/config) says about throughput and latency, and room for the whole load in the mempool.
+// configuration is what `cometbft init` writes, on other addresses; tuned adds what its documentation
+// (docs/references/config) recommends for throughput and latency, and room for the whole load in the mempool.
 func configuration(s settings) *config.Config {
 	c := config.DefaultConfig()
 	c.SetRoot(s.Home)

@@ -26,7 +26,7 @@ type opened struct {
 	key      string
 }
 
-// open begins a log. Tuned: batches of as many entries as clients have on their way, and a checkpoint as often as this
+// open begins a log. Tuned: batches of as many entries as clients have in flight, and a checkpoint as often as this
 // storage publishes one.
 func open(ctx context.Context, s settings) (*opened, error) {
 	secret, key, err := note.GenerateKey(rand.Reader, origin)
@@ -92,7 +92,7 @@ func serve(ctx context.Context, s settings) error {
 	}
 	fmt.Println(log.key)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	// whoever started this has the other end of its input
+	// the parent process has the other end of its input
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		server.Close()
@@ -107,7 +107,7 @@ func serve(ctx context.Context, s settings) error {
 	return nil
 }
 
-// feed keeps as many entries on their way as the log takes.
+// feed keeps as many entries in flight as the log accepts.
 func feed(ctx context.Context, s settings) error {
 	log, err := open(ctx, s)
 	if err != nil {

@@ -1,6 +1,6 @@
-// A log of Tessera on POSIX files, and a client that wants a proof.
+// A log of Tessera on POSIX files, and a client that requests proofs.
 //
-//	tessera serve SETTINGS   serves a new log until it is told to stop; prints the key that verifies its checkpoints
+//	tessera serve SETTINGS   serves a new log until its input ends; prints the key that verifies its checkpoints
 //	tessera prove SETTINGS   adds entries one after the other; prints the milliseconds until each is proven, as a JSON list
 //	tessera feed SETTINGS    adds entries within the process; prints how many a second are integrated
 package main
@@ -24,16 +24,16 @@ func main() {
 	}
 }
 
-// settings of all acts, as JSON in the second argument.
+// settings of all commands, as JSON in the second argument.
 type settings struct {
-	// Dir is where a new log is kept.
+	// Dir is the directory of a new log.
 	Dir    string `json:"dir"`
 	Listen string `json:"listen"`
 	// Batch is the largest number of entries that are integrated together, AgeMillis how long the first of them waits for
 	// others; 0: default settings.
 	Batch     uint `json:"batch"`
 	AgeMillis int  `json:"ageMillis"`
-	// URL and Key are those of a log that is served.
+	// URL and Key are those of a running log.
 	URL        string `json:"url"`
 	Key        string `json:"key"`
 	Count      int    `json:"count"`
