@@ -1,10 +1,10 @@
-import type { Finding, Outcome } from '../api/conditions.ts';
+import type { ConditionUpdate, Outcome } from '../api/conditions.ts';
 
 /** What a plan says about an object, besides what is to be done. */
 export interface Judgement<Status> {
   readonly outcome: Outcome;
   /** Conditions besides Ready, Reconciling and Stalled. */
-  readonly findings: readonly Finding[];
+  readonly conditionUpdates: readonly ConditionUpdate[];
   /** Members of the status besides conditions and observedGeneration. */
   readonly status: Status;
 }

@@ -1,5 +1,5 @@
 import type { Logger } from '#kit/log/log.ts';
-import { outcomeFindings, setConditions, stampTime } from '../../api/conditions.ts';
+import { outcomeUpdates, setConditions, stampTime } from '../../api/conditions.ts';
 import { fieldManagers, type ManagedKind } from '../../api/names.ts';
 import type { CustomResource } from '../../api/object.ts';
 import { parseRegister } from '../../api/register.ts';
@@ -98,9 +98,9 @@ async function depart(
     return;
   }
   log.warn({ subject }, departure.message);
-  const findings = outcomeFindings(stalled('DeletionBlocked', departure.message));
+  const conditionUpdates = outcomeUpdates(stalled('DeletionBlocked', departure.message));
   const stamp = { generation: metadata.generation, now: stampTime(timing.nowMs()) };
-  const conditions = setConditions(status.conditions ?? [], findings, stamp);
+  const conditions = setConditions(status.conditions ?? [], conditionUpdates, stamp);
   const writer = new StatusWriter({ api, resource, manager: fieldManagers(kind).status });
   await writer.write(object, { ...status, conditions }, signal);
 }

@@ -1,5 +1,5 @@
 import type { Logger } from '#kit/log/log.ts';
-import type { Finding, Outcome } from '../../api/conditions.ts';
+import type { ConditionUpdate, Outcome } from '../../api/conditions.ts';
 import type { ManagedKind } from '../../api/names.ts';
 import type { Condition, CustomResource } from '../../api/object.ts';
 import type { Reason } from '../../api/reasons.ts';
@@ -56,7 +56,7 @@ export interface FinalizePass<R extends Managed> extends Pass<R> {
 export interface Verdict {
   readonly outcome: Outcome;
   /** Conditions besides Ready, Reconciling and Stalled. */
-  readonly findings?: readonly Finding[];
+  readonly conditionUpdates?: readonly ConditionUpdate[];
   /** Members of the status besides conditions and observedGeneration. */
   readonly status?: Readonly<Record<string, unknown>>;
   readonly events?: readonly Occurrence[];

@@ -1,10 +1,10 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import {
-  type Finding,
+  type ConditionUpdate,
   findCondition,
   type Outcome,
-  outcomeFindings,
+  outcomeUpdates,
   setConditions,
   stampTime,
 } from '../../api/conditions.ts';
@@ -84,7 +84,7 @@ export function createShell<R extends Managed>(parts: Parts, kind: Kind<R>): She
 interface End {
   readonly verdict: Verdict;
   /** Said instead of what follows from the outcome; the spec was not looked at, so observedGeneration stays. */
-  readonly instead?: Finding;
+  readonly instead?: ConditionUpdate;
 }
 
 class Work<R extends Managed> {
@@ -271,9 +271,9 @@ class Work<R extends Managed> {
     const { recorder, timing } = this.#parts;
     const { metadata, status: before } = pass.resource;
     const stamp = { generation: metadata.generation, now: stampTime(timing.nowMs()) };
-    const said = instead === undefined ? outcomeFindings(verdict.outcome) : [instead];
-    const findings = [...said, ...(verdict.findings ?? [])];
-    const conditions = setConditions(before.conditions ?? [], findings, stamp);
+    const said = instead === undefined ? outcomeUpdates(verdict.outcome) : [instead];
+    const conditionUpdates = [...said, ...(verdict.conditionUpdates ?? [])];
+    const conditions = setConditions(before.conditions ?? [], conditionUpdates, stamp);
     const observedGeneration = instead === undefined ? metadata.generation : before.observedGeneration;
     const status = { ...(verdict.status ?? before), observedGeneration, conditions };
     await this.#statuses.write(pass.object, status, pass.signal);

@@ -290,7 +290,7 @@ class Work {
 }
 
 function verdictOf(plan: SetPlan, members: SetPlan['members']): Verdict {
-  const { outcome, findings, status, requeueAfterMs } = plan;
+  const { outcome, conditionUpdates, status, requeueAfterMs } = plan;
   const again = requeueAfterMs === undefined ? {} : { requeueAfterMs };
-  return { outcome, findings, status: { ...status, members }, ...again };
+  return { outcome, conditionUpdates, status: { ...status, members }, ...again };
 }

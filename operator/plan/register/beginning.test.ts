@@ -148,7 +148,7 @@ describe('while people have to sign', () => {
   test('shows the signature that is missing in base64', () => {
     const { judgement } = planRegister(world({ facts, status }));
     expect(judgement.status.pendingAttestations).toEqual([{ ...pending, dataToSign: 'AP8=' }]);
-    expect(judgement.findings).toContainEqual(
+    expect(judgement.conditionUpdates).toContainEqual(
       expect.objectContaining({ type: 'AttestationsComplete', status: 'False', reason: 'GenesisPending' }),
     );
   });

@@ -5,7 +5,7 @@ import { type Disruption, defined, type Judgement, ready, reconciling, stalled }
 import { type AggregateStanding, standings } from './changes.ts';
 import type { Aggregate, RegisterChange, RegisterFacts, RegisterWish, RegisterWorld } from './facts.ts';
 import { usableMembers } from './membership.ts';
-import { findings, hasQuorum, isBegun, pendingFindings, registerStatus, silent } from './status.ts';
+import { conditionUpdates, hasQuorum, isBegun, pendingUpdates, registerStatus, silent } from './status.ts';
 
 /** One call of the register service; every one may be repeated. */
 export type RegisterStep = (
@@ -50,7 +50,7 @@ function lost(registerId: string): RegisterPlan {
   // a second one in the place of one that was lost would hide the loss
   const text = `Register ${registerId} is gone from the register service; restore its database, or delete this object and make another Register`;
   const outcome = stalled('InvalidReference', text);
-  return { steps: [], judgement: { outcome, findings: [], status: { registerId, phase: 'Failed' } } };
+  return { steps: [], judgement: { outcome, conditionUpdates: [], status: { registerId, phase: 'Failed' } } };
 }
 
 function whyUnfit({ registerId, deletion }: RegisterFacts): string | undefined {
@@ -60,7 +60,7 @@ function whyUnfit({ registerId, deletion }: RegisterFacts): string | undefined {
 
 function standStill(facts: RegisterFacts, text: string): RegisterPlan {
   const outcome = stalled('InvalidReference', text);
-  return { steps: [], judgement: { outcome, findings: [], status: registerStatus(facts) } };
+  return { steps: [], judgement: { outcome, conditionUpdates: [], status: registerStatus(facts) } };
 }
 
 /** What a new register waits for; undefined when it can begin. */
@@ -100,12 +100,12 @@ function planBeginning(world: RegisterWorld): RegisterPlan {
   if (missing !== undefined) {
     return {
       steps: [],
-      judgement: { outcome: missing, findings: pendingFindings(missing.message), status },
+      judgement: { outcome: missing, conditionUpdates: pendingUpdates(missing.message), status },
     };
   }
   const step = begin(world);
   const outcome = reconciling('GenesisPending', step.says);
-  return { steps: [step], judgement: { outcome, findings: pendingFindings(step.says), status } };
+  return { steps: [step], judgement: { outcome, conditionUpdates: pendingUpdates(step.says), status } };
 }
 
 function begin(world: RegisterWorld): RegisterStep {
@@ -150,7 +150,7 @@ function planAttestations(world: RegisterWorld, facts: RegisterFacts): RegisterP
   const names = owners.map(({ walletAddress }) => walletAddress).join(', ');
   const text = `Waits for the signature of ${names}: sign status.pendingAttestations and POST it to /api/registers/${facts.registerId}/attestations`;
   const outcome = reconciling('GenesisPending', text);
-  return { steps: [], judgement: { outcome, findings: pendingFindings(text), status } };
+  return { steps: [], judgement: { outcome, conditionUpdates: pendingUpdates(text), status } };
 }
 
 /** The register has a genesis transaction at least. */
@@ -163,7 +163,7 @@ function planLedger(world: RegisterWorld, facts: RegisterFacts): RegisterPlan {
     : [];
   const judgement = {
     outcome: outcomeOf(world, facts, { standing, steps }),
-    findings: findings(facts, standing),
+    conditionUpdates: conditionUpdates(facts, standing),
     status: registerStatus(facts),
   };
   return { steps, judgement };

@@ -192,7 +192,7 @@ describe('a register that runs', () => {
       refused,
       outcome: ['stalled', 'PolicyRejected', 'VAL_POLICY_002: no'],
     });
-    expect(plan.judgement.findings).toContainEqual(
+    expect(plan.judgement.conditionUpdates).toContainEqual(
       expect.objectContaining({ type: 'PolicyInSync', status: 'False', reason: 'PolicyRejected' }),
     );
     const other = { policy: { consensus: { docketBuildIntervalMs: 600 } } };
@@ -202,7 +202,7 @@ describe('a register that runs', () => {
   test('shows in its conditions what holds', () => {
     const { judgement } = planRegister(world({ facts: { validators: validatorNumbers(members(4, 1)) } }));
     const said = Object.fromEntries(
-      judgement.findings.map((each) => [each.type, `${each.status}/${each.reason}`]),
+      judgement.conditionUpdates.map((each) => [each.type, `${each.status}/${each.reason}`]),
     );
     expect(said).toEqual({
       AttestationsComplete: 'True/Reconciled',

@@ -1,4 +1,4 @@
-import type { Finding } from '../../api/conditions.ts';
+import type { ConditionUpdate } from '../../api/conditions.ts';
 import { MAX_PENDING_PROPOSALS, type RegisterStatus } from '../../api/register.ts';
 import { defined } from '../outcome.ts';
 import type { AggregateStanding } from './changes.ts';
@@ -66,13 +66,13 @@ function proposals({ proposals: all }: RegisterFacts) {
     }));
 }
 
-function holds(type: Finding['type'], message: string): Finding {
+function holds(type: ConditionUpdate['type'], message: string): ConditionUpdate {
   return { type, status: 'True', reason: 'Reconciled', message };
 }
 
 /** Conditions of a register that has not begun. */
-export function pendingFindings(message: string): readonly Finding[] {
-  const pending = (type: Finding['type']): Finding => ({
+export function pendingUpdates(message: string): readonly ConditionUpdate[] {
+  const pending = (type: ConditionUpdate['type']): ConditionUpdate => ({
     type,
     status: type === 'AttestationsComplete' || type === 'GenesisSealed' ? 'False' : 'Unknown',
     reason: 'GenesisPending',
@@ -91,7 +91,7 @@ export function pendingFindings(message: string): readonly Finding[] {
 }
 
 /** Conditions of a register that has a genesis transaction at least. */
-export function findings(facts: RegisterFacts, standing: readonly AggregateStanding[]): readonly Finding[] {
+export function conditionUpdates(facts: RegisterFacts, standing: readonly AggregateStanding[]): readonly ConditionUpdate[] {
   const aggregate = (name: Aggregate) => standing.find((each) => each.aggregate === name);
   return [
     inSync('AttestationsComplete', 'Everybody has signed', aggregate('members')),
@@ -116,7 +116,7 @@ function inSync(
   type: 'AttestationsComplete' | 'PolicyInSync' | 'DevModeInSync',
   good: string,
   standing: AggregateStanding | undefined,
-): Finding {
+): ConditionUpdate {
   if (standing?.differs === undefined) return holds(type, good);
   const message = standing.waits === undefined ? standing.differs : `${standing.differs}: ${standing.waits}`;
   return { type, status: 'False', reason: standing.isStuck ? 'PolicyRejected' : 'PolicyPending', message };
@@ -134,14 +134,14 @@ export function hasQuorum({ validators }: RegisterFacts): boolean {
   return validators.size > 0 && validators.operational >= validators.quorum;
 }
 
-function quorumAvailable(facts: RegisterFacts): Finding {
+function quorumAvailable(facts: RegisterFacts): ConditionUpdate {
   const { operational, size, quorum } = facts.validators;
   if (hasQuorum(facts)) return holds('QuorumAvailable', `At least ${quorum} of ${size} validators answer`);
   const message = `${operational} of ${size} validators answer and ${quorum} must agree; nothing is sealed. Silent: ${silent(facts)}`;
   return { type: 'QuorumAvailable', status: 'False', reason: 'QuorumLost', message };
 }
 
-function synced({ sync }: RegisterFacts): Finding {
+function synced({ sync }: RegisterFacts): ConditionUpdate {
   if (sync === undefined) {
     const message = 'The register service does not say how far it is';
     return { type: 'Synced', status: 'Unknown', reason: 'DependencyNotReady', message };
@@ -152,7 +152,7 @@ function synced({ sync }: RegisterFacts): Finding {
   return { type: 'Synced', status: 'False', reason: 'Progressing', message };
 }
 
-function degraded(facts: RegisterFacts): Finding {
+function degraded(facts: RegisterFacts): ConditionUpdate {
   const { operational, size, quorum } = facts.validators;
   if (size === 0 || operational >= size) {
     return { type: 'Degraded', status: 'False', reason: 'Reconciled', message: 'Every validator answers' };
@@ -172,7 +172,7 @@ function degraded(facts: RegisterFacts): Finding {
   };
 }
 
-function halted({ phase, haltedReason }: RegisterFacts): Finding {
+function halted({ phase, haltedReason }: RegisterFacts): ConditionUpdate {
   if (phase !== 'Halted') {
     return { type: 'Halted', status: 'False', reason: 'Reconciled', message: 'It takes transactions' };
   }

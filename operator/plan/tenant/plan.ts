@@ -27,7 +27,7 @@ export interface TenantPlan {
 export function planTenant(tenant: Tenant, organization: OrganizationFacts | undefined): TenantPlan {
   if (organization === undefined) return planBeginning(tenant);
   const status = statusOf(organization);
-  const found = { findings: [], status };
+  const found = { conditionUpdates: [], status };
   const foreign = whyForeign(tenant, organization);
   if (foreign !== undefined) {
     return { steps: [], judgement: { outcome: stalled('AdoptionRefused', foreign), ...found } };
@@ -66,7 +66,7 @@ function planBeginning({ spec, status }: Tenant): TenantPlan {
     const text = `Organisation ${status.organizationId} is gone from the tenant service; restore its database, or delete this object and make another Tenant`;
     const { organizationId } = status;
     const outcome = stalled('InvalidReference', text);
-    return { steps: [], judgement: { outcome, findings: [], status: { organizationId } } };
+    return { steps: [], judgement: { outcome, conditionUpdates: [], status: { organizationId } } };
   }
   const { organizationId, subdomain, displayName } = spec;
   const says =
@@ -77,7 +77,7 @@ function planBeginning({ spec, status }: Tenant): TenantPlan {
     { act: 'upsert', wish: wishOf(spec, {}), says, disrupts: spec.suspended ? 'sign-in-stops' : 'none' },
   ];
   const outcome = reconciling('Progressing', says);
-  return { steps, judgement: { outcome, findings: [], status: { state: 'Pending' } } };
+  return { steps, judgement: { outcome, conditionUpdates: [], status: { state: 'Pending' } } };
 }
 
 function whyForeign({ spec }: Tenant, found: OrganizationFacts): string | undefined {

@@ -1,4 +1,4 @@
-import { type Finding, findCondition } from '../../api/conditions.ts';
+import { type ConditionUpdate, findCondition } from '../../api/conditions.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { MemberFacts, SetFacts } from './facts.ts';
 import { equivocators, type MemberStatus } from './members.ts';
@@ -24,7 +24,7 @@ export interface Judged {
   readonly members: readonly MemberStatus[];
 }
 
-type Verdict = Omit<Finding, 'type'>;
+type Verdict = Omit<ConditionUpdate, 'type'>;
 type Rule = (of: Judged) => Verdict;
 
 const holds = (message: string): Verdict => ({ status: 'True', reason: 'Reconciled', message });
@@ -119,7 +119,7 @@ const equivocation: Rule = ({ facts }) => {
 };
 
 /** Every condition of a set besides Ready, Reconciling and Stalled. */
-export function conditionsOf(judged: Judged): readonly Finding[] {
+export function conditionsOf(judged: Judged): readonly ConditionUpdate[] {
   return [
     { type: 'Degraded', ...degraded(judged) },
     { type: 'QuorumHealthy', ...quorumHealthy(judged) },

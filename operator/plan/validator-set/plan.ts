@@ -1,4 +1,4 @@
-import type { Finding, Outcome } from '../../api/conditions.ts';
+import type { ConditionUpdate, Outcome } from '../../api/conditions.ts';
 import { validatorId } from '../../api/names.ts';
 import type { Occurrence } from '../../kube/events.ts';
 import { ready, reconciling, stalled } from '../outcome.ts';
@@ -34,7 +34,7 @@ export interface SetPlan {
   readonly numbers: Arithmetic;
   readonly acts: readonly Act[];
   readonly outcome: Outcome;
-  readonly findings: readonly Finding[];
+  readonly conditionUpdates: readonly ConditionUpdate[];
   readonly status: Readonly<Record<string, unknown>>;
   readonly members: readonly MemberStatus[];
   /** Pods are not of the wanted revision, and it is the operator who replaces them. */
@@ -73,7 +73,7 @@ export function planSet(facts: SetFacts): SetPlan {
     numbers,
     acts: actsOf(parts),
     outcome: outcomeOf(parts),
-    findings: conditionsOf(parts),
+    conditionUpdates: conditionsOf(parts),
     status: statusOf(parts),
     members,
     isRolling: roll.outdated.length > 0 && spec.update.strategy === 'QuorumAware',

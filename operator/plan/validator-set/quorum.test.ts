@@ -141,8 +141,8 @@ describe('a member that answers and votes nowhere', () => {
 
   test('is named with its reason', () => {
     const status = { members: [0, 1, 2, 3].map((each) => ({ name: `main-${each}`, publicKey: 'key' })) };
-    const { findings } = planSet({ ...full(1), set: makeSet({ replicas: 4 }, { status }) });
-    expect(findings.find(({ type }) => type === 'Degraded')).toMatchObject({
+    const { conditionUpdates } = planSet({ ...full(1), set: makeSet({ replicas: 4 }, { status }) });
+    expect(conditionUpdates.find(({ type }) => type === 'Degraded')).toMatchObject({
       status: 'True',
       message: `main-1: ${message}`,
     });
@@ -153,6 +153,6 @@ test('a register that was stopped by its resource is no reason not to know', () 
   const stopped = withMembers(makeFacts(4), ({ ordinal }) => ({
     report: makeReport(ordinal, [makeRegister(4, { status: 'Stopped' })]),
   }));
-  const { findings } = planSet(stopped);
-  expect(findings.find(({ type }) => type === 'QuorumHealthy')).toMatchObject({ status: 'True' });
+  const { conditionUpdates } = planSet(stopped);
+  expect(conditionUpdates.find(({ type }) => type === 'QuorumHealthy')).toMatchObject({ status: 'True' });
 });

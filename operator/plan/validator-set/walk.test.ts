@@ -144,10 +144,10 @@ describe('one member fewer', () => {
           ],
         },
       }));
-      const { outcome, members, findings } = planSet(facts);
+      const { outcome, members, conditionUpdates } = planSet(facts);
       expect(outcome).toMatchObject({ state: 'ready' });
       expect(members.map(({ phase }) => phase)).toEqual(['Active', 'Active', 'Active', 'Active']);
-      expect(findings.find(({ type }) => type === 'Degraded')).toMatchObject({ status: 'False' });
+      expect(conditionUpdates.find(({ type }) => type === 'Degraded')).toMatchObject({ status: 'False' });
     });
   });
 
