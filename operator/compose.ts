@@ -5,11 +5,11 @@ import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecyc
 import { connectWorkload, type Workload, workloadOf } from '#kit/workload/workload.ts';
 import { OPERATOR_CLIENT_ID } from './api/names.ts';
 import type { OperatorConfig } from './config.ts';
-import { leaveWithNamespace } from './controllers/departure/departure.ts';
-import { Caches } from './controllers/shell/caches.ts';
-import type { Parts } from './controllers/shell/parts.ts';
-import { registers, tenants, validatorSets, watched } from './controllers/shell/resources.ts';
-import { begin, type Shell } from './controllers/shell/shell.ts';
+import { leaveWithNamespace } from './controllers/namespace-deletion/namespace-deletion.ts';
+import { Caches } from './controllers/reconciler/caches.ts';
+import type { Parts } from './controllers/reconciler/dependencies.ts';
+import { begin, type Shell } from './controllers/reconciler/reconciler.ts';
+import { registers, tenants, validatorSets, watched } from './controllers/reconciler/resources.ts';
 import { leaseCheck, watchLoop } from './health.ts';
 import type { Api } from './kube/api.ts';
 import type { ClusterCredentials } from './kube/credentials.ts';
@@ -24,8 +24,8 @@ import { systemTiming } from './kube/time.ts';
 import { foreignIssuer } from './platform/foreign-identity.ts';
 import type { Installation } from './platform/installation.ts';
 import { watchInstallations } from './platform/installations.ts';
-import { createLinks, type Links } from './platform/links.ts';
-import { keepLinksReady } from './platform/ready-links.ts';
+import { keepLinksReady } from './platform/session-warmup.ts';
+import { createLinks, type Links } from './platform/sessions.ts';
 
 /** Reconciles under way may end within this; the process has 25 s in all. */
 const GRACE_MS = 20_000;

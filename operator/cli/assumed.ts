@@ -2,7 +2,7 @@ import { validatorId } from '../api/names.ts';
 import type { Register } from '../api/register.ts';
 import type { Tenant } from '../api/tenant.ts';
 import type { ValidatorSet } from '../api/validator-set.ts';
-import { validatorNumbers } from '../plan/register/carried-out.ts';
+import { validatorNumbers } from '../plan/register/apply-change.ts';
 import type { LedgerPhase, RegisterFacts, ValidatorFacts } from '../plan/register/facts.ts';
 import type { OrganizationFacts } from '../plan/tenant/facts.ts';
 

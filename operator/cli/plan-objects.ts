@@ -3,7 +3,7 @@ import { validatorSetNames } from '../api/names.ts';
 import type { Register } from '../api/register.ts';
 import type { Tenant } from '../api/tenant.ts';
 import type { ValidatorSet } from '../api/validator-set.ts';
-import { carriedOut } from '../plan/register/carried-out.ts';
+import { carriedOut } from '../plan/register/apply-change.ts';
 import type { RegisterFacts, RegisterWorld } from '../plan/register/facts.ts';
 import { planRegister, type RegisterStep } from '../plan/register/plan.ts';
 import { planTenant } from '../plan/tenant/plan.ts';

@@ -3,7 +3,7 @@ import { podName, validatorId } from '../api/names.ts';
 import type { ValidatorSet } from '../api/validator-set.ts';
 import { hashOf } from '../kube/compare.ts';
 import type { MemberFacts, MemberReport, SetFacts } from '../plan/validator-set/facts.ts';
-import { planRoll } from '../plan/validator-set/roll.ts';
+import { planRoll } from '../plan/validator-set/rollout.ts';
 import type { Entry, Step } from './entry.ts';
 import { keyOf } from './objects.ts';
 

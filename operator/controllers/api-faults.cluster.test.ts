@@ -10,15 +10,15 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { type ApiServer, apply, kubectl, openApiServer, run } from '../../e2e/cluster/kubectl.ts';
 import { type Controllers, createOperator } from '../compose.ts';
 import { operatorSettings } from '../config.ts';
-import { type FaultyDoor, openFaultyDoor, type Passage } from '../kube/testing/faulty-door.ts';
+import { type FaultyDoor, openFaultyDoor, type Passage } from '../kube/testing/faulty-proxy.ts';
 import { setOf } from '../plan/testing/objects.ts';
 import type { Platform } from '../platform/clients.ts';
 import { FakeMembers } from '../platform/testing/fake-members.ts';
 import { fakeOrganizations } from '../platform/testing/fake-organizations.ts';
 import { fakeRegisters } from '../platform/testing/fake-registers.ts';
 import { installationMap, installationText } from '../platform/testing/installation.fixture.ts';
+import { createShell } from './reconciler/reconciler.ts';
 import { registerKind } from './register/register.ts';
-import { createShell } from './shell/shell.ts';
 import { tenantKind } from './tenant/tenant.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
 

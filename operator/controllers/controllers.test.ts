@@ -5,7 +5,7 @@ import type { Resource } from '../kube/resource.ts';
 import { rest } from '../kube/time.ts';
 import { REGISTER_ID } from '../plan/testing/objects.ts';
 import { FakeMembers } from '../platform/testing/fake-members.ts';
-import { registers, tenants, validatorSets } from './shell/resources.ts';
+import { registers, tenants, validatorSets } from './reconciler/resources.ts';
 import { startWorld, type World, writesTo } from './testing/operator.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
 

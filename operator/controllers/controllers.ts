@@ -3,8 +3,8 @@ import { createPlatform } from '../platform/clients.ts';
 import { connectPrincipals } from '../platform/principals.ts';
 import { connectMembers } from '../platform/validators.ts';
 import { createOrphanSweeper } from './orphans/sweep.ts';
+import { createShell, type Shell } from './reconciler/reconciler.ts';
 import { registerKind } from './register/register.ts';
-import { createShell, type Shell } from './shell/shell.ts';
 import { tenantKind } from './tenant/tenant.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
 

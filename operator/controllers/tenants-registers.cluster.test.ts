@@ -14,8 +14,8 @@ import { fakeOrganizations } from '../platform/testing/fake-organizations.ts';
 import { fakeRegisters } from '../platform/testing/fake-registers.ts';
 import { installationMap, installationText } from '../platform/testing/installation.fixture.ts';
 import { interrupted } from '../platform/testing/interrupted.ts';
+import { createShell } from './reconciler/reconciler.ts';
 import { registerKind } from './register/register.ts';
-import { createShell } from './shell/shell.ts';
 import { tenantKind } from './tenant/tenant.ts';
 
 /** The operator as a process of this host on a real API server; the services are spoken for by the test. */

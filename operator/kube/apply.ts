@@ -2,7 +2,7 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Api } from './api.ts';
 import { canonicalText, contains, hashOf } from './compare.ts';
 import { AdoptionRefused, isApiError } from './errors.ts';
-import { Fights, rivalsOf } from './fights.ts';
+import { Fights, rivalsOf } from './ownership-conflicts.ts';
 import {
   controllerOf,
   isEarlier,

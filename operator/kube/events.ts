@@ -3,7 +3,7 @@ import type { Api } from './api.ts';
 import { isApiError } from './errors.ts';
 import { namespaced } from './kinds.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { type Bucket, createBucket } from './pace.ts';
+import { type Bucket, createBucket } from './rate-limit.ts';
 import type { KubeObject } from './resource.ts';
 import { microTime, type Timing } from './time.ts';
 

@@ -4,7 +4,7 @@ import type { Api, ApiRequest } from './api.ts';
 import { type ClusterAccess, type ClusterCredentials, isSameConnection } from './credentials.ts';
 import { ApiError, isApiError, messageOf, refusalOf } from './errors.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { type Bucket, createBackoff, createBucket, type Rate } from './pace.ts';
+import { type Bucket, createBackoff, createBucket, type Rate } from './rate-limit.ts';
 import { pathOf } from './resource.ts';
 import { rest, type Timing } from './time.ts';
 

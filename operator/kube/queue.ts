@@ -1,6 +1,6 @@
 import { Heap } from './heap.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { type Bucket, createBucket, type Rate } from './pace.ts';
+import { type Bucket, createBucket, type Rate } from './rate-limit.ts';
 import type { Cancel, Timing } from './time.ts';
 
 /** Higher goes first. A person who waits goes before what merely happens, and that before what is done to be sure. */

@@ -4,7 +4,7 @@ import type { Api } from './api.ts';
 import { ApiError, isApiError, messageOf, refusalOf } from './errors.ts';
 import { fetchList, type Selection } from './list.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { type Backoff, createBackoff } from './pace.ts';
+import { type Backoff, createBackoff } from './rate-limit.ts';
 import {
   apiVersionOf,
   isRecord,

@@ -1,9 +1,9 @@
 import type { Endpoint } from '#kit/config/config.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import type { Installation } from './installation.ts';
-import type { Link, Links } from './links.ts';
 import { type Organizations, organizationsOf } from './organizations.ts';
 import { type Registers, registersOf } from './registers.ts';
+import type { Link, Links } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 import { type Wallets, walletsOf } from './wallets.ts';
 

@@ -4,7 +4,7 @@ import { type CallOptions, createRpcClient, type RpcClient } from '#kit/rpc/rpc.
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import type { Installation } from './installation.ts';
-import type { Link, Links } from './links.ts';
+import type { Link, Links } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 
 /**

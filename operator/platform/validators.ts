@@ -4,7 +4,7 @@ import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { validatorId } from '../api/names.ts';
 import type { MemberReport } from '../plan/validator-set/facts.ts';
 import type { Installation } from './installation.ts';
-import type { Links } from './links.ts';
+import type { Links } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 
 /** A member and where its pod is. */

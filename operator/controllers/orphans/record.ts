@@ -6,9 +6,9 @@ import { isApiError } from '../../kube/errors.ts';
 import { configMaps } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
-import { isAway } from '../shell/blocked.ts';
-import type { Finalization, FinalizePass, Managed } from '../shell/kind.ts';
-import type { Parts } from '../shell/parts.ts';
+import type { Parts } from '../reconciler/dependencies.ts';
+import type { Finalization, FinalizePass, Managed } from '../reconciler/kind.ts';
+import { isAway } from '../reconciler/requeue-error.ts';
 
 /** ConfigMap of a namespace with what objects that are gone have left undone. */
 export const ORPHANS = 'chancery-orphans';

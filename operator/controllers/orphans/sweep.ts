@@ -3,8 +3,8 @@ import { Controller, type ReconcileContext, type ReconcileResult } from '../../k
 import { configMaps } from '../../kube/kinds.ts';
 import { splitKey } from '../../kube/resource.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
-import type { Parts } from '../shell/parts.ts';
-import type { Shell } from '../shell/shell.ts';
+import type { Parts } from '../reconciler/dependencies.ts';
+import type { Shell } from '../reconciler/reconciler.ts';
 import { eraseOrphan, ORPHANS, type Orphan, readOrphans } from './record.ts';
 
 /** Carries out what objects left undone when their service was away, as soon as it answers again. */

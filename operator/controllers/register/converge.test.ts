@@ -2,15 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { goodSpecsOf } from '../../api/testing/arbitraries.ts';
-import { validatorNumbers } from '../../plan/register/carried-out.ts';
+import { validatorNumbers } from '../../plan/register/apply-change.ts';
 import { NOW_MS, OWNER, readyTenant, registerOf, setOf, UIDS } from '../../plan/testing/objects.ts';
 import type { Registers } from '../../platform/registers.ts';
 import { type FakeRegisters, fakeRegisters } from '../../platform/testing/fake-registers.ts';
 import { type Interruption, interrupted } from '../../platform/testing/interrupted.ts';
 import type { Wallets } from '../../platform/wallets.ts';
-import type { Verdict } from '../shell/kind.ts';
+import type { Verdict } from '../reconciler/kind.ts';
 import { converge, type Surroundings } from './converge.ts';
-import { RefusalMemory } from './memory.ts';
+import { RefusalMemory } from './refused-changes.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 

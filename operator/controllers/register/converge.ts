@@ -7,9 +7,9 @@ import { planRegister, type RegisterPlan, type RegisterStep } from '../../plan/r
 import { registerStatus } from '../../plan/register/status.ts';
 import type { Clients } from '../../platform/clients.ts';
 import { isRefusal } from '../../platform/refusals.ts';
-import type { ReconcilePass, Verdict } from '../shell/kind.ts';
-import type { RefusalMemory } from './memory.ts';
+import type { ReconcilePass, Verdict } from '../reconciler/kind.ts';
 import { judgeChange, outcomeOfCreation } from './refusals.ts';
+import type { RefusalMemory } from './refused-changes.ts';
 
 /** What else of the cluster a register depends on. */
 export interface Surroundings {

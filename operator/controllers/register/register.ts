@@ -9,12 +9,12 @@ import { usableMembers } from '../../plan/register/membership.ts';
 import { planRegisterRemoval } from '../../plan/register/plan.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
 import { type Orphan, removeOrLeave } from '../orphans/record.ts';
-import type { Caches } from '../shell/caches.ts';
-import type { Finalization, FinalizePass, Kind, ReconcilePass, Wake } from '../shell/kind.ts';
-import type { Parts } from '../shell/parts.ts';
-import { registers, tenants, validatorSets } from '../shell/resources.ts';
+import type { Caches } from '../reconciler/caches.ts';
+import type { Parts } from '../reconciler/dependencies.ts';
+import type { Finalization, FinalizePass, Kind, ReconcilePass, Wake } from '../reconciler/kind.ts';
+import { registers, tenants, validatorSets } from '../reconciler/resources.ts';
 import { converge, type Surroundings } from './converge.ts';
-import { RefusalMemory } from './memory.ts';
+import { RefusalMemory } from './refused-changes.ts';
 
 /** Registers become ledgers: made, attested, sealed, and then changed as their roster allows. */
 export function registerKind(

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { tenants } from '../shell/resources.ts';
+import { tenants } from '../reconciler/resources.ts';
 import { startWorld, type World } from '../testing/operator.ts';
 
 let world: World;

@@ -9,10 +9,10 @@ import { planTenant, planTenantRemoval, type TenantStep } from '../../plan/tenan
 import type { Clients, Platform } from '../../platform/clients.ts';
 import type { Organizations } from '../../platform/organizations.ts';
 import { type Orphan, removeOrLeave } from '../orphans/record.ts';
-import { Blocked } from '../shell/blocked.ts';
-import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../shell/kind.ts';
-import type { Parts } from '../shell/parts.ts';
-import { registers, tenants } from '../shell/resources.ts';
+import type { Parts } from '../reconciler/dependencies.ts';
+import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../reconciler/kind.ts';
+import { Blocked } from '../reconciler/requeue-error.ts';
+import { registers, tenants } from '../reconciler/resources.ts';
 import { outcomeOfTenantRefusal } from './refusals.ts';
 import { COUNT_AGAIN_MS, RegisterCount } from './register-count.ts';
 import { tenantRoute } from './route.ts';

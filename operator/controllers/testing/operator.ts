@@ -18,11 +18,11 @@ import { type FakeOrganizations, fakeOrganizations } from '../../platform/testin
 import { type FakeRegisters, fakeRegisters } from '../../platform/testing/fake-registers.ts';
 import { type Interrupting, interrupted } from '../../platform/testing/interrupted.ts';
 import { createOrphanSweeper } from '../orphans/sweep.ts';
+import { Caches } from '../reconciler/caches.ts';
+import type { Parts } from '../reconciler/dependencies.ts';
+import { begin, createShell, type Shell } from '../reconciler/reconciler.ts';
+import { registers, tenants, validatorSets, watched } from '../reconciler/resources.ts';
 import { registerKind } from '../register/register.ts';
-import { Caches } from '../shell/caches.ts';
-import type { Parts } from '../shell/parts.ts';
-import { registers, tenants, validatorSets, watched } from '../shell/resources.ts';
-import { begin, createShell, type Shell } from '../shell/shell.ts';
 import { tenantKind } from '../tenant/tenant.ts';
 
 /** One process of the operator, with the controllers of tenants and registers. */

@@ -5,8 +5,8 @@ import { disruptionBudgets, pods, statefulSets } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import { at, make, put } from '../../kube/testing/fixtures.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
-import type { Parts } from '../shell/parts.ts';
-import { validatorSets } from '../shell/resources.ts';
+import type { Parts } from '../reconciler/dependencies.ts';
+import { validatorSets } from '../reconciler/resources.ts';
 import { startWorld, type World, writesTo } from '../testing/operator.ts';
 import { createValidatorSetController } from './controller.ts';
 

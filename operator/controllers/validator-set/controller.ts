@@ -21,15 +21,15 @@ import { renderValidatorSet } from '../../plan/validator-set/render/children.ts'
 import { podMonitor } from '../../plan/validator-set/render/monitor.ts';
 import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
-import { outcomeOf } from '../shell/blocked.ts';
-import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../shell/kind.ts';
-import type { Parts } from '../shell/parts.ts';
-import { byReference, registers, setIndex, validatorSets } from '../shell/resources.ts';
-import { createShell, type Shell } from '../shell/shell.ts';
-import { perform } from './act.ts';
+import type { Parts } from '../reconciler/dependencies.ts';
+import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../reconciler/kind.ts';
+import { createShell, type Shell } from '../reconciler/reconciler.ts';
+import { outcomeOf } from '../reconciler/requeue-error.ts';
+import { byReference, registers, setIndex, validatorSets } from '../reconciler/resources.ts';
+import { MemberWatch } from './member-poller.ts';
 import { boundRegister, leftClaims, memberCount, memberFacts, statefulSetFacts } from './observe.ts';
+import { perform } from './perform-action.ts';
 import { Registration } from './registration.ts';
-import { MemberWatch } from './watch-members.ts';
 
 export interface ValidatorSetOptions {
   readonly parts: Parts;

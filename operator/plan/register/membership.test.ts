@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { quorum } from '#core/ledger/consensus.ts';
 import { setOf } from '../testing/objects.ts';
-import { validatorNumbers } from './carried-out.ts';
+import { validatorNumbers } from './apply-change.ts';
 import type { RegisterFacts, ValidatorFacts } from './facts.ts';
 import { planMembership, usableMembers } from './membership.ts';
 

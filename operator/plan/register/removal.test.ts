@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { REGISTER_ID, registerOf } from '../testing/objects.ts';
-import { online } from '../testing/world.ts';
+import { online } from '../testing/register-input.ts';
 import { planRegisterRemoval } from './plan.ts';
 
 describe('removal', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ADMIN, setOf } from '../testing/objects.ts';
-import { type Case, judge, members, world } from '../testing/world.ts';
-import { validatorNumbers } from './carried-out.ts';
+import { type Case, judge, members, world } from '../testing/register-input.ts';
+import { validatorNumbers } from './apply-change.ts';
 import { wishKey } from './changes.ts';
 import { planRegister } from './plan.ts';
 

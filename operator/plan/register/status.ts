@@ -91,7 +91,10 @@ export function pendingUpdates(message: string): readonly ConditionUpdate[] {
 }
 
 /** Conditions of a register that has a genesis transaction at least. */
-export function conditionUpdates(facts: RegisterFacts, standing: readonly AggregateStanding[]): readonly ConditionUpdate[] {
+export function conditionUpdates(
+  facts: RegisterFacts,
+  standing: readonly AggregateStanding[],
+): readonly ConditionUpdate[] {
   const aggregate = (name: Aggregate) => standing.find((each) => each.aggregate === name);
   return [
     inSync('AttestationsComplete', 'Everybody has signed', aggregate('members')),

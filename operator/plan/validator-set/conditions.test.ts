@@ -38,7 +38,8 @@ function catchingUp(sinceMs: number): SetFacts {
   );
 }
 
-const told = (facts: SetFacts) => planSet(facts).conditionUpdates.find(({ type }) => type === 'QuorumHealthy');
+const told = (facts: SetFacts) =>
+  planSet(facts).conditionUpdates.find(({ type }) => type === 'QuorumHealthy');
 
 /** A set whose status said this of the quorum. */
 function having(status: string, reason: string, facts: SetFacts): SetFacts {

@@ -1,7 +1,7 @@
 import { type ConditionUpdate, findCondition } from '../../api/conditions.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { MemberFacts, SetFacts } from './facts.ts';
-import { equivocators, type MemberStatus } from './members.ts';
+import { equivocators, type MemberStatus } from './member-status.ts';
 import {
   type Arithmetic,
   describe,

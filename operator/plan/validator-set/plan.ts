@@ -4,8 +4,7 @@ import type { Occurrence } from '../../kube/events.ts';
 import { ready, reconciling, stalled } from '../outcome.ts';
 import { conditionsOf, describeLoss, silent } from './conditions.ts';
 import type { ClaimFacts, MemberFacts, SetFacts } from './facts.ts';
-import { type LeftAct, planLeft } from './left.ts';
-import { type MemberStatus, memberStatuses } from './members.ts';
+import { type MemberStatus, memberStatuses } from './member-status.ts';
 import {
   type Arithmetic,
   arithmetic,
@@ -15,9 +14,10 @@ import {
   type Tally,
   tallies,
 } from './quorum.ts';
-import { findFork, isFresh, planRoll, type Replacement, type Roll } from './roll.ts';
+import { type LeftAct, planLeft } from './retained-claims.ts';
+import { findFork, isFresh, planRoll, type Replacement, type Roll } from './rollout.ts';
+import { planWalk, type Walk } from './scaling.ts';
 import { type Growth, planGrowth } from './storage.ts';
-import { planWalk, type Walk } from './walk.ts';
 
 /** One thing that is done besides rendering the children. */
 export type Act =

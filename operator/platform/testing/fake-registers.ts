@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ErrorKind } from '#core/errors/errors.ts';
-import { carriedOut, patched, validatorNumbers } from '../../plan/register/carried-out.ts';
+import { carriedOut, patched, validatorNumbers } from '../../plan/register/apply-change.ts';
 import type {
   Aggregate,
   Json,

@@ -6,8 +6,8 @@ import {
   testInstallation,
 } from '../../../platform/testing/installation.fixture.ts';
 import { makeSet } from '../testing/sets.ts';
-import type { Wanted } from '../wanted.ts';
 import { renderValidatorSet } from './children.ts';
+import type { Wanted } from './input.ts';
 import { podMonitor } from './monitor.ts';
 import { networkPolicySpec } from './network.ts';
 import { imageOf, podTemplate } from './pod.ts';

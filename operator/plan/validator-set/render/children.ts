@@ -10,7 +10,7 @@ import {
   statefulSets,
 } from '../../../kube/kinds.ts';
 import { apiVersionOf, type Resource } from '../../../kube/resource.ts';
-import { childMetadata, HTTPS_PORT, namesOf, selectorLabels, type Wanted } from '../wanted.ts';
+import { childMetadata, HTTPS_PORT, namesOf, selectorLabels, type Wanted } from './input.ts';
 import { networkPolicySpec } from './network.ts';
 import { podTemplate } from './pod.ts';
 import { memberSettings } from './settings.ts';

@@ -2,7 +2,7 @@ import { labels } from '../../../api/names.ts';
 import type { Child } from '../../../kube/apply.ts';
 import { podMonitors } from '../../../kube/kinds.ts';
 import { apiVersionOf } from '../../../kube/resource.ts';
-import { childLabels, childMetadata, namesOf, selectorLabels, type Wanted } from '../wanted.ts';
+import { childLabels, childMetadata, namesOf, selectorLabels, type Wanted } from './input.ts';
 
 /** How the Prometheus operator finds the members of a set; for clusters that have its API, unless that is unwanted. */
 export function podMonitor(wanted: Pick<Wanted, 'set' | 'installation'>): readonly Child[] {

@@ -1,5 +1,5 @@
 import { labels, OPERATOR_CLIENT_ID } from '../../../api/names.ts';
-import { HTTPS_PORT, OPS_PORT, selectorLabels, type Wanted } from '../wanted.ts';
+import { HTTPS_PORT, OPS_PORT, selectorLabels, type Wanted } from './input.ts';
 
 const NATS_PORT = 4222;
 const OTLP_PORT = 4318;

@@ -1,6 +1,6 @@
 import { labels, validatorId } from '../../../api/names.ts';
 import { canonicalQuantity } from '../../../api/quantity.ts';
-import { childLabels, HTTPS_PORT, namesOf, OPS_PORT, paths, selectorLabels, type Wanted } from '../wanted.ts';
+import { childLabels, HTTPS_PORT, namesOf, OPS_PORT, paths, selectorLabels, type Wanted } from './input.ts';
 import { CONTAINER } from './settings.ts';
 
 const USER = 65_532;

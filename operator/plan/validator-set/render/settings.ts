@@ -1,5 +1,5 @@
 import { canonicalQuantity, quantityBytes, quantityMilli } from '../../../api/quantity.ts';
-import { COMPONENT, HTTPS_PORT, OPS_PORT, paths, type Wanted } from '../wanted.ts';
+import { COMPONENT, HTTPS_PORT, OPS_PORT, paths, type Wanted } from './input.ts';
 
 const KIBI = 1024n;
 const SEGMENT_MOST = 16n * KIBI * KIBI;

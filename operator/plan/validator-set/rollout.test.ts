@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { MemberFacts, SetFacts } from './facts.ts';
-import { planRoll } from './roll.ts';
+import { planRoll } from './rollout.ts';
 import {
   makeFacts,
   makePod,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { configMaps, pods, services, statefulSets } from '../../../kube/kinds.ts';
 import type { Resource } from '../../../kube/resource.ts';
-import { registers, tenants, validatorSets } from '../../shell/resources.ts';
+import { registers, tenants, validatorSets } from '../../reconciler/resources.ts';
 import type { World } from './world.ts';
 
 type Spec = Readonly<Record<string, unknown>>;

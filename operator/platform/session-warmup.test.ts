@@ -4,7 +4,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { Store } from '../kube/store.ts';
 import { type ManualTiming, manualTiming, settle } from '../kube/testing/manual-timing.ts';
 import { watchInstallations } from './installations.ts';
-import { keepLinksReady, type ReadyLinksOptions } from './ready-links.ts';
+import { keepLinksReady, type ReadyLinksOptions } from './session-warmup.ts';
 import { installationMap, installationText } from './testing/installation.fixture.ts';
 
 const runtime = testRuntime('operator', { level: 'silent' });

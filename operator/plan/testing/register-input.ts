@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { validatorNumbers } from '../register/carried-out.ts';
+import { validatorNumbers } from '../register/apply-change.ts';
 import type { RegisterFacts, RegisterWorld, ValidatorFacts } from '../register/facts.ts';
 import { planRegister } from '../register/plan.ts';
 import { NOW_MS, ORGANIZATION_ID, OWNER, REGISTER_ID, readyTenant, registerOf, setOf } from './objects.ts';

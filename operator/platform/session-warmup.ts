@@ -2,7 +2,7 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Cancel, Timing } from '../kube/time.ts';
 import type { Installation } from './installation.ts';
 import type { Installations } from './installations.ts';
-import type { Link } from './links.ts';
+import type { Link } from './sessions.ts';
 
 export interface ReadyLinksOptions {
   readonly links: { of(installation: Installation): Promise<Pick<Link, 'token'>> };

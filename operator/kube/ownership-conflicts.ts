@@ -1,4 +1,4 @@
-import { type Bucket, createBucket } from './pace.ts';
+import { type Bucket, createBucket } from './rate-limit.ts';
 import { isRecord, type KubeObject } from './resource.ts';
 import type { Timing } from './time.ts';
 

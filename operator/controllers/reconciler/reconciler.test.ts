@@ -14,11 +14,11 @@ import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/f
 import { systemTiming } from '../../kube/time.ts';
 import { watchInstallations } from '../../platform/installations.ts';
 import { installationMap, installationText } from '../../platform/testing/installation.fixture.ts';
-import { Blocked } from './blocked.ts';
 import { Caches } from './caches.ts';
 import type { Kind, Verdict } from './kind.ts';
+import { createShell, type Shell } from './reconciler.ts';
+import { Blocked } from './requeue-error.ts';
 import { validatorSets, watched } from './resources.ts';
-import { createShell, type Shell } from './shell.ts';
 
 /** The shell around a kind of a test, on an API server on loopback. */
 

@@ -21,7 +21,7 @@ import {
 import { type ClusterState, Refused, type Target } from '../../../kube/testing/cluster-state.ts';
 import { at, make } from '../../../kube/testing/fixtures.ts';
 import type { Timing } from '../../../kube/time.ts';
-import { registers, tenants, validatorSets } from '../../shell/resources.ts';
+import { registers, tenants, validatorSets } from '../../reconciler/resources.ts';
 
 /** Children that go with their owners. */
 export const collected: readonly Resource[] = [

@@ -4,10 +4,10 @@ import { findCondition } from '../api/conditions.ts';
 import type { Condition } from '../api/object.ts';
 import { pods } from '../kube/kinds.ts';
 import { isRecord, type KubeObject, type Resource } from '../kube/resource.ts';
-import { registers, tenants, validatorSets } from './shell/resources.ts';
-import { type Happening, happenings, Installation } from './testing/whole/events.ts';
-import { type Mutation, mutations, sound } from './testing/whole/mutations.ts';
-import { World } from './testing/whole/world.ts';
+import { registers, tenants, validatorSets } from './reconciler/resources.ts';
+import { type Happening, happenings, Installation } from './testing/simulation/events.ts';
+import { type Mutation, mutations, sound } from './testing/simulation/mutations.ts';
+import { World } from './testing/simulation/world.ts';
 
 /**
  * All controllers in two processes, from the custom resources to pods and services, while people edit, members are

@@ -6,11 +6,11 @@ import { isApiError, NotLeader } from '../../kube/errors.ts';
 import { pods, statefulSets, volumeClaims } from '../../kube/kinds.ts';
 import type { ClaimFacts, LeftClaim, MemberFacts } from '../../plan/validator-set/facts.ts';
 import type { Act } from '../../plan/validator-set/plan.ts';
-import type { Replacement } from '../../plan/validator-set/roll.ts';
+import type { Replacement } from '../../plan/validator-set/rollout.ts';
 import type { Installation } from '../../platform/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
-import { Blocked } from '../shell/blocked.ts';
+import { Blocked } from '../reconciler/requeue-error.ts';
 
 /** With what acts are done. */
 export interface Actor {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ADMIN, NOW_MS, ORGANIZATION_ID, OWNER, REGISTER_ID, setOf, tenantOf } from '../testing/objects.ts';
-import { type Case, judge, world } from '../testing/world.ts';
+import { type Case, judge, world } from '../testing/register-input.ts';
 import { planRegister } from './plan.ts';
 
 describe('before there is a register', () => {

@@ -3,7 +3,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import { type Installation, parseInstallation } from './installation.ts';
-import { createLinks } from './links.ts';
+import { createLinks } from './sessions.ts';
 import { installationMap, installationText, spireText } from './testing/installation.fixture.ts';
 import { connectMembers } from './validators.ts';
 

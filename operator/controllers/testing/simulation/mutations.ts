@@ -3,8 +3,8 @@ import type { Tenant } from '../../../api/tenant.ts';
 import type { Api } from '../../../kube/api.ts';
 import { volumeClaims } from '../../../kube/kinds.ts';
 import { isRecord } from '../../../kube/resource.ts';
-import type { Kind } from '../../shell/kind.ts';
-import type { Parts } from '../../shell/parts.ts';
+import type { Parts } from '../../reconciler/dependencies.ts';
+import type { Kind } from '../../reconciler/kind.ts';
 
 /** An error that is put into the operator on purpose: whoever judges it must notice. */
 export interface Mutation {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LeftClaim, SetFacts } from './facts.ts';
-import { KEEP_LEFT_MS, planLeft } from './left.ts';
 import { planSet } from './plan.ts';
+import { KEEP_LEFT_MS, planLeft } from './retained-claims.ts';
 import {
   makeFacts,
   makePod,

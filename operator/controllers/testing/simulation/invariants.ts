@@ -10,7 +10,7 @@ import type { RegisterFacts } from '../../../plan/register/facts.ts';
 import type { FakeOrganizations } from '../../../platform/testing/fake-organizations.ts';
 import type { FakeRegisters } from '../../../platform/testing/fake-registers.ts';
 import { ORPHANS } from '../../orphans/record.ts';
-import { registers, tenants } from '../../shell/resources.ts';
+import { registers, tenants } from '../../reconciler/resources.ts';
 import { type Kubernetes, ordinalOf } from './kubernetes.ts';
 
 export interface Judged {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SetFacts } from './facts.ts';
 import { planSet } from './plan.ts';
+import { planWalk } from './scaling.ts';
 import {
   makeFacts,
   makeMember,
@@ -11,7 +12,6 @@ import {
   REGISTER,
   withMembers,
 } from './testing/sets.ts';
-import { planWalk } from './walk.ts';
 
 /** Five members, of which four are wanted. */
 function shrinking(listed: number): SetFacts {

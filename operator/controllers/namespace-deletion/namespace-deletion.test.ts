@@ -9,8 +9,8 @@ import type { Resource } from '../../kube/resource.ts';
 import { type ApiServer, startApiServer } from '../../kube/testing/api-server.ts';
 import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
 import { systemTiming } from '../../kube/time.ts';
-import { registers, tenants, validatorSets } from '../shell/resources.ts';
-import { leaveWithNamespace } from './departure.ts';
+import { registers, tenants, validatorSets } from '../reconciler/resources.ts';
+import { leaveWithNamespace } from './namespace-deletion.ts';
 
 const timing = systemTiming();
 const { log } = testRuntime('operator', { level: 'silent' });

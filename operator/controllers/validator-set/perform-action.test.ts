@@ -5,7 +5,7 @@ import type { ApiRequest } from '../../kube/api.ts';
 import { NotLeader } from '../../kube/errors.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
 import { testInstallation } from '../../platform/testing/installation.fixture.ts';
-import { type Actor, perform } from './act.ts';
+import { type Actor, perform } from './perform-action.ts';
 
 const claim = { ordinal: 4, name: 'data-main-4', uid: 'claim-4', resourceVersion: '7', leftAtMs: 0 };
 

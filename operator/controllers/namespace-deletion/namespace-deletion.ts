@@ -12,11 +12,11 @@ import { fetchList } from '../../kube/list.ts';
 import { type KubeObject, parseObject, type Resource } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
 import type { Timing } from '../../kube/time.ts';
-import { planDeparture } from '../../plan/departure/plan.ts';
+import { planDeparture } from '../../plan/namespace-deletion/plan.ts';
 import { stalled } from '../../plan/outcome.ts';
-import { removeFinalizer } from '../shell/finalizer.ts';
-import type { BaseStatus } from '../shell/kind.ts';
-import { registers, tenants, validatorSets } from '../shell/resources.ts';
+import { removeFinalizer } from '../reconciler/finalizer.ts';
+import type { BaseStatus } from '../reconciler/kind.ts';
+import { registers, tenants, validatorSets } from '../reconciler/resources.ts';
 
 export interface DepartureOptions {
   /** Behind the fence: only who leads lets anything go. */

@@ -4,7 +4,7 @@ import { MAX_MEMBER_REGISTERS, type MEMBER_PHASES, type ValidatorSet } from '../
 import { hashOf } from '../../kube/compare.ts';
 import type { MemberFacts, RegisterReport, SetFacts } from './facts.ts';
 import { isCaughtUp } from './quorum.ts';
-import type { Walk } from './walk.ts';
+import type { Walk } from './scaling.ts';
 
 export type Phase = (typeof MEMBER_PHASES)[number];
 export type MemberStatus = NonNullable<ValidatorSet['status']['members']>[number];

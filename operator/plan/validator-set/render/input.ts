@@ -1,6 +1,6 @@
-import { labels, MANAGED_BY, PART_OF, validatorSetNames } from '../../api/names.ts';
-import type { ValidatorSet } from '../../api/validator-set.ts';
-import type { Installation } from '../../platform/installation.ts';
+import { labels, MANAGED_BY, PART_OF, validatorSetNames } from '../../../api/names.ts';
+import type { ValidatorSet } from '../../../api/validator-set.ts';
+import type { Installation } from '../../../platform/installation.ts';
 
 /** From what the children of a set are made. The operator's own version is no part of it: upgrading it restarts nothing. */
 export interface Wanted {

@@ -17,12 +17,12 @@ import { configMaps } from '../../kube/kinds.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
 import { stalled } from '../../plan/outcome.ts';
-import { Blocked, outcomeOf } from './blocked.ts';
+import { applyChildren } from './apply-children.ts';
 import type { Caches } from './caches.ts';
-import { applyChildren } from './children.ts';
+import type { Parts } from './dependencies.ts';
 import { addFinalizer, removeFinalizer } from './finalizer.ts';
 import type { Finalization, FinalizePass, Kind, Managed, Pass, Verdict } from './kind.ts';
-import type { Parts } from './parts.ts';
+import { Blocked, outcomeOf } from './requeue-error.ts';
 import { wire } from './triggers.ts';
 
 /** A controller that can be started once this process leads, and stopped. */

@@ -4,7 +4,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { type ManualTiming, manualTiming, settle } from '../../kube/testing/manual-timing.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
 import { testInstallation } from '../../platform/testing/installation.fixture.ts';
-import { MemberWatch } from './watch-members.ts';
+import { MemberWatch } from './member-poller.ts';
 
 const key = 'acme/main';
 const pods = [0, 1].map((each) => ({

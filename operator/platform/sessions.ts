@@ -2,7 +2,7 @@ import { createServiceTokens } from '#kit/auth/auth.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import { OPERATOR_CLIENT_ID } from '../api/names.ts';
-import { Blocked } from '../controllers/shell/blocked.ts';
+import { Blocked } from '../controllers/reconciler/requeue-error.ts';
 import type { Installation } from './installation.ts';
 
 /** What a client of a service is made with. */

@@ -2,8 +2,8 @@ import { hashOf } from '../../kube/compare.ts';
 import { priority, type WorkQueue } from '../../kube/queue.ts';
 import { apiVersionOf, controllerOf, type KubeObject, keyOf } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
+import type { Parts } from './dependencies.ts';
 import type { Kind, Managed } from './kind.ts';
-import type { Parts } from './parts.ts';
 
 /** What people say in an object; not what its status says. */
 function intentOf({ metadata }: KubeObject): string {
