@@ -132,7 +132,7 @@ async function lead(
   void leader.ended.then((end) => {
     if (end === 'lost') onLost();
   });
-  await leader.won;
+  await leader.elected;
   await begin(caches, shells);
 }
 

@@ -35,7 +35,7 @@ export function leaseCheck(leader: Leader): ReadinessCheck {
   return {
     name: 'lease',
     check: () => {
-      const ageMs = Math.round(leader.turnAgeMs());
+      const ageMs = Math.round(leader.lastAttemptAgeMs());
       if (ageMs > MAX_TURN_MS) throw stuck(`the lease was not looked at for ${ageMs} ms`);
     },
   };

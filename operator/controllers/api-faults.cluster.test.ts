@@ -10,7 +10,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { type ApiServer, apply, kubectl, openApiServer, run } from '../../e2e/cluster/kubectl.ts';
 import { type Controllers, createOperator } from '../compose.ts';
 import { operatorSettings } from '../config.ts';
-import { type FaultyDoor, openFaultyDoor, type Passage } from '../kube/testing/faulty-proxy.ts';
+import { type FaultyProxy, openFaultyProxy, type ProxiedCall } from '../kube/testing/faulty-proxy.ts';
 import { setOf } from '../plan/testing/objects.ts';
 import type { Platform } from '../platform/clients.ts';
 import { FakeMembers } from '../platform/testing/fake-members.ts';
@@ -82,7 +82,7 @@ interface Found {
 }
 
 let api: ApiServer;
-let door: FaultyDoor;
+let proxy: FaultyProxy;
 let operator: Component | undefined;
 let sealing: NodeJS.Timeout;
 /** How often the process has lost its lease: what the kubelet does then is done here. */
@@ -136,9 +136,9 @@ async function isAllAsWanted(): Promise<boolean> {
 
 /** Calls of reconciles since then: the lease, lists and watches go on whatever anybody edits. */
 function callsSince(first: number): number {
-  const isReconcile = ({ method, path }: Passage) =>
+  const isReconcile = ({ method, path }: ProxiedCall) =>
     !path.includes('/leases') && (method !== 'GET' || !/\/[a-z]+s$/.test(path));
-  return door.passages.slice(first).filter(isReconcile).length;
+  return proxy.calls.slice(first).filter(isReconcile).length;
 }
 
 /** One object after the other is edited. */
@@ -193,7 +193,7 @@ beforeAll(async () => {
   const crds = Object.values(plurals).map((each) => `crd/${each}.chancery.dev`);
   await kubectl('wait', '--for=condition=Established', '--timeout=60s', ...crds);
   api = await openApiServer();
-  door = await openFaultyDoor(api.url, Math.random);
+  proxy = await openFaultyProxy(api.url, Math.random);
   const map = installationMap({ ...installationText, baseDomain: 'chancery.example.org' }, namespace);
   // what the members of the set of the registers say is known, and stays
   const { status } = setOf(4);
@@ -202,7 +202,7 @@ beforeAll(async () => {
   await merge('ValidatorSet', 'main', { status }, '/status');
   await apply(namespace, ...all.map(({ kind, name }) => objectOf(kind, name, specs[kind](name, 0))));
   sealing = setInterval(() => ledgers.seal(), 200);
-  await startOperator(kubeconfigOf(door.url));
+  await startOperator(kubeconfigOf(proxy.url));
   await waitFor(isAllAsWanted, { what: 'everything to be as wanted', deadlineMs: 60_000, everyMs: 500 });
 }, 180_000);
 
@@ -210,7 +210,7 @@ afterAll(async () => {
   clearInterval(sealing);
   process.off('unhandledRejection', onUnhandled);
   await operator?.stop();
-  await door?.close();
+  await proxy?.close();
   await api?.stop();
   await run('kubectl', ['delete', 'namespace', namespace, '--wait=false']);
 });
@@ -218,28 +218,28 @@ afterAll(async () => {
 test(
   'all edits are carried out soon after the faults end, in bounded calls, and nobody asks before the time',
   async () => {
-    const before = door.passages.length;
+    const before = proxy.calls.length;
     await edit(edits, 100);
     await waitFor(isAllAsWanted, { what: 'the edits', deadlineMs: 60_000, everyMs: 200 });
     const nominal = callsSince(before);
 
-    const first = door.passages.length;
-    door.share = share;
-    const breaking = setInterval(() => door.breakWatch(), 2_000);
+    const first = proxy.calls.length;
+    proxy.share = share;
+    const breaking = setInterval(() => proxy.breakWatch(), 2_000);
     await edit(edits, faultsMs / edits);
     clearInterval(breaking);
-    door.share = 0;
+    proxy.share = 0;
     const endedAt = performance.now();
     await waitFor(isAllAsWanted, { what: 'everything to be as wanted', deadlineMs: 60_000, everyMs: 200 });
     const seconds = ((performance.now() - endedAt) / 1_000).toFixed(1);
-    const met = [...door.faults].map(([fault, count]) => `${count} ${fault}`).join(', ');
+    const met = [...proxy.faults].map(([fault, count]) => `${count} ${fault}`).join(', ');
     const calls = callsSince(first);
     process.stdout.write(
       `as wanted ${seconds} s after the faults (${met}); ${calls} calls, ${nominal} without faults, ${losses} leases lost\n`,
     );
-    expect([...door.faults.keys()].length).toBeGreaterThanOrEqual(5);
+    expect([...proxy.faults.keys()].length).toBeGreaterThanOrEqual(5);
     expect(calls).toBeLessThanOrEqual(5 * nominal);
-    expect(door.early).toEqual([]);
+    expect(proxy.early).toEqual([]);
     expect(unhandled).toEqual([]);
     expect(organizations.all()).toHaveLength(names.Tenant.length);
     expect(ledgers.all()).toHaveLength(names.Register.length);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { annotations } from '../api/names.ts';
 import { configMaps, ingresses } from '../kube/kinds.ts';
 import type { Resource } from '../kube/resource.ts';
-import { rest } from '../kube/time.ts';
+import { sleep } from '../kube/time.ts';
 import { REGISTER_ID } from '../plan/testing/objects.ts';
 import { FakeMembers } from '../platform/testing/fake-members.ts';
 import { registers, tenants, validatorSets } from './reconciler/resources.ts';
@@ -83,7 +83,7 @@ describe('a tenant, a set and a register', () => {
       applySamples();
       await world.until('both to be ready', both);
       await world.pass(60_000);
-      world.server.arrivals.length = 0;
+      world.server.requests.length = 0;
       world.calls.length = 0;
       await world.pass(600_000);
       expect(writesTo(world.server)).toEqual([]);
@@ -139,7 +139,7 @@ describe('what is missing', () => {
   test(
     'a service that does not answer costs few calls and keeps nobody else',
     async () => {
-      world.interrupt = (call) => (call === 'ensure' ? 'question' : undefined);
+      world.interrupt = (call) => (call === 'ensure' ? 'request' : undefined);
       await world.start('one');
       applySamples();
       await world.until('the tenant', () => world.isReady(tenants, 'acme'));
@@ -215,8 +215,8 @@ describe('deletion', () => {
     async (_, silentMs) => {
       world.interrupt = async (call) => {
         if (call !== 'remove') return undefined;
-        await rest(world.timing, silentMs);
-        return 'question';
+        await sleep(world.timing, silentMs);
+        return 'request';
       };
       await ready({ tenant: 'Delete', register: 'Tombstone' });
       await world.until('both complaints', bothBlocked);
@@ -228,9 +228,9 @@ describe('deletion', () => {
       expect(looks).toBeLessThanOrEqual(2 * 3 * 10);
       expect(gone()).toBe(false);
       world.interrupt = () => undefined;
-      const backMs = world.timing.monotonicMs();
+      const responseMs = world.timing.monotonicMs();
       await world.until('the objects to go', gone);
-      expect(world.timing.monotonicMs() - backMs).toBeLessThan(60_000);
+      expect(world.timing.monotonicMs() - responseMs).toBeLessThan(60_000);
     },
     LONG_MS,
   );
@@ -245,7 +245,7 @@ describe('deletion', () => {
     world.interrupt = (call) => {
       if (call !== 'remove') return undefined;
       looks.push(world.timing.monotonicMs());
-      return 'question';
+      return 'request';
     };
     deleteObject(tenants, 'acme');
     await world.until('three looks', () => looks.length === 3);
@@ -255,7 +255,7 @@ describe('deletion', () => {
   });
 
   test('that keeps the data does not wait for a service that is away, and nothing is forgotten', async () => {
-    world.interrupt = (call) => (call === 'remove' ? 'question' : undefined);
+    world.interrupt = (call) => (call === 'remove' ? 'request' : undefined);
     await ready({ tenant: 'Suspend', register: 'Retain' });
     const beganMs = world.timing.monotonicMs();
     await world.until('the objects to go', gone);
@@ -294,7 +294,7 @@ describe('deletion', () => {
       world.find(resource, name)?.metadata.finalizers?.length === 1;
     await world.until('all to be held', () => each(isHeld).every(Boolean));
     let isAway = true;
-    world.interrupt = (call) => (call === 'remove' && isAway ? 'question' : undefined);
+    world.interrupt = (call) => (call === 'remove' && isAway ? 'request' : undefined);
     each(deleteObject);
     const inUse = ['set-0', 'set-1'].map((name) => is(validatorSets, name, 'InUse'));
     await world.until('the sets to wait for the registers', () => inUse.every((holds) => holds()));
@@ -307,7 +307,7 @@ describe('deletion', () => {
   });
 
   test('by force needs the right uid', async () => {
-    world.interrupt = () => 'question';
+    world.interrupt = () => 'request';
     await world.start('one');
     world.put(tenants, 'acme', { ...acme, deletionPolicy: 'Delete' });
     await world.until('the finalizer', () => world.find(tenants, 'acme')?.metadata.finalizers?.length === 1);
@@ -343,8 +343,8 @@ describe('faults', () => {
       let asked = 0;
       world.interrupt = () => {
         asked += 1;
-        if (asked % 5 === 1) return 'question';
-        return asked % 5 === 3 ? 'answer' : undefined;
+        if (asked % 5 === 1) return 'request';
+        return asked % 5 === 3 ? 'response' : undefined;
       };
 
       world.putSet('main', 4);
@@ -377,7 +377,7 @@ describe('faults', () => {
           left -= 1;
           if (left > 0) return undefined;
           died.resolve();
-          return 'answer';
+          return 'response';
         };
         const operator = await world.start(`o${crash}`);
         await world.until('the crash or both', () => left <= 0 || both());

@@ -2,68 +2,69 @@ import { type Bucket, createBucket } from './rate-limit.ts';
 import { isRecord, type KubeObject } from './resource.ts';
 import type { Timing } from './time.ts';
 
-/** So many answers at first, and six a minute from then on. */
-const answers = { perSecond: 0.1, burst: 6 };
-/** A fight is over when nobody has changed anything for so long. */
-const PEACE_MS = 30_000;
+/** Six overwrites at once, then six per minute. */
+const overwriteRate = { perSecond: 0.1, burst: 6 };
+/** A conflict ends when nothing was changed for this time. */
+const QUIET_PERIOD_MS = 30_000;
 
-interface Fight {
+interface OwnershipConflict {
   readonly bucket: Bucket;
   changedAtMs: number;
-  /** Who is on the other side, once there were more changes than answers. */
-  rivals: readonly string[] | undefined;
+  /** Known once the number of changes has exceeded the limit of overwrites. */
+  competingManagers: readonly string[] | undefined;
 }
 
-/** Objects of which somebody else keeps changing what we set, by a name of the caller. */
-export class Fights {
+/** Objects whose fields another manager keeps changing, by a key of the caller. */
+export class OwnershipConflicts {
   readonly #timing: Timing;
-  readonly #fights = new Map<string, Fight>();
+  readonly #conflicts = new Map<string, OwnershipConflict>();
 
   constructor(timing: Timing) {
     this.#timing = timing;
   }
 
-  /** Somebody changed what we had set. Gives whether it may be put back now. */
-  mayAnswer(name: string): boolean {
-    const bucket = this.#fights.get(name)?.bucket ?? createBucket(answers, this.#timing);
-    const rivals = this.rivals(name);
-    this.#fights.set(name, { bucket, changedAtMs: this.#timing.monotonicMs(), rivals });
+  /** Records a foreign change of our fields; returns whether they may be overwritten now. */
+  mayOverwrite(name: string): boolean {
+    const bucket = this.#conflicts.get(name)?.bucket ?? createBucket(overwriteRate, this.#timing);
+    const competingManagers = this.competingManagers(name);
+    this.#conflicts.set(name, { bucket, changedAtMs: this.#timing.monotonicMs(), competingManagers });
     return bucket.take();
   }
 
-  /** There are more changes than answers: from now on it is said who makes them, until there is peace. */
-  open(name: string, rivals: readonly string[]): void {
-    const fight = this.#fights.get(name);
-    if (fight !== undefined) fight.rivals = rivals;
+  /** Records the competing managers of a conflict that has exceeded the limit. */
+  open(name: string, competingManagers: readonly string[]): void {
+    const conflict = this.#conflicts.get(name);
+    if (conflict !== undefined) conflict.competingManagers = competingManagers;
   }
 
-  /** The other side of a fight that goes on, also after an answer; undefined when there is none. */
-  rivals(name: string): readonly string[] | undefined {
-    const fight = this.#fights.get(name);
-    if (fight === undefined || this.#timing.monotonicMs() - fight.changedAtMs >= PEACE_MS) return undefined;
-    return fight.rivals;
+  /** The competing managers of an open conflict; undefined when there is none. */
+  competingManagers(name: string): readonly string[] | undefined {
+    const conflict = this.#conflicts.get(name);
+    if (conflict === undefined || this.#timing.monotonicMs() - conflict.changedAtMs >= QUIET_PERIOD_MS)
+      return undefined;
+    return conflict.competingManagers;
   }
 
   forget(name: string): void {
-    this.#fights.delete(name);
+    this.#conflicts.delete(name);
   }
 }
 
-/** Managers, besides our own, that own a field which we set. */
-export function rivalsOf(live: KubeObject, wanted: KubeObject, own: string): readonly string[] {
+/** Field managers other than `own` that own a field of `desired`. */
+export function findCompetingManagers(live: KubeObject, desired: KubeObject, own: string): readonly string[] {
   const others = (live.metadata.managedFields ?? []).filter(
-    ({ manager, fieldsV1 }) => manager !== own && ownsAny(fieldsV1, wanted),
+    ({ manager, fieldsV1 }) => manager !== own && ownsAny(fieldsV1, desired),
   );
   return [...new Set(others.map(({ manager }) => manager ?? 'unknown'))];
 }
 
-/** Of a list its items are owned, by key or value: any of them counts. */
-function ownsAny(fields: unknown, wanted: unknown): boolean {
+/** Lists are owned per item; any item counts. */
+function ownsAny(fields: unknown, desired: unknown): boolean {
   if (!isRecord(fields)) return false;
   return Object.entries(fields).some(([key, below]) => {
     if (key === '.') return false;
     if (!key.startsWith('f:')) return true;
-    const member = isRecord(wanted) ? wanted[key.slice(2)] : undefined;
+    const member = isRecord(desired) ? desired[key.slice(2)] : undefined;
     if (member === undefined) return false;
     return !isRecord(below) || Object.keys(below).length === 0 || ownsAny(below, member);
   });

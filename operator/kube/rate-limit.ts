@@ -1,22 +1,22 @@
-import { rest, type Timing } from './time.ts';
+import { sleep, type Timing } from './time.ts';
 
 export interface Rate {
   readonly perSecond: number;
-  /** Most that may go at once after a quiet time. */
+  /** Tokens in a full bucket. */
   readonly burst: number;
 }
 
-/** A token bucket. Tokens may be promised ahead of time, so that waiters go in the order in which they came. */
+/** A token bucket. Tokens can be reserved ahead of time, so that callers are served in order of arrival. */
 export interface Bucket {
-  /** Takes a token and gives the milliseconds to wait before it may be used. */
+  /** Reserves a token; returns the milliseconds until it is available. */
   reserve(): number;
-  /** Takes a token only when one is there. */
+  /** Takes a token if one is available. */
   take(): boolean;
-  /** Takes a token and waits for it; a wait that is aborted gives the token back. */
+  /** Reserves a token and waits for it; an aborted wait returns the token. */
   wait(signal?: AbortSignal): Promise<void>;
 }
 
-/** A full bucket. */
+/** Creates a full bucket. */
 export function createBucket(rate: Rate, timing: Timing): Bucket {
   let tokens = rate.burst;
   let filledAt = timing.monotonicMs();
@@ -43,7 +43,7 @@ export function createBucket(rate: Rate, timing: Timing): Bucket {
       const waitMs = reserve();
       if (waitMs === 0) return;
       try {
-        await rest(timing, waitMs, signal);
+        await sleep(timing, waitMs, signal);
       } catch (error) {
         tokens += 1;
         throw error;
@@ -52,25 +52,25 @@ export function createBucket(rate: Rate, timing: Timing): Bucket {
   };
 }
 
-/** Pauses between tries. */
+/** Delays between attempts. */
 export interface Backoff {
-  /** Milliseconds before the next try: uniform between the floor and a ceiling that doubles each time. */
+  /** Milliseconds until the next attempt: uniform between the minimum and a ceiling that doubles each time. */
   next(): number;
-  /** Called when a try went well. */
+  /** Starts again at the first delay, after a success. */
   reset(): void;
 }
 
 /** Exponential backoff with full jitter, in milliseconds from `firstMs` to `lastMs`. */
 export function createBackoff(limits: { firstMs: number; lastMs: number }, timing: Timing): Backoff {
-  let tries = 0;
+  let attempts = 0;
   return {
     next: () => {
-      const ceiling = Math.min(limits.lastMs, limits.firstMs * 2 ** Math.min(tries + 1, 30));
-      tries += 1;
+      const ceiling = Math.min(limits.lastMs, limits.firstMs * 2 ** Math.min(attempts + 1, 30));
+      attempts += 1;
       return limits.firstMs + timing.random() * (ceiling - limits.firstMs);
     },
     reset: () => {
-      tries = 0;
+      attempts = 0;
     },
   };
 }

@@ -9,13 +9,13 @@ import { Reflector } from './reflector.ts';
 import { type KubeObject, keyOf, type Resource } from './resource.ts';
 import { StatusWriter } from './status.ts';
 import { byOwner, ownerIndex, Store } from './store.ts';
-import { type ApiServer, type Arrival, startApiServer } from './testing/api-server.ts';
+import { type ApiServer, type ReceivedRequest, startApiServer } from './testing/api-server.ts';
 import {
+  advanceUntil,
   at,
   configMaps,
   credentialsFor,
   make,
-  passing,
   put,
   testMetrics,
   widgets,
@@ -25,7 +25,7 @@ import { systemTiming } from './time.ts';
 
 const COUNT = 300;
 
-/** A whole operator: every widget gets a ConfigMap and a status. */
+/** A complete operator: every widget gets a ConfigMap and a status. */
 interface Operator {
   readonly leader: Leader;
   readonly controller: Controller;
@@ -54,10 +54,10 @@ function childOf(widget: KubeObject): Child {
   return { resource: configMaps, object: make(configMaps, widget.metadata.name, { data }) };
 }
 
-function operate(identity: string): Operator {
+function startOperator(identity: string): Operator {
   const { metrics } = testMetrics();
   const { log } = testRuntime('operator', { level: 'silent' });
-  // what waits for the network is on real time, what is planned on manual time
+  // the network is on real time, timers are on manual time
   const rate = { perSecond: 10_000, burst: 10_000 };
   const api = new HttpApi({ credentials: credentialsFor(server.url), timing: systemTiming(), metrics, rate });
   const stores = new Map<Resource, Store>();
@@ -107,8 +107,8 @@ function operate(identity: string): Operator {
       for (const reflector of reflectors) reflector.start();
       await Promise.all(reflectors.map(({ synced }) => synced));
       leader.start();
-      void leader.won.then(() => controller.start());
-      await passing(timing, `${identity} to lead`, () => leader.isLeading);
+      void leader.elected.then(() => controller.start());
+      await advanceUntil(timing, `${identity} to lead`, () => leader.isLeading);
     },
     stop: async () => {
       const stopped = controller.stop(1_000).then(() => leader.stop());
@@ -121,10 +121,10 @@ function operate(identity: string): Operator {
   return operator;
 }
 
-const isWrite = ({ method, target }: Arrival) => method !== 'GET' && target.plural !== leases.plural;
-const writes = () => server.arrivals.filter(isWrite);
+const isWrite = ({ method, target }: ReceivedRequest) => method !== 'GET' && target.plural !== leases.plural;
+const writes = () => server.requests.filter(isWrite);
 
-/** Everything in the cluster is as the operator wants it. */
+/** Whether every child and status is as desired. */
 function isConverged(): boolean {
   const maps = new Map(server.state.list(at(configMaps)).map((each) => [each.metadata.name, each['data']]));
   return server.state.list(at(widgets)).every((widget) => {
@@ -135,16 +135,16 @@ function isConverged(): boolean {
   });
 }
 
-test('steady state: ten minutes write nothing, and call for the lease and the watches only', async () => {
+test('in steady state ten minutes cause no writes and only calls for the lease and the watches', async () => {
   for (let count = 0; count < COUNT; count += 1)
     put(server.state, widgets, make(widgets, `w${count}`, { spec: { count } }));
-  const one = operate('one');
+  const one = startOperator('one');
   await one.start();
-  await passing(timing, 'everything', isConverged);
-  // two calls to make a child (a look, an apply) and one for a status
+  await advanceUntil(timing, 'everything', isConverged);
+  // one apply per child and one status
   expect(writes()).toHaveLength(2 * COUNT);
-  await passing(timing, 'a quiet queue', () => one.controller.queue.depth === 0);
-  server.arrivals.length = 0;
+  await advanceUntil(timing, 'a quiet queue', () => one.controller.queue.depth === 0);
+  server.requests.length = 0;
   one.reconciled.clear();
   const fromMs = timing.monotonicMs();
   const minutes = () => (timing.monotonicMs() - fromMs) / 60_000;
@@ -154,32 +154,32 @@ test('steady state: ten minutes write nothing, and call for the lease and the wa
     if (looks % 300 === 0) for (const watch of server.watches) watch.bookmark();
     return minutes() >= 10;
   };
-  await passing(timing, 'ten minutes', isOver, 200);
+  await advanceUntil(timing, 'ten minutes', isOver, 200);
   expect(writes()).toEqual([]);
   expect(one.reconciled.size).toBe(COUNT);
-  const renewals = server.arrivals.filter(({ method }) => method === 'PUT').length;
+  const renewals = server.requests.filter(({ method }) => method === 'PUT').length;
   expect(renewals / minutes()).toBeLessThanOrEqual(30);
-  expect(server.arrivals.length - renewals).toBeLessThanOrEqual(10);
+  expect(server.requests.length - renewals).toBeLessThanOrEqual(10);
 }, 60_000);
 
-test('cold start: a new process reconciles everything without a write', async () => {
+test('a new process reconciles everything without a write', async () => {
   for (let count = 0; count < COUNT; count += 1)
     put(server.state, widgets, make(widgets, `w${count}`, { spec: { count } }));
-  const one = operate('one');
+  const one = startOperator('one');
   await one.start();
-  await passing(timing, 'everything', isConverged);
+  await advanceUntil(timing, 'everything', isConverged);
   await one.stop();
-  server.arrivals.length = 0;
-  const two = operate('two');
+  server.requests.length = 0;
+  const two = startOperator('two');
   await two.start();
-  await passing(timing, 'every key', () => two.reconciled.size === COUNT);
+  await advanceUntil(timing, 'every key', () => two.reconciled.size === COUNT);
   expect(writes()).toEqual([]);
-  // three looks at two resources and the lease
-  expect(server.arrivals.filter(({ method }) => method === 'GET').length).toBeLessThanOrEqual(10);
+  // lists and watches of two resources, and the lease
+  expect(server.requests.filter(({ method }) => method === 'GET').length).toBeLessThanOrEqual(10);
 }, 60_000);
 
-test('under faults of every kind all edits converge once they end, without a crash and with bounded retries', async () => {
-  const one = operate('one');
+test('all edits converge after faults of every kind, with bounded retries', async () => {
+  const one = startOperator('one');
   await one.start();
   let calls = 0;
   server.intercept = ({ target, isWatch }) => {
@@ -204,7 +204,7 @@ test('under faults of every kind all edits converge once they end, without a cra
   }
   server.intercept = () => undefined;
   const fromMs = timing.monotonicMs();
-  await passing(timing, 'everything', isConverged);
+  await advanceUntil(timing, 'everything', isConverged);
   expect(timing.monotonicMs() - fromMs).toBeLessThan(60_000);
   expect(calls).toBeLessThan(5 * 10 * 20 * 3);
   expect(one.leader.isLeading).toBe(true);

@@ -55,7 +55,7 @@ const going = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 test('in a namespace that stays nothing is touched, and it costs one call', async () => {
   storeNamespace({});
   await leave();
-  expect(server.arrivals.map(({ method }) => method)).toEqual(['GET']);
+  expect(server.requests.map(({ method }) => method)).toEqual(['GET']);
 });
 
 test('what keeps its data goes; what was to lose it stays and names the way out', async () => {

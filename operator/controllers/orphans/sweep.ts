@@ -1,5 +1,5 @@
 import { AppError } from '#core/errors/errors.ts';
-import { Controller, type ReconcileContext, type ReconcileResult } from '../../kube/controller.ts';
+import { Controller, type ReconcileContext, type Requeue } from '../../kube/controller.ts';
 import { configMaps } from '../../kube/kinds.ts';
 import { splitKey } from '../../kube/resource.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
@@ -43,7 +43,7 @@ async function sweep(
   { caches, installations, api }: Parts,
   platform: Platform,
   { key, context: { signal, log } }: Look,
-): Promise<ReconcileResult | undefined> {
+): Promise<Requeue | undefined> {
   const object = caches.of(configMaps).find(key);
   const { namespace = '' } = splitKey(key);
   const orphans = object === undefined ? new Map<string, Orphan>() : readOrphans(object);

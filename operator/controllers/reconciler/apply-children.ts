@@ -27,7 +27,7 @@ export async function applyChildren<R extends Managed>(
   const { api, caches, applier, kind, pass, children } = of;
   const { object, signal } = pass;
   const fought: string[] = [];
-  const rivals = new Set<string>();
+  const competingManagers = new Set<string>();
   const written = new Set<string>();
   for (const child of children) {
     const applied = await applier.apply(object, child, signal);
@@ -36,7 +36,7 @@ export async function applyChildren<R extends Managed>(
       continue;
     }
     fought.push(`${child.object.kind} ${keyOf(child.object.metadata)}`);
-    for (const each of applied.rivals) rivals.add(each);
+    for (const each of applied.competingManagers) competingManagers.add(each);
   }
   const deleted = await prune({
     api,
@@ -48,7 +48,7 @@ export async function applyChildren<R extends Managed>(
   });
   if (deleted.length > 0) pass.log.info({ children: deleted }, 'Deleted what is not wanted any more');
   if (fought.length === 0) return { written };
-  const whom = rivals.size === 0 ? 'somebody' : [...rivals].join(', ');
+  const whom = competingManagers.size === 0 ? 'somebody' : [...competingManagers].join(', ');
   const message = `${fought.join(', ')}: changed again and again by ${whom}`;
   return { written, contested: stalled('ReconcileThrottled', message) };
 }

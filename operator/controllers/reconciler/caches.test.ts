@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { configMaps, services } from '../../kube/kinds.ts';
-import { ClusterState, Refused } from '../../kube/testing/cluster-state.ts';
+import { ClusterState, StatusError } from '../../kube/testing/cluster-state.ts';
 import { directApi } from '../../kube/testing/direct-api.ts';
 import { testMetrics } from '../../kube/testing/fixtures.ts';
 import { manualTiming } from '../../kube/testing/manual-timing.ts';
@@ -27,13 +27,13 @@ test('a process is ready once all was listed, not while it has heard nothing of 
   expect(check).not.toThrow();
 
   for (const watch of api.watches) watch.break();
-  api.weather = () => ({ refused: new Refused(503, 'ServiceUnavailable') });
+  api.delivery = () => ({ refused: new StatusError(503, 'ServiceUnavailable') });
   await timing.advance(170_000);
   expect(check).not.toThrow();
   await timing.advance(20_000);
   expect(check).toThrow(/nothing was heard about configmaps for 1[89]\d s/);
 
-  api.weather = () => ({});
+  api.delivery = () => ({});
   await timing.advance(40_000);
   expect(check).not.toThrow();
 });

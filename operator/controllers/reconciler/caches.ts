@@ -110,11 +110,11 @@ export class Caches {
    * Lists every kind anew, for who is about to act on the caches: until a kind was listed nothing is done that needs it.
    * Resolves when all were asked for, after 5 s at most.
    */
-  async renew(): Promise<void> {
+  async relist(): Promise<void> {
     const all = [...this.#kept.values()].flatMap(({ reflectors }) => reflectors);
     const late = Promise.withResolvers<void>();
     const cancel = this.#timing.after(RENEWAL_MS, late.resolve);
-    await Promise.race([Promise.all(all.map((each) => each.renew())), late.promise]);
+    await Promise.race([Promise.all(all.map((each) => each.relist())), late.promise]);
     cancel();
   }
 

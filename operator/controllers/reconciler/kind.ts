@@ -4,7 +4,7 @@ import type { ManagedKind } from '../../api/names.ts';
 import type { Condition, CustomResource } from '../../api/object.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { Child } from '../../kube/apply.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import type { KubeObject, Resource } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
 import type { Installation } from '../../platform/installation.ts';
@@ -59,13 +59,13 @@ export interface Verdict {
   readonly conditionUpdates?: readonly ConditionUpdate[];
   /** Members of the status besides conditions and observedGeneration. */
   readonly status?: Readonly<Record<string, unknown>>;
-  readonly events?: readonly Occurrence[];
+  readonly events?: readonly EventDetails[];
   /** When to look again although nothing has happened; five minutes, jittered, when absent. */
   readonly requeueAfterMs?: number;
 }
 
 export type Finalization =
-  | { readonly done: true; readonly events?: readonly Occurrence[] }
+  | { readonly done: true; readonly events?: readonly EventDetails[] }
   /** Stays, with this said in its conditions. `retryAfterMs` absent: pauses grow up to five minutes. */
   | {
       readonly done: false;

@@ -9,7 +9,7 @@ import { EventRecorder, kubeEvents } from '../../kube/events.ts';
 import { HttpApi } from '../../kube/http.ts';
 import { configMaps, podMonitors, services } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
-import { type ApiServer, type Arrival, startApiServer } from '../../kube/testing/api-server.ts';
+import { type ApiServer, type ReceivedRequest, startApiServer } from '../../kube/testing/api-server.ts';
 import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
 import { systemTiming } from '../../kube/time.ts';
 import { watchInstallations } from '../../platform/installations.ts';
@@ -198,7 +198,7 @@ describe('what a reconcile throws becomes a condition:', () => {
   test('a verb that the role does not allow, by its name', async () => {
     install();
     store();
-    server.intercept = ({ method, target }: Arrival) =>
+    server.intercept = ({ method, target }: ReceivedRequest) =>
       method === 'PATCH' && target.plural === 'services' ? { status: 403, reason: 'Forbidden' } : undefined;
     const child = { resource: services, object: make(services, 'main', { spec: {} }) };
     reconcile = async ({ applyChildren }) => {
@@ -213,7 +213,7 @@ describe('what a reconcile throws becomes a condition:', () => {
   test('a status that may not be written, in an event', async () => {
     install();
     store();
-    server.intercept = ({ target }: Arrival) =>
+    server.intercept = ({ target }: ReceivedRequest) =>
       target.subresource === 'status' ? { status: 403, reason: 'Forbidden' } : undefined;
     await run();
     const events = () => server.state.list(at(kubeEvents));
@@ -229,7 +229,7 @@ describe('what a reconcile throws becomes a condition:', () => {
   test('a kind that may not be listed, and nobody else is held up', async () => {
     install();
     store();
-    server.intercept = ({ method, target }: Arrival) =>
+    server.intercept = ({ method, target }: ReceivedRequest) =>
       method === 'GET' && target.plural === 'services' ? { status: 403, reason: 'Forbidden' } : undefined;
     await run();
     await toSay('ProgressingWithRetry');

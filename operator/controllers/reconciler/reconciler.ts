@@ -10,9 +10,9 @@ import {
 } from '../../api/conditions.ts';
 import { annotations, FINALIZER, fieldManagers, forceDeletion, isPaused } from '../../api/names.ts';
 import { Applier } from '../../kube/apply.ts';
-import { Controller, type ReconcileContext, type ReconcileResult } from '../../kube/controller.ts';
+import { Controller, type ReconcileContext, type Requeue } from '../../kube/controller.ts';
 import { isApiError } from '../../kube/errors.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import { configMaps } from '../../kube/kinds.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
@@ -38,7 +38,7 @@ export interface Shell {
  * last may not have reached the caches of this one, and would be undone.
  */
 export async function begin(caches: Caches, shells: readonly Shell[]): Promise<void> {
-  await caches.renew();
+  await caches.relist();
   for (const shell of shells) shell.start();
 }
 
@@ -117,10 +117,7 @@ class Work<R extends Managed> {
     this.#kind.forget?.(uid);
   }
 
-  async reconcile(
-    key: string,
-    { signal, log, failures }: ReconcileContext,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: string, { signal, log, failures }: ReconcileContext): Promise<Requeue | undefined> {
     const object = this.#parts.caches.of(this.#kind.resource).find(key);
     if (object === undefined) return undefined;
     const pass = { object, resource: this.#parse(object, log), signal, log, failures };
@@ -309,7 +306,7 @@ function againIn(error: unknown): number | undefined {
   return isAppError(error) && error.code === 'CHILD_TERMINATING' ? TERMINATING_MS : undefined;
 }
 
-function warning(reason: Outcome['reason'], action: string, note: string): Occurrence {
+function warning(reason: Outcome['reason'], action: string, note: string): EventDetails {
   return { type: 'Warning', reason, action, note };
 }
 
@@ -323,7 +320,7 @@ const calm = new Set([
 ]);
 
 /** An event when the reason of Ready turns. */
-function turnOf({ status }: Managed, { reason, message }: Outcome): Occurrence | undefined {
+function turnOf({ status }: Managed, { reason, message }: Outcome): EventDetails | undefined {
   const before = findCondition(status.conditions, 'Ready');
   if (before?.reason === reason) return undefined;
   return { type: calm.has(reason) ? 'Normal' : 'Warning', reason, action: 'Reconcile', note: message };

@@ -41,7 +41,7 @@ export function outcomeOf(error: unknown, failures: number): Outcome | undefined
   if (error instanceof AdoptionRefused) {
     return { state: 'stalled', reason: 'AdoptionRefused', message: error.message };
   }
-  if (isApiError(error)) return outcomeOfRefusal(error.refusal, error.message, failures);
+  if (isApiError(error)) return outcomeOfRefusal(error.reason, error.message, failures);
   if (!isAppError(error)) {
     return retry('The operator hit an error of its own; its log has the details');
   }
@@ -65,9 +65,9 @@ function retry(message: string): Outcome {
 /** Conflicts come from a cache that is behind: the first few say nothing. */
 const QUIET_CONFLICTS = 3;
 
-function outcomeOfRefusal(refusal: string, message: string, failures: number): Outcome | undefined {
-  const isStale = refusal === 'Conflict' || refusal === 'NotFound';
+function outcomeOfRefusal(reason: string, message: string, failures: number): Outcome | undefined {
+  const isStale = reason === 'Conflict' || reason === 'NotFound';
   if (isStale && failures < QUIET_CONFLICTS) return undefined;
-  if (refusal === 'Forbidden') return retry(`The operator's role does not allow ${message}`);
+  if (reason === 'Forbidden') return retry(`The operator's role does not allow ${message}`);
   return retry(message);
 }

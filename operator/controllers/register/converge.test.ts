@@ -233,7 +233,7 @@ test('a crash after any call makes no second register, and everything converges'
     minLength: 1,
     maxLength: 3,
   });
-  const faults = fc.array(fc.constantFrom<Interruption>('question', 'answer', undefined, undefined), {
+  const faults = fc.array(fc.constantFrom<Interruption>('request', 'response', undefined, undefined), {
     maxLength: 40,
   });
   const run = fc.asyncProperty(edits, faults, async (specs, broken) => {

@@ -1,7 +1,7 @@
 import type { Register } from '../../api/register.ts';
 import type { Tenant } from '../../api/tenant.ts';
 import type { ValidatorSet } from '../../api/validator-set.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import type { RegisterFacts, RegisterWish } from '../../plan/register/facts.ts';
 import { planRegister, type RegisterPlan, type RegisterStep } from '../../plan/register/plan.ts';
 import { registerStatus } from '../../plan/register/status.ts';
@@ -42,7 +42,7 @@ const REFUSED_RETRY_MS = 300_000;
 
 /** Looks, plans and acts until nothing is left to do but to wait. */
 export async function converge(deps: ConvergeDeps, pass: Pass): Promise<Verdict> {
-  const events: Occurrence[] = [];
+  const events: EventDetails[] = [];
   const done = new Set<string>();
   for (let round = 1; ; round += 1) {
     const { plan, facts } = await look(deps, pass);

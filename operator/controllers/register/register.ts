@@ -2,7 +2,7 @@ import { parseRegister, type Register } from '../../api/register.ts';
 import { parseTenant } from '../../api/tenant.ts';
 import { parseValidatorSet } from '../../api/validator-set.ts';
 import { canonicalText } from '../../kube/compare.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import { type KubeObject, keyOf, type Resource } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
 import { usableMembers } from '../../plan/register/membership.ts';
@@ -119,7 +119,7 @@ async function remove(
   const { uid } = resource.metadata;
   const { steps, blocked } = planRegisterRemoval(resource, await service.find(uid, signal));
   if (blocked !== undefined) return { done: false, reason: 'DeletionBlocked', message: blocked };
-  const events: Occurrence[] = [];
+  const events: EventDetails[] = [];
   for (const step of steps) {
     if (step.act !== 'remove') continue;
     log.info({ action: step.act }, step.says);

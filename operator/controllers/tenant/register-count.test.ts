@@ -22,7 +22,7 @@ describe('a number of registers that nobody tells', () => {
 
   test('is asked for again soon', async () => {
     let isAway = true;
-    world.interrupt = (call) => (call === 'count' && isAway ? 'question' : undefined);
+    world.interrupt = (call) => (call === 'count' && isAway ? 'request' : undefined);
     await world.start('one');
     putAll();
     await world.until('the tenants', allReady);
@@ -33,7 +33,7 @@ describe('a number of registers that nobody tells', () => {
   });
 
   test('costs few calls, however many tenants there are', async () => {
-    world.interrupt = (call) => (call === 'count' ? 'question' : undefined);
+    world.interrupt = (call) => (call === 'count' ? 'request' : undefined);
     await world.start('one');
     putAll();
     await world.until('the tenants', allReady);

@@ -1,6 +1,6 @@
 import { parseRegister, type RegisterStatus } from '../../api/register.ts';
 import { parseTenant, type Tenant, type TenantStatus } from '../../api/tenant.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import { ingresses } from '../../kube/kinds.ts';
 import { keyOf } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
@@ -70,7 +70,7 @@ async function reconcile(
 /** Looks, plans and acts until nothing is left to do. */
 async function converge(organizations: Organizations, pass: ReconcilePass<Tenant>): Promise<Verdict> {
   const { resource, signal } = pass;
-  const events: Occurrence[] = [];
+  const events: EventDetails[] = [];
   for (let round = 1; ; round += 1) {
     const organization = await organizations.find(resource.metadata.uid, signal);
     const { steps, judgement } = planTenant(resource, organization);
@@ -127,7 +127,7 @@ function finalize(
 async function remove({ organizations }: Clients, pass: FinalizePass<Tenant>): Promise<Finalization> {
   const { resource, signal } = pass;
   const organization = await organizations.find(resource.metadata.uid, signal);
-  const events: Occurrence[] = [];
+  const events: EventDetails[] = [];
   for (const step of planTenantRemoval(resource, organization)) {
     const refusal = await attempt(organizations, pass, step);
     if (refusal !== undefined) {

@@ -8,7 +8,7 @@ import { configMaps } from '../../kube/kinds.ts';
 import { Leader, leases } from '../../kube/leader.ts';
 import { isRecord, type KubeObject, type Resource } from '../../kube/resource.ts';
 import { type ApiServer, startApiServer } from '../../kube/testing/api-server.ts';
-import { at, credentialsFor, make, passing, put, testMetrics } from '../../kube/testing/fixtures.ts';
+import { advanceUntil, at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
 import { type ManualTiming, manualTiming } from '../../kube/testing/manual-timing.ts';
 import { systemTiming } from '../../kube/time.ts';
 import { setOf } from '../../plan/testing/objects.ts';
@@ -107,10 +107,10 @@ export async function startWorld(): Promise<World> {
         for (const watch of server.watches) watch.bookmark();
         return timing.monotonicMs() - fromMs >= ms;
       };
-      await passing(timing, `${ms} ms`, isOver, Math.min(ms, 1_000));
+      await advanceUntil(timing, `${ms} ms`, isOver, Math.min(ms, 1_000));
     },
     until: (what, condition) =>
-      passing(timing, what, () => {
+      advanceUntil(timing, what, () => {
         ledgers.seal();
         return condition();
       }),
@@ -162,7 +162,7 @@ async function startOperator(
   let isKilled = false;
   const when = (call: string): Interrupting => {
     world.calls.push(call);
-    return isKilled ? 'question' : world.interrupt(call);
+    return isKilled ? 'request' : world.interrupt(call);
   };
   const platform = platformOf(world, when);
   const shells = [
@@ -174,8 +174,8 @@ async function startOperator(
   caches.start();
   await Promise.all([tenants, registers, validatorSets, configMaps].map((each) => caches.synced(each)));
   leader.start();
-  void leader.won.then(() => begin(caches, shells));
-  await passing(timing, `${identity} to lead`, () => leader.isLeading);
+  void leader.elected.then(() => begin(caches, shells));
+  await advanceUntil(timing, `${identity} to lead`, () => leader.isLeading);
   return {
     shells,
     kill: async () => {
@@ -201,8 +201,8 @@ function platformOf(world: World, when: (call: string) => Interrupting): Platfor
 }
 
 /** Writes of an operator, without its lease. */
-export function writesTo({ arrivals }: ApiServer): readonly string[] {
-  return arrivals
+export function writesTo({ requests }: ApiServer): readonly string[] {
+  return requests
     .filter(({ method, target }) => method !== 'GET' && target.plural !== leases.plural)
     .map(
       ({ method, target }) => `${method} ${target.plural}/${target.name ?? ''}/${target.subresource ?? ''}`,

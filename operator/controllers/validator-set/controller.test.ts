@@ -88,7 +88,7 @@ test('a process that begins hears the members before it says anything, and write
   await runSet();
   await one.kill();
   const before = version();
-  world.server.arrivals.length = 0;
+  world.server.requests.length = 0;
   await start('two');
   await world.pass(30_000);
   expect(writesTo(world.server)).toEqual([]);

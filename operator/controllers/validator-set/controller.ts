@@ -1,7 +1,7 @@
 import { labels, podName, validatorId } from '../../api/names.ts';
 import { parseRegister } from '../../api/register.ts';
 import { parseValidatorSet, type ValidatorSet } from '../../api/validator-set.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import {
   configMaps,
   disruptionBudgets,
@@ -131,7 +131,7 @@ class Work {
     const monitor = this.#parts.caches.isServed(podMonitors) ? podMonitor(wanted) : [];
     const { areOurs, written } = await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
     const now = written.has(statefulSets.kind) ? planSet({ ...facts, isChanging: true }) : plan;
-    const events: Occurrence[] = [];
+    const events: EventDetails[] = [];
     // what others make of the children is nothing to act by
     for (const act of areOurs ? now.acts : []) {
       if (!(await this.#isStillRight(pass, act))) continue;

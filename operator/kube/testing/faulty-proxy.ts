@@ -7,24 +7,24 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What went through the door. */
-export interface Passage {
+/** A call that passed through the proxy. */
+export interface ProxiedCall {
   readonly method: string;
   readonly path: string;
   readonly isWatch: boolean;
 }
 
-export interface FaultyDoor {
-  /** What a client takes for the API server. */
+export interface FaultyProxy {
+  /** Address that clients use as API server. */
   readonly url: string;
-  /** Share of all calls that meet each kind of fault: 409 (of writes), 429 with Retry-After, 500, no answer, reset. */
+  /** Share of calls for each kind of fault: 409 (writes only), 429 with Retry-After, 500, no answer, reset. */
   share: number;
-  readonly passages: Passage[];
-  /** Faults that were met, by kind. */
+  readonly calls: ProxiedCall[];
+  /** Number of injected faults, by kind. */
   readonly faults: Map<string, number>;
-  /** Calls that came again before the time that a Retry-After had named. */
+  /** Calls that were repeated before their Retry-After had passed. */
   readonly early: string[];
-  /** Breaks one of the watches that are open. */
+  /** Breaks one of the open watches. */
   breakWatch(): void;
   close(): Promise<void>;
 }
@@ -40,30 +40,30 @@ const answers: Readonly<Partial<Record<Fault, { readonly code: number; readonly 
 };
 
 /**
- * A door to a real API server that lets most calls pass and spoils the others.
- * @param upstream where calls that pass go, without TLS or credentials: `kubectl proxy` has them
- * @param draw a number in [0, 1) for each decision
+ * A proxy to a real API server that injects faults into a share of the calls.
+ * @param upstream address of a `kubectl proxy`, which adds TLS and credentials
+ * @param draw random number in [0, 1) for each decision
  */
-export async function openFaultyDoor(upstream: string, draw: () => number): Promise<FaultyDoor> {
+export async function openFaultyProxy(upstream: string, draw: () => number): Promise<FaultyProxy> {
   const watches = new Set<ServerResponse>();
   const notBefore = new Map<string, number>();
   const server = createServer((incoming, response) => {
-    const passage = passageOf(incoming, upstream);
-    door.passages.push(passage);
-    const fault = chooseFault(passage, door.share, draw);
-    if (fault !== undefined) door.faults.set(fault, (door.faults.get(fault) ?? 0) + 1);
-    judgePace(passage, fault, { notBefore, early: door.early });
+    const call = callOf(incoming, upstream);
+    proxy.calls.push(call);
+    const fault = chooseFault(call, proxy.share, draw);
+    if (fault !== undefined) proxy.faults.set(fault, (proxy.faults.get(fault) ?? 0) + 1);
+    checkRetryAfter(call, fault, { notBefore, early: proxy.early });
     if (fault === 'silence') return;
     if (fault === 'reset') return void response.destroy();
     const refusal = fault === undefined ? undefined : answers[fault];
     if (refusal !== undefined) return refuse(response, refusal);
-    if (passage.isWatch) keep(watches, response);
-    carry(upstream, incoming, response, fault === 'reset after');
+    if (call.isWatch) trackWatch(watches, response);
+    forward(upstream, incoming, response, fault === 'reset after');
   });
-  const door: FaultyDoor = {
+  const proxy: FaultyProxy = {
     url: await listen(server),
     share: 0,
-    passages: [],
+    calls: [],
     faults: new Map(),
     early: [],
     breakWatch: () => {
@@ -75,30 +75,30 @@ export async function openFaultyDoor(upstream: string, draw: () => number): Prom
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  return door;
+  return proxy;
 }
 
-function passageOf({ method = 'GET', url = '/' }: IncomingMessage, upstream: string): Passage {
+function callOf({ method = 'GET', url = '/' }: IncomingMessage, upstream: string): ProxiedCall {
   const { pathname, searchParams } = new URL(url, upstream);
   return { method, path: pathname, isWatch: searchParams.get('watch') === 'true' };
 }
 
-function chooseFault({ method }: Passage, share: number, draw: () => number): Fault | undefined {
+function chooseFault({ method }: ProxiedCall, share: number, draw: () => number): Fault | undefined {
   const fault = share === 0 ? undefined : faults[Math.floor(draw() / share)];
   if (fault === 'conflict' && method === 'GET') return undefined;
   return fault === 'reset' && draw() < 0.5 ? 'reset after' : fault;
 }
 
-interface Pace {
+interface RetryLog {
   readonly notBefore: Map<string, number>;
   readonly early: string[];
 }
 
-/** Notes a call that comes again too early. Who makes something new asks in the name of a collection: another one need not wait. */
-function judgePace(
-  { method, path, isWatch }: Passage,
+/** Records a call that is repeated too early. A POST is exempt: its path is the collection, so another creation may follow. */
+function checkRetryAfter(
+  { method, path, isWatch }: ProxiedCall,
   fault: Fault | undefined,
-  { notBefore, early }: Pace,
+  { notBefore, early }: RetryLog,
 ): void {
   if (method === 'POST') return;
   const name = `${method} ${path}${isWatch ? ' watch' : ''}`;
@@ -113,7 +113,7 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-function keep(watches: Set<ServerResponse>, response: ServerResponse): void {
+function trackWatch(watches: Set<ServerResponse>, response: ServerResponse): void {
   watches.add(response);
   response.once('close', () => watches.delete(response));
 }
@@ -126,11 +126,23 @@ function refuse(
     'content-type': 'application/json',
     'retry-after': String(RETRY_AFTER_SECONDS),
   });
-  const status = { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, message: 'spoilt', code };
+  const status = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    status: 'Failure',
+    reason,
+    message: 'injected fault',
+    code,
+  };
   response.end(JSON.stringify(status));
 }
 
-function carry(upstream: string, incoming: IncomingMessage, response: ServerResponse, isLost: boolean): void {
+function forward(
+  upstream: string,
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  isLost: boolean,
+): void {
   const { method, url = '/', headers } = incoming;
   const { host: _, ...others } = headers;
   const outgoing = ask(new URL(url, upstream), { method, headers: others, agent: false }, (answer) => {

@@ -1,6 +1,6 @@
 import type { ConditionUpdate, Outcome } from '../../api/conditions.ts';
 import { validatorId } from '../../api/names.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import { ready, reconciling, stalled } from '../outcome.ts';
 import { conditionsOf, describeLoss, silent } from './conditions.ts';
 import type { ClaimFacts, MemberFacts, SetFacts } from './facts.ts';
@@ -265,7 +265,7 @@ function requeue({ facts, walk, roll, growth, known }: Parts): { readonly requeu
 }
 
 /** Events that acts are told by, before they are done. */
-export function eventOf(act: Act): Occurrence | undefined {
+export function eventOf(act: Act): EventDetails | undefined {
   switch (act.kind) {
     case 'replace': {
       const { isForced, proof } = act.replacement;

@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 
 /** What becomes of one call: its question is lost before anything happens, or its answer afterwards. */
-export type Interruption = 'question' | 'answer' | undefined;
+export type Interruption = 'request' | 'response' | undefined;
 
 /** Told at once, or after the time that a silent service takes. */
 export type Interrupting = Interruption | Promise<Interruption>;
@@ -14,9 +14,9 @@ export function interrupted<Port extends object>(port: Port, when: (call: string
       if (typeof member !== 'function' || typeof name !== 'string') return member;
       return async (...given: readonly unknown[]) => {
         const interruption = await when(name);
-        if (interruption === 'question') throw broken(name);
+        if (interruption === 'request') throw broken(name);
         const answer: unknown = await Reflect.apply(member, target, given);
-        if (interruption === 'answer') throw broken(name);
+        if (interruption === 'response') throw broken(name);
         return answer;
       };
     },

@@ -18,7 +18,7 @@ import {
   type KubeObject,
   type Resource,
 } from '../../../kube/resource.ts';
-import { type ClusterState, Refused, type Target } from '../../../kube/testing/cluster-state.ts';
+import { type ClusterState, StatusError, type Target } from '../../../kube/testing/cluster-state.ts';
 import { at, make } from '../../../kube/testing/fixtures.ts';
 import type { Timing } from '../../../kube/time.ts';
 import { registers, tenants, validatorSets } from '../../reconciler/resources.ts';
@@ -96,14 +96,14 @@ export class Kubernetes {
    */
   evict(name: string, body: unknown): void {
     const pod = this.find(pods, name);
-    if (pod === undefined) throw new Refused(404, 'NotFound');
+    if (pod === undefined) throw new StatusError(404, 'NotFound');
     const uid = member(body, 'deleteOptions', 'preconditions', 'uid');
-    if (uid !== pod.metadata.uid) throw new Refused(409, 'Conflict', 'uid precondition failed');
+    if (uid !== pod.metadata.uid) throw new StatusError(409, 'Conflict', 'uid precondition failed');
     const set = pod.metadata.labels?.[labels.validatorSet];
     const budget = this.find(disruptionBudgets, set ?? '');
     const away = this.#podsOf(set).filter((each) => !isReady(each)).length;
     const allowed = Number(member(budget, 'spec', 'maxUnavailable') ?? Infinity);
-    if (isReady(pod) && away >= allowed) throw new Refused(429, 'TooManyRequests', 'disruption budget');
+    if (isReady(pod) && away >= allowed) throw new StatusError(429, 'TooManyRequests', 'disruption budget');
     this.delete(pods, name);
   }
 

@@ -4,7 +4,7 @@ import { EventRecorder } from '../../../kube/events.ts';
 import { configMaps } from '../../../kube/kinds.ts';
 import { Leader } from '../../../kube/leader.ts';
 import type { ClusterState } from '../../../kube/testing/cluster-state.ts';
-import { type DirectApi, directApi, type Weather } from '../../../kube/testing/direct-api.ts';
+import { type Delivery, type DirectApi, directApi } from '../../../kube/testing/direct-api.ts';
 import { type TestMetrics, testMetrics } from '../../../kube/testing/fixtures.ts';
 import { type ProcessTiming, processTiming } from '../../../kube/testing/process-timing.ts';
 import type { Timing } from '../../../kube/time.ts';
@@ -36,7 +36,7 @@ export interface ProcessOptions {
   readonly time: Timing;
   readonly services: Services;
   /** What becomes of each call; called when the process makes it. */
-  readonly weather: (process: Process, call: string, isWrite: boolean) => Weather;
+  readonly delivery: (process: Process, call: string, isWrite: boolean) => Delivery;
   /** A call of a service arrives. */
   readonly arrives: (process: Process, call: string, isWrite: boolean) => void;
   readonly mutation: Mutation;
@@ -77,9 +77,9 @@ export class Process {
     const runtime = testRuntime('operator', { level: 'silent', clock: timing });
     const { log } = runtime;
     this.api = directApi(state, timing, time);
-    this.api.weather = ({ verb, resource, subresource = '' }) => {
+    this.api.delivery = ({ verb, resource, subresource = '' }) => {
       const isWrite = !['get', 'list', 'watch'].includes(verb);
-      return options.weather(this, `${verb} ${resource.plural}/${subresource}`, isWrite);
+      return options.delivery(this, `${verb} ${resource.plural}/${subresource}`, isWrite);
     };
     this.#caches = new Caches({ api: this.api, timing, metrics, log, namespaces: ['acme'], watched });
     this.leader = new Leader({
@@ -125,7 +125,7 @@ export class Process {
     this.#caches.start();
     const kinds = [tenants, registers, validatorSets, configMaps];
     void Promise.all(kinds.map((each) => this.#caches.synced(each))).then(() => this.leader.start());
-    void this.leader.won.then(() => begin(this.#caches, this.#shells));
+    void this.leader.elected.then(() => begin(this.#caches, this.#shells));
     void this.leader.ended.then(() => this.kill());
   }
 
@@ -170,21 +170,21 @@ export class Process {
     { isWrite, leftMs }: { readonly isWrite: boolean; readonly leftMs: number },
     act: () => unknown,
   ): Promise<unknown> {
-    const { time, weather, arrives } = this.#options;
-    const { thereMs = 0, backMs = 0, lost, broken } = weather(this, call, isWrite);
+    const { time, delivery, arrives } = this.#options;
+    const { requestMs = 0, responseMs = 0, lost, broken } = delivery(this, call, isWrite);
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const away = () => reject(new AppError('unavailable', 'SERVICE_UNREACHABLE', `no answer to ${call}`));
     const endWait = this.#timing.after(Math.min(SERVICE_MS, leftMs), away);
-    const back = (told: () => void) => time.after(backMs, () => void this.#timing.after(0, told));
-    time.after(thereMs, () => {
-      if (lost === 'question') return;
-      if (broken === 'question') return void back(away);
+    const back = (told: () => void) => time.after(responseMs, () => void this.#timing.after(0, told));
+    time.after(requestMs, () => {
+      if (lost === 'request') return;
+      if (broken === 'request') return void back(away);
       arrives(this, call, isWrite);
       const answer = Promise.resolve(act());
-      const told = () => (broken === 'answer' ? away() : resolve(answer));
+      const told = () => (broken === 'response' ? away() : resolve(answer));
       // an answer that is lost is nobody's rejection
       answer.catch(() => undefined);
-      if (lost !== 'answer') back(told);
+      if (lost !== 'response') back(told);
     });
     return promise.finally(endWait);
   }

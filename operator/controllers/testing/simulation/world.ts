@@ -4,8 +4,8 @@ import { labels } from '../../../api/names.ts';
 import type { ApiRequest } from '../../../kube/api.ts';
 import { configMaps, pods, statefulSets } from '../../../kube/kinds.ts';
 import { isRecord, type KubeObject, type Resource } from '../../../kube/resource.ts';
-import { ClusterState, Refused } from '../../../kube/testing/cluster-state.ts';
-import { perform, type Weather } from '../../../kube/testing/direct-api.ts';
+import { ClusterState, StatusError } from '../../../kube/testing/cluster-state.ts';
+import { type Delivery, perform } from '../../../kube/testing/direct-api.ts';
 import { make, put } from '../../../kube/testing/fixtures.ts';
 import { type ManualTiming, manualTiming } from '../../../kube/testing/manual-timing.ts';
 import { validatorNumbers } from '../../../plan/register/apply-change.ts';
@@ -189,7 +189,7 @@ export class World {
         members: this.#reachable(),
         principals: this.#members,
       },
-      weather: (by, call, isWrite) => this.#weather(by, call, isWrite),
+      delivery: (by, call, isWrite) => this.#weather(by, call, isWrite),
       arrives: (by, call, isWrite) => {
         if (isWrite) this.judge.act(by.identity, call);
       },
@@ -200,40 +200,40 @@ export class World {
     this.processes.push(process);
   }
 
-  #weather(process: Process, call: string, isWrite: boolean): Weather {
+  #weather(process: Process, call: string, isWrite: boolean): Delivery {
     const isLease = call.includes(' leases/');
-    const way = { thereMs: CALL_MS, backMs: CALL_MS };
+    const way = { requestMs: CALL_MS, responseMs: CALL_MS };
     if (!isLease && this.#crash !== undefined) {
       this.#crash.left -= 1;
       if (this.#crash.left <= 0) return this.#die(process, way);
     }
     const { share, draw, isAway } = this.trouble;
     const isService = !call.includes('/');
-    if (isService && isAway) return { ...way, broken: 'question' };
+    if (isService && isAway) return { ...way, broken: 'request' };
     if (share === 0 || isLease) return way;
     const place = Math.floor(draw() / share);
     if (isService)
       return {
         ...way,
-        ...[{ broken: 'question' }, { broken: 'answer' }, { lost: 'answer' }][place],
-      } as Weather;
-    const faults: readonly Weather[] = [
-      { broken: 'answer' },
-      { broken: 'question' },
-      { lost: 'answer' },
-      { refused: new Refused(500, 'InternalError') },
-      { refused: new Refused(429, 'TooManyRequests'), retryAfterMs: 1_000 },
-      ...(isWrite ? [{ refused: new Refused(409, 'Conflict') }] : []),
+        ...[{ broken: 'request' }, { broken: 'response' }, { lost: 'response' }][place],
+      } as Delivery;
+    const faults: readonly Delivery[] = [
+      { broken: 'response' },
+      { broken: 'request' },
+      { lost: 'response' },
+      { refused: new StatusError(500, 'InternalError') },
+      { refused: new StatusError(429, 'TooManyRequests'), retryAfterMs: 1_000 },
+      ...(isWrite ? [{ refused: new StatusError(409, 'Conflict') }] : []),
     ];
     return { ...way, ...faults[place] };
   }
 
-  #die(process: Process, way: Weather): Weather {
+  #die(process: Process, way: Delivery): Delivery {
     const isBefore = this.#crash?.isBefore === true;
     this.#crash = undefined;
     // after it was carried out, and before anybody hears of that
     this.timing.after(isBefore ? 0 : CALL_MS + 0.5, () => process.kill());
-    return { ...way, lost: isBefore ? 'question' : 'answer' };
+    return { ...way, lost: isBefore ? 'request' : 'response' };
   }
 
   #serve({ identity }: Process, request: ApiRequest): unknown {
@@ -254,7 +254,7 @@ export class World {
         ? JSON.stringify(object['spec']['volumeClaimTemplates'])
         : '';
     const live = this.kubernetes.find(statefulSets, name);
-    if (live !== undefined && claims(live) !== claims(body)) throw new Refused(422, 'Invalid');
+    if (live !== undefined && claims(live) !== claims(body)) throw new StatusError(422, 'Invalid');
   }
 
   #reachable(): Members {
