@@ -2,8 +2,8 @@ import type { Disruption } from '../plan/outcome.ts';
 
 /** One thing that will be done. */
 export interface Step {
-  readonly says: string;
-  readonly disrupts: Disruption;
+  readonly summary: string;
+  readonly disruption: Disruption;
 }
 
 /** What becomes of one object. */

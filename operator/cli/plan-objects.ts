@@ -3,8 +3,8 @@ import { validatorSetNames } from '../api/names.ts';
 import type { Register } from '../api/register.ts';
 import type { Tenant } from '../api/tenant.ts';
 import type { ValidatorSet } from '../api/validator-set.ts';
-import { carriedOut } from '../plan/register/apply-change.ts';
-import type { RegisterFacts, RegisterWorld } from '../plan/register/facts.ts';
+import { applyChange } from '../plan/register/apply-change.ts';
+import type { RegisterFacts, RegisterPlanInput } from '../plan/register/facts.ts';
 import { planRegister, type RegisterStep } from '../plan/register/plan.ts';
 import { planTenant } from '../plan/tenant/plan.ts';
 import { asReady, asRunning, organizationOf, registerOf } from './assumed.ts';
@@ -83,7 +83,7 @@ function planOneRegister(desired: Register, { all, live, nowMs }: Around): Entry
   const tenant = refer(all.tenants, desired.spec.tenantRef?.name);
   const set = refer(all.validatorSets, desired.spec.validatorSetRef.name);
   const { metadata, status } = before ?? desired;
-  const world = {
+  const input = {
     register: { ...desired, metadata, status: { ...status, observedGeneration: metadata.generation } },
     tenant: tenant === undefined ? undefined : asReady(tenant),
     validatorSet: set === undefined ? undefined : asRunning(set),
@@ -93,38 +93,38 @@ function planOneRegister(desired: Register, { all, live, nowMs }: Around): Entry
     refused: new Map(),
     nowMs,
   };
-  const walked = walk(world, registerOf(before, live.validatorSets));
+  const walked = scaling(input, registerOf(before, live.validatorSets));
   return { kind: 'Register', key: keyOf(desired), ...walked };
 }
 
 /** Takes every step as done and plans again, until nothing is left to do. */
-function walk(world: Omit<RegisterWorld, 'facts'>, found: RegisterFacts | undefined) {
+function scaling(input: Omit<RegisterPlanInput, 'facts'>, found: RegisterFacts | undefined) {
   const steps: Step[] = [];
   let facts = found;
   for (let count = 0; count < MAX_CHANGES; count += 1) {
-    const plan = planRegister({ ...world, facts });
+    const plan = planRegister({ ...input, facts });
     const refusal = refusalOf(plan.judgement.outcome);
     if (plan.steps.length === 0) return { steps, notes: notesOf(found, facts), ...refusal };
     steps.push(...plan.steps);
-    if (facts === undefined || plan.steps.some(({ act }) => act === 'upsert')) break;
+    if (facts === undefined || plan.steps.some(({ action }) => action === 'upsert')) break;
     facts = plan.steps.reduce(after, facts);
   }
   return { steps, notes: notesOf(found, facts) };
 }
 
 function after(facts: RegisterFacts, step: RegisterStep): RegisterFacts {
-  if (step.act === 'change') return carriedOut(facts, step.change);
-  return step.act === 'validation' ? { ...facts, validation: step.state } : facts;
+  if (step.action === 'change') return applyChange(facts, step.change);
+  return step.action === 'validation' ? { ...facts, validation: step.state } : facts;
 }
 
 function notesOf(before: RegisterFacts | undefined, facts: RegisterFacts | undefined): readonly string[] {
   if (before === undefined || facts === undefined) return [];
-  const numbers = ({ validators }: RegisterFacts) =>
+  const arithmetic = ({ validators }: RegisterFacts) =>
     `${validators.size} validators: quorum ${validators.quorum}, tolerates ${validators.faultTolerance}`;
-  const isSame = numbers(before) === numbers(facts);
+  const isSame = arithmetic(before) === arithmetic(facts);
   const votes =
     before.operatorRole === 'Owner' && before.roster.length > 0
       ? ['Others are on the roster: what the owner cannot decide alone waits for their votes']
       : [];
-  return [...(isSame ? [] : [`${numbers(before)} -> ${numbers(facts)}`]), ...votes];
+  return [...(isSame ? [] : [`${arithmetic(before)} -> ${arithmetic(facts)}`]), ...votes];
 }

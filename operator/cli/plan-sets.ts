@@ -3,7 +3,7 @@ import { podName, validatorId } from '../api/names.ts';
 import type { ValidatorSet } from '../api/validator-set.ts';
 import { hashOf } from '../kube/compare.ts';
 import type { MemberFacts, MemberReport, SetFacts } from '../plan/validator-set/facts.ts';
-import { planRoll } from '../plan/validator-set/rollout.ts';
+import { planRollout } from '../plan/validator-set/rollout.ts';
 import type { Entry, Step } from './entry.ts';
 import { keyOf } from './objects.ts';
 
@@ -17,17 +17,19 @@ export function planSet(desired: ValidatorSet, live: ValidatorSet | undefined, n
   const { replicas } = desired.spec;
   const entry = { kind: 'ValidatorSet', key: keyOf(desired) };
   if (live === undefined) {
-    const says = `Start ${range(desired, 0, replicas)}`;
-    return { ...entry, steps: [{ says, disrupts: 'none' }], notes: [arithmetic(undefined, replicas)] };
+    const summary = `Start ${range(desired, 0, replicas)}`;
+    return { ...entry, steps: [{ summary, disruption: 'none' }], notes: [arithmetic(undefined, replicas)] };
   }
   const refused = whyRefused(desired, live);
   if (refused !== undefined) return { ...entry, steps: [], notes: [], refused };
   const { replicas: from } = live.spec;
   const sized: readonly Step[] = sizeSteps(desired, live);
-  const roll = isTemplateChanged(desired, live) ? rollSteps(desired, live, nowMs) : { steps: [], notes: [] };
+  const rollout = isTemplateChanged(desired, live)
+    ? rollSteps(desired, live, nowMs)
+    : { steps: [], notes: [] };
   const suspension = suspensionSteps(desired, live);
-  const steps = [...suspension, ...growthSteps(desired, live), ...sized, ...roll.steps];
-  const notes = [...(from === replicas ? [] : [arithmetic(from, replicas)]), ...roll.notes];
+  const steps = [...suspension, ...growthSteps(desired, live), ...sized, ...rollout.steps];
+  const notes = [...(from === replicas ? [] : [arithmetic(from, replicas)]), ...rollout.notes];
   return { ...entry, steps, notes };
 }
 
@@ -51,25 +53,25 @@ function whyRefused(desired: ValidatorSet, live: ValidatorSet): string | undefin
 function sizeSteps(desired: ValidatorSet, live: ValidatorSet): readonly Step[] {
   const { replicas: to } = desired.spec;
   const { replicas: from } = live.spec;
-  if (to > from) return [{ says: `Start ${range(desired, from, to)}`, disrupts: 'none' }];
+  if (to > from) return [{ summary: `Start ${range(desired, from, to)}`, disruption: 'none' }];
   return Array.from({ length: from - to }, (_, step) => {
     const name = podName(desired.metadata.name, from - 1 - step);
-    const says = `Stop ${name}, after every register has struck it from its list and it has drained; its volume stays`;
-    return { says, disrupts: 'none' as const };
+    const summary = `Stop ${name}, after every register has struck it from its list and it has drained; its volume stays`;
+    return { summary, disruption: 'none' as const };
   });
 }
 
 function growthSteps(desired: ValidatorSet, live: ValidatorSet): readonly Step[] {
   const { size } = desired.spec.storage;
   if (size === live.spec.storage.size) return [];
-  return [{ says: `Grow every volume: ${live.spec.storage.size} -> ${size}`, disrupts: 'none' }];
+  return [{ summary: `Grow every volume: ${live.spec.storage.size} -> ${size}`, disruption: 'none' }];
 }
 
 function suspensionSteps(desired: ValidatorSet, live: ValidatorSet): readonly Step[] {
   if (desired.spec.suspend === live.spec.suspend) return [];
   return desired.spec.suspend
-    ? [{ says: 'Stop every member; volumes and keys stay', disrupts: 'sealing-stops' }]
-    : [{ says: 'Start every member again', disrupts: 'none' }];
+    ? [{ summary: 'Stop every member; volumes and keys stay', disruption: 'sealing-stops' }]
+    : [{ summary: 'Start every member again', disruption: 'none' }];
 }
 
 /** What of a set is not in the template of its pods. */
@@ -94,7 +96,7 @@ function rollSteps(desired: ValidatorSet, live: ValidatorSet, nowMs: number) {
   let facts = picture({ ...desired, status: live.status }, live.spec.replicas, nowMs);
   const steps: Step[] = [];
   for (let count = 0; count < facts.members.length; count += 1) {
-    const { next, blocked, outdated } = planRoll(facts);
+    const { next, blocked, outdated } = planRollout(facts);
     if (blocked !== undefined && !paused) {
       return {
         steps,
@@ -103,13 +105,13 @@ function rollSteps(desired: ValidatorSet, live: ValidatorSet, nowMs: number) {
     }
     if (next === undefined) break;
     const { name } = next.member;
-    steps.push({ says: `Replace ${name}: ${next.proof}`, disrupts: replaces(facts) });
+    steps.push({ summary: `Replace ${name}: ${next.proof}`, disruption: replaces(facts) });
     facts = { ...facts, members: facts.members.map((each) => (each.name === name ? renewed(each) : each)) };
   }
   return { steps, notes: paused ? ['update.paused is true: no pod is replaced'] : [] };
 }
 
-function replaces({ members }: SetFacts): Step['disrupts'] {
+function replaces({ members }: SetFacts): Step['disruption'] {
   return members.length === 1 ? 'sealing-stops' : 'none';
 }
 

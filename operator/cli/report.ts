@@ -10,9 +10,9 @@ const disruptions: Readonly<Record<Disruption, string>> = {
   'data-goes': 'data is deleted',
 };
 
-function stepLine({ says, disrupts }: Step, at: number): string {
-  const warning = disruptions[disrupts];
-  return `  ${at + 1}. ${says}${warning === '' ? '' : `  [${warning}]`}`;
+function stepLine({ summary, disruption }: Step, at: number): string {
+  const warning = disruptions[disruption];
+  return `  ${at + 1}. ${summary}${warning === '' ? '' : `  [${warning}]`}`;
 }
 
 function entryLines({ kind, key, steps, notes, refused }: Entry): readonly string[] {
@@ -31,7 +31,7 @@ function entryLines({ kind, key, steps, notes, refused }: Entry): readonly strin
 export function planText(entries: readonly Entry[]): string {
   const steps = entries.flatMap((entry) => entry.steps);
   const costs = [
-    ...new Set(steps.map(({ disrupts }) => disruptions[disrupts]).filter((each) => each !== '')),
+    ...new Set(steps.map(({ disruption }) => disruptions[disruption]).filter((each) => each !== '')),
   ];
   const refused = entries.filter((entry) => entry.refused !== undefined).length;
   const end = [

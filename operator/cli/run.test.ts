@@ -244,10 +244,10 @@ Register acme/invoices: 3 steps
       object('Register', 'invoices', { title: 'Invoices', ...refs, validatorSetRef: { name: 'next' } }),
     );
     const { out } = await plan(desired);
-    const walk = [...out.matchAll(/(Add|Remove) validator-(\w+-\d)/g)].map(
+    const scaling = [...out.matchAll(/(Add|Remove) validator-(\w+-\d)/g)].map(
       ([, verb, name]) => `${verb} ${name}`,
     );
-    expect(walk).toEqual([
+    expect(scaling).toEqual([
       ...['next-0', 'next-1', 'next-2', 'next-3'].map((name) => `Add ${name}`),
       ...['main-3', 'main-2', 'main-1', 'main-0'].map((name) => `Remove ${name}`),
     ]);

@@ -8,7 +8,7 @@ import { type Component, start } from '#kit/lifecycle/lifecycle.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { type ApiServer, apply, kubectl, openApiServer, run } from '../../e2e/cluster/kubectl.ts';
-import { type Controllers, createOperator } from '../compose.ts';
+import { type ControllerFactory, createOperator } from '../compose.ts';
 import { operatorSettings } from '../config.ts';
 import { type FaultyProxy, openFaultyProxy, type ProxiedCall } from '../kube/testing/faulty-proxy.ts';
 import { setOf } from '../plan/testing/objects.ts';
@@ -17,7 +17,7 @@ import { FakeMembers } from '../platform/testing/fake-members.ts';
 import { fakeOrganizations } from '../platform/testing/fake-organizations.ts';
 import { fakeRegisters } from '../platform/testing/fake-registers.ts';
 import { installationMap, installationText } from '../platform/testing/installation.fixture.ts';
-import { createShell } from './reconciler/reconciler.ts';
+import { createReconciler } from './reconciler/reconciler.ts';
 import { registerKind } from './register/register.ts';
 import { tenantKind } from './tenant/tenant.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
@@ -40,10 +40,10 @@ const platform: Platform = {
   of: async () => ({ organizations, registers: ledgers, wallets: ledgers }),
   stop: () => undefined,
 };
-const controllers: Controllers = (parts) => [
-  createValidatorSetController({ parts, members, principals: members }),
-  createShell(parts, tenantKind(parts, platform)),
-  createShell(parts, registerKind(parts, platform)),
+const controllers: ControllerFactory = (dependencies) => [
+  createValidatorSetController({ dependencies, members, principals: members }),
+  createReconciler(dependencies, tenantKind(dependencies, platform)),
+  createReconciler(dependencies, registerKind(dependencies, platform)),
 ];
 
 const names = {
@@ -51,13 +51,13 @@ const names = {
   Register: Array.from({ length: 4 }, (_, place) => `r${place}`),
   ValidatorSet: ['s0', 's1'],
 } as const;
-type Kind = keyof typeof names;
-const kinds = Object.keys(names) as Kind[];
+type KindHandler = keyof typeof names;
+const kinds = Object.keys(names) as KindHandler[];
 const plurals = { Tenant: 'tenants', Register: 'registers', ValidatorSet: 'validatorsets' } as const;
 const all = kinds.flatMap((kind) => names[kind].map((name) => ({ kind, name })));
 
 /** What an object is to be after so many edits. */
-const specs: Readonly<Record<Kind, (name: string, edit: number) => object>> = {
+const specs: Readonly<Record<KindHandler, (name: string, edit: number) => object>> = {
   Tenant: (name, edit) => ({ displayName: `Tenant ${edit}`, subdomain: `tenant-${name}` }),
   Register: (_, edit) => ({
     title: `Register ${edit}`,
@@ -91,15 +91,15 @@ let edited = 0;
 const unhandled: unknown[] = [];
 const onUnhandled = (reason: unknown) => void unhandled.push(reason);
 
-const pathOf = (kind: Kind) => `/apis/chancery.dev/v1alpha1/namespaces/${namespace}/${plurals[kind]}`;
-const objectOf = (kind: Kind, name: string, spec: object, annotations = {}) => ({
+const pathOf = (kind: KindHandler) => `/apis/chancery.dev/v1alpha1/namespaces/${namespace}/${plurals[kind]}`;
+const objectOf = (kind: KindHandler, name: string, spec: object, annotations = {}) => ({
   apiVersion: 'chancery.dev/v1alpha1',
   kind,
   metadata: { name, namespace, annotations },
   spec,
 });
 
-async function merge(kind: Kind, name: string, body: object, part = ''): Promise<void> {
+async function merge(kind: KindHandler, name: string, body: object, part = ''): Promise<void> {
   const { status } = await api.request('PATCH', `${pathOf(kind)}/${name}${part}`, body, MERGE);
   expect(status).toBe(200);
 }

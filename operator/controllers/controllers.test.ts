@@ -156,7 +156,7 @@ describe('what is missing', () => {
   );
 
   test('a subdomain that somebody has names the way out', async () => {
-    const { organizationId } = world.organizations.plant({ subdomain: 'acme' });
+    const { organizationId } = world.organizations.addUnbound({ subdomain: 'acme' });
     await world.start('one');
     world.put(tenants, 'acme', acme);
     await world.until('the complaint', is(tenants, 'acme', 'AdoptionRefused'));
@@ -272,8 +272,8 @@ describe('deletion', () => {
 
   test('of everything at once waits for nothing but what refers to it', async () => {
     const members = new FakeMembers();
-    await world.start('one', (parts) => [
-      createValidatorSetController({ parts, members, principals: members }),
+    await world.start('one', (dependencies) => [
+      createValidatorSetController({ dependencies, members, principals: members }),
     ]);
     const named = (kind: string, count: number) =>
       Array.from({ length: count }, (_, each) => `${kind}-${each}`);

@@ -5,8 +5,8 @@ import type { Condition } from '../api/object.ts';
 import { pods } from '../kube/kinds.ts';
 import { isRecord, type KubeObject, type Resource } from '../kube/resource.ts';
 import { registers, tenants, validatorSets } from './reconciler/resources.ts';
-import { type Happening, happenings, Installation } from './testing/simulation/events.ts';
-import { type Mutation, mutations, sound } from './testing/simulation/mutations.ts';
+import { Installation, type SimulationEvent, simulationEvents } from './testing/simulation/events.ts';
+import { type Mutation, mutations, noMutation } from './testing/simulation/mutations.ts';
 import { World } from './testing/simulation/world.ts';
 
 /**
@@ -19,8 +19,8 @@ const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const MINUTE_MS = 60_000;
 const RESYNC_MS = 6 * MINUTE_MS;
 /** At one object until it is as wanted; a set has that many for each of its members. */
-const MOST_LOOKS = 20;
-const MOST_MEMBERS = 7;
+const MAX_RECONCILES = 20;
+const MAX_MEMBERS = 7;
 
 function isSettled({ metadata, status }: KubeObject): boolean {
   if (!isRecord(status) || metadata.deletionTimestamp !== undefined) return false;
@@ -33,7 +33,7 @@ function isConverged(
   { kubernetes, organizations, ledgers }: World,
   { replicas, image }: Installation,
 ): boolean {
-  const wanted = (resource: Resource, name: string) => {
+  const specOf = (resource: Resource, name: string) => {
     const spec = kubernetes.find(resource, name)?.['spec'];
     return isRecord(spec) ? spec : {};
   };
@@ -42,13 +42,13 @@ function isConverged(
     [tenants, registers, validatorSets].every((resource) => kubernetes.list(resource).every(isSettled)) &&
     members.length === replicas &&
     members.every(({ spec }) => JSON.stringify(spec).includes(image)) &&
-    organizations.all().some(({ name }) => name === wanted(tenants, 'acme')['displayName']) &&
-    ledgers.all().some(({ title }) => title === wanted(registers, 'invoices')['title'])
+    organizations.all().some(({ name }) => name === specOf(tenants, 'acme')['displayName']) &&
+    ledgers.all().some(({ title }) => title === specOf(registers, 'invoices')['title'])
   );
 }
 
 /** Chance that a seed decides (mulberry32). */
-function chance(seed: number): () => number {
+function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -59,7 +59,7 @@ function chance(seed: number): () => number {
 }
 
 /** Looks at objects of a kind so far, by the processes that live. */
-async function looks(world: World, controller: string): Promise<number> {
+async function reconcileCount(world: World, controller: string): Promise<number> {
   const read = world.processes.map(({ metrics }) =>
     metrics.read('controller_runtime_reconcile_total', { controller }),
   );
@@ -68,34 +68,35 @@ async function looks(world: World, controller: string): Promise<number> {
 
 /** Faults end: it becomes as wanted, in few looks. */
 async function settle(world: World, installation: Installation): Promise<readonly string[]> {
-  const most = {
-    tenant: 2 * MOST_LOOKS,
-    register: 2 * MOST_LOOKS,
-    validatorset: (MOST_MEMBERS + 1) * MOST_LOOKS,
+  const limits = {
+    tenant: 2 * MAX_RECONCILES,
+    register: 2 * MAX_RECONCILES,
+    validatorset: (MAX_MEMBERS + 1) * MAX_RECONCILES,
   };
   const before = new Map<string, number>();
-  for (const controller of Object.keys(most)) before.set(controller, await looks(world, controller));
+  for (const controller of Object.keys(limits))
+    before.set(controller, await reconcileCount(world, controller));
   const isOver = () => {
     installation.end();
-    return world.judge.broken.length > 0 || isConverged(world, installation);
+    return world.invariants.violations.length > 0 || isConverged(world, installation);
   };
   const tookMs = await world.until(isOver, 10 * MINUTE_MS);
-  const broken = tookMs === undefined ? [`does not end as wanted: ${world.describe()}`] : [];
-  for (const [controller, bound] of Object.entries(most)) {
-    const made = (await looks(world, controller)) - (before.get(controller) ?? 0);
-    if (made > bound) broken.push(`${made} looks of ${controller}, at most ${bound}`);
+  const violations = tookMs === undefined ? [`does not end as wanted: ${world.describe()}`] : [];
+  for (const [controller, bound] of Object.entries(limits)) {
+    const made = (await reconcileCount(world, controller)) - (before.get(controller) ?? 0);
+    if (made > bound) violations.push(`${made} looks of ${controller}, at most ${bound}`);
   }
-  return broken;
+  return violations;
 }
 
 /** New processes look at everything that is as wanted; until then what is counted in passing was looked at again. */
-async function lookAgain(world: World): Promise<readonly string[]> {
+async function secondRun(world: World): Promise<readonly string[]> {
   await world.pass(RESYNC_MS);
   world.restart();
-  const calls = world.judge.writes.length;
+  const calls = world.invariants.writes.length;
   const services = world.serviceWrites();
   await world.pass(MINUTE_MS);
-  const written = [...world.judge.writes.slice(calls)];
+  const written = [...world.invariants.writes.slice(calls)];
   if (world.serviceWrites() > services) written.push('a service');
   return written.map((what) => `the second run writes ${what}`);
 }
@@ -104,27 +105,27 @@ async function lookAgain(world: World): Promise<readonly string[]> {
  * An installation under what happens, then without faults, then in new processes.
  * @returns everything that must never be
  */
-async function live(
+async function simulate(
   seed: number,
-  events: readonly Happening[],
-  mutation: Mutation = sound,
+  events: readonly SimulationEvent[],
+  mutation: Mutation = noMutation,
 ): Promise<readonly string[]> {
   const world = new World(mutation);
-  const installation = new Installation(world, chance(seed));
+  const installation = new Installation(world, seededRandom(seed));
   installation.begin();
-  for (const event of events) await installation.happen(event);
+  for (const event of events) await installation.apply(event);
   const unsettled = await settle(world, installation);
-  const broken = [...world.judge.broken, ...unsettled];
-  return broken.length > 0 ? broken : [...(await lookAgain(world)), ...world.judge.broken];
+  const violations = [...world.invariants.violations, ...unsettled];
+  return violations.length > 0 ? violations : [...(await secondRun(world)), ...world.invariants.violations];
 }
 
 test(
   'whatever happens: one leader writes, the quorum stays, nothing is made twice or goes too soon; and it ends as wanted',
   async () => {
     const seeds = fc.integer();
-    const events = fc.array(happenings, { maxLength: 25 });
-    const holds = fc.asyncProperty(seeds, events, async (seed, happened) => {
-      expect(await live(seed, happened)).toEqual([]);
+    const events = fc.array(simulationEvents, { maxLength: 25 });
+    const holds = fc.asyncProperty(seeds, events, async (seed, applied) => {
+      expect(await simulate(seed, applied)).toEqual([]);
     });
     await fc.assert(holds, { numRuns: full ? 1_000 : 20 });
   },
@@ -132,10 +133,10 @@ test(
 );
 
 describe('an operator with an error is found out when it', () => {
-  const renamed = (to: number): Happening => ({ what: 'rename', to });
-  const later: Happening = { what: 'pass', seconds: 60 };
+  const renamed = (to: number): SimulationEvent => ({ what: 'rename', to });
+  const later: SimulationEvent = { what: 'pass', seconds: 60 };
   const cases: Readonly<
-    Record<keyof typeof mutations, readonly [events: readonly Happening[], finds: RegExp]>
+    Record<keyof typeof mutations, readonly [events: readonly SimulationEvent[], finds: RegExp]>
   > = {
     'writes without the lease': [
       [later, renamed(1), { what: 'freeze', afterMs: 8, seconds: 30 }],
@@ -157,7 +158,7 @@ describe('an operator with an error is found out when it', () => {
   test.each(Object.entries(cases))(
     '%s',
     async (name, [events, finds]) => {
-      const found = await live(1, events, mutations[name as keyof typeof mutations]);
+      const found = await simulate(1, events, mutations[name as keyof typeof mutations]);
       expect(found).toContainEqual(expect.stringMatching(finds));
     },
     60_000,
@@ -165,7 +166,7 @@ describe('an operator with an error is found out when it', () => {
 });
 
 test('a new leader whose watches had fallen silent undoes nothing that the former one did', async () => {
-  const events: readonly Happening[] = [
+  const events: readonly SimulationEvent[] = [
     { what: 'pass', seconds: 62 },
     { what: 'deafen' },
     { what: 'rename', to: 1 },
@@ -174,5 +175,5 @@ test('a new leader whose watches had fallen silent undoes nothing that the forme
     { what: 'pass', seconds: 20 },
     { what: 'freeze', afterMs: 0, seconds: 30 },
   ];
-  expect(await live(1, events)).toEqual([]);
+  expect(await simulate(1, events)).toEqual([]);
 }, 60_000);

@@ -13,8 +13,8 @@ import type { Platform } from '../platform/clients.ts';
 import { fakeOrganizations } from '../platform/testing/fake-organizations.ts';
 import { fakeRegisters } from '../platform/testing/fake-registers.ts';
 import { installationMap, installationText } from '../platform/testing/installation.fixture.ts';
-import { interrupted } from '../platform/testing/interrupted.ts';
-import { createShell } from './reconciler/reconciler.ts';
+import { withInterruptions } from '../platform/testing/interrupted.ts';
+import { createReconciler } from './reconciler/reconciler.ts';
 import { registerKind } from './register/register.ts';
 import { tenantKind } from './tenant/tenant.ts';
 
@@ -34,8 +34,8 @@ function count(call: string): undefined {
 
 const platform: Platform = {
   of: async () => ({
-    organizations: interrupted(organizations, count),
-    registers: interrupted(ledgers, count),
+    organizations: withInterruptions(organizations, count),
+    registers: withInterruptions(ledgers, count),
     wallets: ledgers,
   }),
   stop: () => undefined,
@@ -78,9 +78,9 @@ beforeAll(async () => {
     schema: operatorSettings,
     log: createLogger({ service: 'operator', level: 'warn' }),
     create: createOperator(
-      (parts) => [
-        createShell(parts, tenantKind(parts, platform)),
-        createShell(parts, registerKind(parts, platform)),
+      (dependencies) => [
+        createReconciler(dependencies, tenantKind(dependencies, platform)),
+        createReconciler(dependencies, registerKind(dependencies, platform)),
       ],
       () => undefined,
     ),

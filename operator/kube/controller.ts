@@ -77,12 +77,12 @@ export class Controller {
 
   async #work(): Promise<void> {
     for (let key = await this.queue.take(); key !== undefined; key = await this.queue.take()) {
-      await this.#once(key);
+      await this.#reconcileOnce(key);
       this.queue.done(key);
     }
   }
 
-  async #once(key: string): Promise<void> {
+  async #reconcileOnce(key: string): Promise<void> {
     const { name, timing, metrics } = this.#options;
     const log = this.#options.log.child({ component: name, subject: key });
     const running = new AbortController();

@@ -34,7 +34,7 @@ const specSchema = z.looseObject({
 });
 
 /** The lease as this process observed it last. */
-interface Seen {
+interface ObservedLease {
   readonly lease: KubeObject;
   readonly spec: z.output<typeof specSchema>;
   /** When this version was first observed; monotonic milliseconds. */
@@ -52,21 +52,21 @@ type End = 'lost' | 'stopped';
 export class Leader {
   readonly #options: Required<LeaderOptions>;
   readonly #stopping = new AbortController();
-  readonly #won = Promise.withResolvers<void>();
+  readonly #elected = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<End>();
-  readonly #endReading: () => void;
+  readonly #removeGauge: () => void;
   #running: Promise<void> | undefined;
-  #seen: Seen | undefined;
+  #observed: ObservedLease | undefined;
   /** Both clocks before the last successful renewal was sent; undefined without the lease. */
   #renewed: { readonly monotonicMs: number; readonly wallMs: number } | undefined;
-  #turnMs: number;
+  #attemptedAtMs: number;
   #isReleasing = false;
 
   constructor(options: LeaderOptions) {
     this.#options = { leaseMs: 14_000, renewMs: 10_000, retryMs: 2_000, ...options };
-    this.#turnMs = options.timing.monotonicMs();
+    this.#attemptedAtMs = options.timing.monotonicMs();
     const read = () => (this.isLeading ? 1 : 0);
-    this.#endReading = options.metrics.leader.add({ name: options.name }, read);
+    this.#removeGauge = options.metrics.leader.add({ name: options.name }, read);
   }
 
   /** Starts the election. */
@@ -76,7 +76,7 @@ export class Leader {
 
   /** Resolves when this process becomes leader. */
   get elected(): Promise<void> {
-    return this.#won.promise;
+    return this.#elected.promise;
   }
 
   /** Resolves when leadership ends. A process that lost its lease must exit. */
@@ -91,7 +91,7 @@ export class Leader {
 
   /** Milliseconds since the last attempt to acquire or renew; many times `retryMs` means a stuck process. */
   lastAttemptAgeMs(): number {
-    return this.#options.timing.monotonicMs() - this.#turnMs;
+    return this.#options.timing.monotonicMs() - this.#attemptedAtMs;
   }
 
   /** The cluster for the writes of the leader: without the lease every write throws NotLeader. */
@@ -117,7 +117,7 @@ export class Leader {
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the leader election was stopped'));
     await this.#running;
-    this.#endReading();
+    this.#removeGauge();
     this.#renewed = undefined;
     if (this.#running !== undefined) await this.#release();
     this.#ended.resolve('stopped');
@@ -138,20 +138,20 @@ export class Leader {
   async #run(): Promise<void> {
     const { log, identity } = this.#options;
     const { signal } = this.#stopping;
-    while (!signal.aborted && !(await this.#turn())) {
-      const freeMs = this.#untilFree();
+    while (!signal.aborted && !(await this.#attempt())) {
+      const freeMs = this.#msUntilExpiry();
       // jitter, so that candidates do not send at the same moment
       const spread = 1 + 0.2 * this.#options.timing.random();
       await this.#pause(this.#options.retryMs * spread, freeMs > 0 ? freeMs : Infinity);
     }
     if (signal.aborted) return;
     log.info({ subject: identity }, 'Became leader');
-    this.#won.resolve();
+    this.#elected.resolve();
     while (!signal.aborted && this.#renewed !== undefined) {
-      await this.#pause(this.#options.retryMs, this.#untilLost());
+      await this.#pause(this.#options.retryMs, this.#msUntilDeadline());
       if (signal.aborted) return;
-      if (this.#untilLost() <= 0) this.#renewed = undefined;
-      else await this.#turn();
+      if (this.#msUntilDeadline() <= 0) this.#renewed = undefined;
+      else await this.#attempt();
     }
     if (signal.aborted) return;
     log.error({ subject: identity }, 'Lost the lease');
@@ -164,24 +164,24 @@ export class Leader {
   }
 
   /** Milliseconds until the observed lease of another holder expires. */
-  #untilFree(): number {
-    if (this.#seen === undefined) return Infinity;
+  #msUntilExpiry(): number {
+    if (this.#observed === undefined) return Infinity;
     const { timing, leaseMs } = this.#options;
-    const theirsMs = (this.#seen.spec.leaseDurationSeconds ?? 0) * 1000;
-    return this.#seen.atMs + (theirsMs > 0 ? theirsMs : leaseMs) - timing.monotonicMs();
+    const theirsMs = (this.#observed.spec.leaseDurationSeconds ?? 0) * 1000;
+    return this.#observed.atMs + (theirsMs > 0 ? theirsMs : leaseMs) - timing.monotonicMs();
   }
 
-  #untilLost(): number {
+  #msUntilDeadline(): number {
     const { timing, renewMs } = this.#options;
     return this.#renewed === undefined ? 0 : this.#renewed.monotonicMs + renewMs - timing.monotonicMs();
   }
 
   /** Acquires or renews the lease if possible; returns whether it is held. Never throws. */
-  async #turn(): Promise<boolean> {
-    this.#turnMs = this.#options.timing.monotonicMs();
+  async #attempt(): Promise<boolean> {
+    this.#attemptedAtMs = this.#options.timing.monotonicMs();
     try {
-      if (this.#renewed === undefined) await this.#look();
-      return await this.#claim();
+      if (this.#renewed === undefined) await this.#fetch();
+      return await this.#acquireOrRenew();
     } catch (error) {
       if (this.#stopping.signal.aborted) return false;
       this.#options.log.warn({ err: error }, 'The lease could not be acquired or renewed');
@@ -193,25 +193,25 @@ export class Leader {
   }
 
   async #recover(): Promise<void> {
-    await this.#look();
+    await this.#fetch();
     const holder = this.#holder();
-    if (holder === '' || holder === this.#options.identity) await this.#claim();
+    if (holder === '' || holder === this.#options.identity) await this.#acquireOrRenew();
     else this.#renewed = undefined;
   }
 
   #holder(): string {
-    return this.#seen?.spec.holderIdentity ?? '';
+    return this.#observed?.spec.holderIdentity ?? '';
   }
 
-  async #claim(): Promise<boolean> {
+  async #acquireOrRenew(): Promise<boolean> {
     const { identity, timing } = this.#options;
     const isOurs = this.#holder() === identity;
-    if (this.#holder() !== '' && !isOurs && this.#untilFree() > 0) return false;
+    if (this.#holder() !== '' && !isOurs && this.#msUntilExpiry() > 0) return false;
     const before = { monotonicMs: timing.monotonicMs(), wallMs: timing.nowMs() };
     const renewTime = microTime(timing);
-    const { acquireTime, leaseTransitions } = this.#seen?.spec ?? {};
+    const { acquireTime, leaseTransitions } = this.#observed?.spec ?? {};
     const transitions = leaseTransitions ?? 0;
-    const isFirst = this.#seen === undefined;
+    const isFirst = this.#observed === undefined;
     await this.#write({
       holderIdentity: identity,
       leaseDurationSeconds: Math.ceil(this.#options.leaseMs / 1000),
@@ -229,7 +229,7 @@ export class Leader {
     const freed = { holderIdentity: '', leaseDurationSeconds: 1, acquireTime: renewTime, renewTime };
     try {
       // a write of an interrupted call was not observed
-      await this.#look();
+      await this.#fetch();
       if (this.#holder() !== this.#options.identity) return;
       await this.#write(freed);
       this.#options.log.info({ subject: this.#options.identity }, 'Released the lease');
@@ -238,20 +238,22 @@ export class Leader {
     }
   }
 
-  async #look(): Promise<void> {
+  async #fetch(): Promise<void> {
     try {
-      this.#note(await this.#options.api.call({ ...this.#request(), verb: 'get', name: this.#options.name }));
+      this.#observe(
+        await this.#options.api.call({ ...this.#request(), verb: 'get', name: this.#options.name }),
+      );
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error;
       // the holder of a deleted lease may still write until its lease would have expired
-      const isHeld = !['', this.#options.identity].includes(this.#holder()) && this.#untilFree() > 0;
-      if (!isHeld) this.#seen = undefined;
+      const isHeld = !['', this.#options.identity].includes(this.#holder()) && this.#msUntilExpiry() > 0;
+      if (!isHeld) this.#observed = undefined;
     }
   }
 
   async #write(spec: Readonly<Record<string, unknown>>): Promise<void> {
     const { api, name, namespace } = this.#options;
-    const seen = this.#seen?.lease;
+    const seen = this.#observed?.lease;
     const request = this.#request();
     if (seen === undefined) {
       const body = {
@@ -260,16 +262,16 @@ export class Leader {
         metadata: { name, namespace },
         spec,
       };
-      return this.#note(await api.call({ ...request, verb: 'create', body }));
+      return this.#observe(await api.call({ ...request, verb: 'create', body }));
     }
-    const body = { ...seen, spec: { ...this.#seen?.spec, ...spec } };
-    this.#note(await api.call({ ...request, verb: 'update', name, body }));
+    const body = { ...seen, spec: { ...this.#observed?.spec, ...spec } };
+    this.#observe(await api.call({ ...request, verb: 'update', name, body }));
   }
 
   /** Without retries and without the rate limit: the election loop decides about retries. */
   #request() {
     const { namespace, renewMs } = this.#options;
-    const leftMs = this.#renewed === undefined ? renewMs : Math.max(1, this.#untilLost());
+    const leftMs = this.#renewed === undefined ? renewMs : Math.max(1, this.#msUntilDeadline());
     const timeoutMs = Math.min(5_000, leftMs, renewMs / 2);
     return {
       resource: leases,
@@ -281,11 +283,12 @@ export class Leader {
     } as const;
   }
 
-  #note(answer: unknown): void {
+  #observe(answer: unknown): void {
     const lease = parseObject(answer);
     const { resourceVersion } = lease.metadata;
-    if (this.#seen !== undefined && this.#seen.lease.metadata.resourceVersion === resourceVersion) return;
+    if (this.#observed !== undefined && this.#observed.lease.metadata.resourceVersion === resourceVersion)
+      return;
     const spec = specSchema.parse(isRecord(lease['spec']) ? lease['spec'] : {});
-    this.#seen = { lease, spec, atMs: this.#options.timing.monotonicMs() };
+    this.#observed = { lease, spec, atMs: this.#options.timing.monotonicMs() };
   }
 }

@@ -33,14 +33,14 @@ export interface ReflectorOptions extends Selection {
 /** Bookmarks arrive every minute; a longer silence means a half-open connection. */
 const SILENCE_MS = 90_000;
 /** Abort reason of a stream that is replaced by a relist. */
-const renewed = new Error('the cache is listed again');
+const relistRequested = new Error('the cache is listed again');
 const WATCH_SECONDS = 300;
 /** A stream that stayed open this long resets the backoff. */
 const HEALTHY_MS = 5_000;
 /** Interval of attempts for an absent optional kind. */
 const ABSENT_MS = 300_000;
 /** After this many refused streams in a row the resource version itself is discarded. */
-const BARREN_STREAMS = 5;
+const MAX_REFUSED_STREAMS = 5;
 
 /**
  * Keeps a store equal to the cluster by list and watch. After a fault the watch resumes from the last resource version,
@@ -61,21 +61,21 @@ export class Reflector {
   #isServed = false;
   /** Whether the cluster does not serve the kind. */
   #isAbsent = false;
-  #renewal: PromiseWithResolvers<void> | undefined;
+  #relisting: PromiseWithResolvers<void> | undefined;
   /** Aborts a pause or a stream for a relist. */
   #interruption = new AbortController();
-  #spokeAtMs: number;
+  #lastHeardAtMs: number;
   #openedAtMs: number | undefined;
-  #barren = 0;
+  #refusedStreams = 0;
   #fault: unknown;
-  #gone = 0;
+  #expirations = 0;
 
   constructor(options: ReflectorOptions) {
     const { timing, metrics, store, resource } = options;
     this.#options = options;
     this.#name = resourceName(resource);
     this.#backoff = createBackoff({ firstMs: 800, lastMs: 30_000 }, timing);
-    this.#spokeAtMs = timing.monotonicMs();
+    this.#lastHeardAtMs = timing.monotonicMs();
     const labels = { resource: this.#name, namespace: options.namespace ?? '' };
     this.#gauges = [
       metrics.informer.ages.add(labels, () => this.ageMs() / 1000),
@@ -102,13 +102,13 @@ export class Reflector {
    * @returns resolves after the attempt, whether or not it succeeded
    */
   relist(): Promise<void> {
-    this.#renewal?.resolve();
-    this.#renewal = Promise.withResolvers();
+    this.#relisting?.resolve();
+    this.#relisting = Promise.withResolvers();
     if (this.#wasListed) this.#firstList = Promise.withResolvers();
     this.#wasListed = false;
     this.#version = undefined;
-    this.#interruption.abort(renewed);
-    return this.#renewal.promise;
+    this.#interruption.abort(relistRequested);
+    return this.#relisting.promise;
   }
 
   /** Whether the cluster serves this kind, as of the last answer. */
@@ -130,12 +130,12 @@ export class Reflector {
   ageMs(): number {
     // an absent kind cannot become stale
     if (this.#isAbsent) return 0;
-    return this.#options.timing.monotonicMs() - this.#spokeAtMs;
+    return this.#options.timing.monotonicMs() - this.#lastHeardAtMs;
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the reflector was stopped'));
-    this.#renewal?.resolve();
+    this.#relisting?.resolve();
     for (const end of this.#gauges) end();
     await this.#running;
   }
@@ -144,26 +144,26 @@ export class Reflector {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       this.#interruption = new AbortController();
-      const pauseMs = await this.#turn();
+      const pauseMs = await this.#listAndWatch();
       const either = AbortSignal.any([signal, this.#interruption.signal]);
       await sleep(this.#options.timing, pauseMs, either).catch(() => undefined);
     }
   }
 
   /** Lists if needed and watches until the stream ends. Returns the pause before the next round. */
-  async #turn(): Promise<number> {
+  async #listAndWatch(): Promise<number> {
     let fault: unknown;
     try {
       if (this.#version === undefined) await this.#list();
-      this.#renewal?.resolve();
-      await this.#follow();
+      this.#relisting?.resolve();
+      await this.#watch();
     } catch (error) {
-      if (error === renewed) {
+      if (error === relistRequested) {
         this.#openedAtMs = undefined;
         return 0;
       }
       fault = error;
-      this.#renewal?.resolve();
+      this.#relisting?.resolve();
     }
     const { timing } = this.#options;
     const isHealthy = this.#openedAtMs !== undefined && timing.monotonicMs() - this.#openedAtMs >= HEALTHY_MS;
@@ -171,25 +171,25 @@ export class Reflector {
     if (this.#stopping.signal.aborted) return 0;
     if (isHealthy) {
       this.#backoff.reset();
-      this.#gone = 0;
+      this.#expirations = 0;
     }
     if (fault === undefined) return isHealthy ? 0 : this.#backoff.next();
     const isAbsent = this.#options.isOptional === true && isApiError(fault, 'NotFound');
-    return isAbsent ? this.#doWithout() : this.#recover(fault);
+    return isAbsent ? this.#handleAbsence() : this.#recover(fault);
   }
 
   /** Empties the store of an absent kind. Returns the pause before the next attempt. */
-  #doWithout(): number {
+  #handleAbsence(): number {
     const { store, namespace, timing } = this.#options;
     store.replace([], namespace);
     this.#version = undefined;
     this.#fault = undefined;
-    this.#settle(false);
+    this.#markSynced(false);
     return ABSENT_MS * (0.9 + 0.2 * timing.random());
   }
 
   /** Marks the store as synced. */
-  #settle(isServed: boolean): void {
+  #markSynced(isServed: boolean): void {
     const { log, onServed } = this.#options;
     const isNews = isServed !== this.#isServed;
     if (!isServed && !this.#isAbsent)
@@ -209,15 +209,15 @@ export class Reflector {
     metrics.informer.failures.inc({ resource: this.#name, cause });
     log.warn({ err: fault, subject: this.#name, cause }, 'Watch failed and is resumed');
     const isRefused = isApiError(fault) && fault.reason !== 'Network';
-    this.#barren = isRefused ? this.#barren + 1 : 0;
+    this.#refusedStreams = isRefused ? this.#refusedStreams + 1 : 0;
     if (cause === 'Gone') {
       this.#version = undefined;
-      this.#gone += 1;
-      return this.#gone === 1 ? 0 : this.#backoff.next();
+      this.#expirations += 1;
+      return this.#expirations === 1 ? 0 : this.#backoff.next();
     }
-    if (this.#barren >= BARREN_STREAMS) {
+    if (this.#refusedStreams >= MAX_REFUSED_STREAMS) {
       this.#version = undefined;
-      this.#barren = 0;
+      this.#refusedStreams = 0;
     }
     const askedMs = isApiError(fault) ? (fault.retryAfterMs ?? 0) : 0;
     return Math.max(askedMs, this.#backoff.next());
@@ -227,21 +227,21 @@ export class Reflector {
     const { store, metrics, log } = this.#options;
     // the first list may come from the server's cache; after an expired version only a fresh one is certainly newer
     const found = await fetchList(this.#options.api, this.#options, {
-      isFresh: this.#wasListed || this.#renewal !== undefined,
+      isFresh: this.#wasListed || this.#relisting !== undefined,
       signal: this.#stopping.signal,
     });
     // a relist was requested meanwhile, and this list is older
     this.#interruption.signal.throwIfAborted();
-    const kept = found.objects.map((object) => this.#keep(object));
+    const kept = found.objects.map((object) => this.#stripped(object));
     store.replace(kept, this.#options.namespace);
     this.#version = found.resourceVersion;
-    this.#spokeAtMs = this.#options.timing.monotonicMs();
+    this.#lastHeardAtMs = this.#options.timing.monotonicMs();
     metrics.informer.lists.inc({ resource: this.#name });
     log.info({ subject: this.#name, count: found.objects.length }, 'Listed');
-    this.#settle(true);
+    this.#markSynced(true);
   }
 
-  async #follow(): Promise<void> {
+  async #watch(): Promise<void> {
     const { api, timing, resource, namespace } = this.#options;
     const stream = new AbortController();
     const interrupted = this.#interruption.signal;
@@ -254,13 +254,13 @@ export class Reflector {
       this.#openedAtMs = timing.monotonicMs();
       this.#fault = undefined;
       const heard = () => {
-        this.#spokeAtMs = timing.monotonicMs();
+        this.#lastHeardAtMs = timing.monotonicMs();
         watchdog.reset();
       };
       heard();
       for await (const event of decodeEvents(tap(pieces, heard))) {
         if (event.type === 'ERROR') throw refusedInStream(event.object, asked);
-        this.#take(event);
+        this.#applyEvent(event);
       }
     } catch (error) {
       interrupted.throwIfAborted();
@@ -289,20 +289,20 @@ export class Reflector {
     return this.#options.metadataOnly === true ? `${partial},application/json` : 'application/json';
   }
 
-  #take({ type, object: value }: WatchEvent): void {
+  #applyEvent({ type, object: value }: WatchEvent): void {
     const object = parseObject(type === 'BOOKMARK' ? nameless(value) : value, this.#options.resource);
     const { resourceVersion } = object.metadata;
     if (resourceVersion === undefined || resourceVersion === '') {
       throw new BrokenStream('malformed', 'an event of the watch has no resource version');
     }
     const { store } = this.#options;
-    if (type === 'DELETED') store.remove(this.#keep(object));
-    else if (type !== 'BOOKMARK') store.put(this.#keep(object));
+    if (type === 'DELETED') store.remove(this.#stripped(object));
+    else if (type !== 'BOOKMARK') store.put(this.#stripped(object));
     this.#version = resourceVersion;
-    this.#barren = 0;
+    this.#refusedStreams = 0;
   }
 
-  #keep(object: KubeObject): KubeObject {
+  #stripped(object: KubeObject): KubeObject {
     const { metadataOnly, resource } = this.#options;
     if (metadataOnly !== true) return withoutManagedFields(object);
     const { metadata } = object;

@@ -71,11 +71,11 @@ export class Store implements Cache {
 
   /** Takes an object; one that is known in this very version is no change. */
   put(object: KubeObject): void {
-    this.#tell(this.#set(object));
+    this.#notify(this.#set(object));
   }
 
   remove(object: KubeObject): void {
-    this.#tell(this.#delete(keyOf(object.metadata), object));
+    this.#notify(this.#delete(keyOf(object.metadata), object));
   }
 
   /**
@@ -87,7 +87,7 @@ export class Store implements Cache {
     const isListed = (key: string) => namespace === undefined || splitKey(key).namespace === namespace;
     const gone = [...this.#objects.keys()].filter((key) => !kept.has(key) && isListed(key));
     const changes = [...gone.map((key) => this.#delete(key)), ...objects.map((object) => this.#set(object))];
-    for (const change of changes) this.#tell(change);
+    for (const change of changes) this.#notify(change);
   }
 
   #set(object: KubeObject): Change | undefined {
@@ -125,7 +125,7 @@ export class Store implements Cache {
     }
   }
 
-  #tell(change: Change | undefined): void {
+  #notify(change: Change | undefined): void {
     if (change === undefined) return;
     for (const listener of this.#listeners) {
       try {

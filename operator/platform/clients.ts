@@ -3,7 +3,7 @@ import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import type { Installation } from './installation.ts';
 import { type Organizations, organizationsOf } from './organizations.ts';
 import { type Registers, registersOf } from './registers.ts';
-import type { Link, Links } from './sessions.ts';
+import type { ServiceSession, ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 import { type Wallets, walletsOf } from './wallets.ts';
 
@@ -25,19 +25,19 @@ export interface Platform {
 }
 
 /** Clients of the services on the operator's own identity. */
-export function createPlatform(links: Links): Platform {
-  const known = new WeakMap<Link, Clients>();
+export function createPlatform(sessions: ServiceSessions): Platform {
+  const known = new WeakMap<ServiceSession, Clients>();
   const open = new Set<Service>();
-  const connect = (link: Link): Clients => {
-    const { tenant, wallet, register } = link.installation.endpoints;
+  const connect = (session: ServiceSession): Clients => {
+    const { tenant, wallet, register } = session.installation.endpoints;
     const service = (name: string, endpoint: Endpoint): Service => {
       const made = connectService({
         name: `the ${name} service`,
         ...endpoint,
-        expect: serviceSpiffeId(link.installation.installation, `service-${name}`),
-        identity: link.workload,
-        token: link.token,
-        guard: link.guard,
+        expect: serviceSpiffeId(session.installation.installation, `service-${name}`),
+        identity: session.workload,
+        token: session.token,
+        guard: session.guard,
       });
       open.add(made);
       return made;
@@ -50,9 +50,9 @@ export function createPlatform(links: Links): Platform {
   };
   return {
     of: async (installation) => {
-      const link = await links.of(installation);
-      const clients = known.get(link) ?? connect(link);
-      known.set(link, clients);
+      const session = await sessions.of(installation);
+      const clients = known.get(session) ?? connect(session);
+      known.set(session, clients);
       return clients;
     },
     stop: () => {

@@ -4,7 +4,7 @@ import { type CallOptions, createRpcClient, type RpcClient } from '#kit/rpc/rpc.
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import type { Installation } from './installation.ts';
-import type { Link, Links } from './sessions.ts';
+import type { ServiceSession, ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 
 /**
@@ -32,12 +32,12 @@ export interface Principals {
 type Client = RpcClient<typeof PrincipalService.method>;
 
 /** Asked right before the call: who does not lead changes nothing. */
-function callOptions(link: Link, signal: AbortSignal | undefined): CallOptions {
-  return { timeoutMs: Math.min(10_000, link.guard()), signal };
+function callOptions(session: ServiceSession, signal: AbortSignal | undefined): CallOptions {
+  return { timeoutMs: Math.min(10_000, session.guard()), signal };
 }
 
 /** Asked once in a long while: nothing is kept open for it. */
-function walletService({ installation, workload, token, guard }: Link): Service {
+function walletService({ installation, workload, token, guard }: ServiceSession): Service {
   return connectService({
     name: 'the wallet service',
     ...installation.endpoints.wallet.https,
@@ -49,37 +49,37 @@ function walletService({ installation, workload, token, guard }: Link): Service 
 }
 
 /** Principals over gRPC, one client an installation; keys over HTTP. */
-export function connectPrincipals(links: Links): Principals {
-  const clients = new Map<string, { readonly link: Link; readonly client: Client }>();
+export function connectPrincipals(sessions: ServiceSessions): Principals {
+  const clients = new Map<string, { readonly session: ServiceSession; readonly client: Client }>();
   const clientOf = async (installation: Installation) => {
-    const link = await links.of(installation);
+    const session = await sessions.of(installation);
     const before = clients.get(installation.installation);
-    if (before?.link === link) return before;
+    if (before?.session === session) return before;
     before?.client.close();
     const client = createRpcClient(PrincipalService, {
       address: installation.endpoints.tenant.grpc,
-      workload: link.workload,
+      workload: session.workload,
       expect: serviceSpiffeId(installation.installation, 'service-tenant'),
-      token: link.token,
-      runtime: link.runtime,
+      token: session.token,
+      runtime: session.runtime,
     });
-    const made = { link, client };
+    const made = { session, client };
     clients.set(installation.installation, made);
     return made;
   };
   return {
     upsert: async (installation, clientId, signal) => {
-      const { link, client } = await clientOf(installation);
+      const { session, client } = await clientOf(installation);
       const scopes = [...serviceOf('validator').scopes];
       const principal = { clientId, serviceName: 'validator', scopes, canSignSystem: true };
-      await client.upsertPrincipal(principal, callOptions(link, signal));
+      await client.upsertPrincipal(principal, callOptions(session, signal));
     },
     revoke: async (installation, clientId, signal) => {
-      const { link, client } = await clientOf(installation);
-      await client.revokePrincipal({ clientId }, callOptions(link, signal));
+      const { session, client } = await clientOf(installation);
+      await client.revokePrincipal({ clientId }, callOptions(session, signal));
     },
     destroyKeys: async (installation, clientId, signal) => {
-      const service = walletService(await links.of(installation));
+      const service = walletService(await sessions.of(installation));
       const path = `/api/internal/validator-keys/${clientId}`;
       try {
         await service.call({ method: 'DELETE', path, signal }, z.object({ destroyed: z.int() }));

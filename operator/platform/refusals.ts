@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 
-interface Asked {
+interface ServiceCall {
   readonly method: string;
   readonly path: string;
 }
@@ -65,21 +65,25 @@ export function isRefusal(error: unknown, ...codes: readonly string[]): error is
   return error instanceof ServiceRefusal && error.is(...codes);
 }
 
-interface BadAnswer {
+interface FailedResponse {
   readonly status: number;
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
 /** The refusal that an answer is. */
-export function refusalOf(service: string, { method, path }: Asked, answer: BadAnswer): ServiceRefusal {
+export function refusalOf(
+  service: string,
+  { method, path }: ServiceCall,
+  answer: FailedResponse,
+): ServiceRefusal {
   const { status, body, headers } = answer;
   const kind = byStatus[status] ?? (status >= 500 ? 'bad_gateway' : 'invalid');
   const { code = 'SERVICE_REFUSED', detail, ...members } = problemSchema.parse(body);
-  const said = detail === undefined || detail === '' ? `HTTP ${status}` : detail.slice(0, MAX_DETAIL);
+  const detailText = detail === undefined || detail === '' ? `HTTP ${status}` : detail.slice(0, MAX_DETAIL);
   const where = `${method} ${path.split('?')[0]}`;
   const seconds = Number(headers['retry-after']);
-  return new ServiceRefusal(kind, code, `${service} refused (${code}): ${said} [${where}]`, {
+  return new ServiceRefusal(kind, code, `${service} refused (${code}): ${detailText} [${where}]`, {
     status,
     members,
     ...(Number.isFinite(seconds) && seconds > 0 ? { retryAfterSeconds: Math.min(seconds, 300) } : {}),
@@ -101,7 +105,7 @@ export function unreachable(
 }
 
 /** The answer is not what was agreed: another version, or somebody else. */
-export function unreadable(service: string, { method, path }: Asked, cause: z.ZodError): AppError {
+export function unreadable(service: string, { method, path }: ServiceCall, cause: z.ZodError): AppError {
   const [issue] = cause.issues;
   const where = issue === undefined ? '' : ` (${issue.path.join('.')}: ${issue.message})`;
   return new AppError(

@@ -1,5 +1,5 @@
 import type { RegisterSpec } from '../api/register.ts';
-import type { RegisterChange, RegisterFacts, RegisterWish } from '../plan/register/facts.ts';
+import type { DesiredRegister, RegisterChange, RegisterFacts } from '../plan/register/facts.ts';
 import { isRefusal } from './refusals.ts';
 import { actedSchema, changedSchema, countSchema, removedSchema, statusSchema } from './register-answers.ts';
 import type { Service } from './transport.ts';
@@ -15,7 +15,7 @@ export interface Registers {
   /** The register that stands for a resource; a deleted one still answers. */
   find(resourceUid: string, signal?: AbortSignal): Promise<RegisterFacts | undefined>;
   /** Takes the register of a resource as far as it goes: draft, attestation, genesis; never a second one for one uid. */
-  upsert(resourceUid: string, wish: RegisterWish, signal?: AbortSignal): Promise<RegisterFacts>;
+  upsert(resourceUid: string, desired: DesiredRegister, signal?: AbortSignal): Promise<RegisterFacts>;
   /** Asks the ledger for one change; the same one again while it is under way is refused with CHANGE_OUTSTANDING. */
   change(resourceUid: string, change: RegisterChange, signal?: AbortSignal): Promise<Changed>;
   /** Lets all validators work on a register, or keeps them from it. */
@@ -40,8 +40,8 @@ export function registersOf(service: Service): Registers {
         throw error;
       }
     },
-    upsert: (resourceUid, wish, signal) =>
-      service.call({ method: 'PUT', path: at(resourceUid), body: wish, signal }, statusSchema),
+    upsert: (resourceUid, desired, signal) =>
+      service.call({ method: 'PUT', path: at(resourceUid), body: desired, signal }, statusSchema),
     change: (resourceUid, change, signal) =>
       service.call(
         { method: 'POST', path: `${at(resourceUid)}/changes`, body: change, signal },

@@ -45,7 +45,7 @@ describe('organisations', () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => ({ status: 200, body });
     expect(await organizations.find(UIDS.tenant)).toEqual(facts);
-    expect(server.heard).toMatchObject([
+    expect(server.received).toMatchObject([
       { method: 'GET', path: `/api/internal/organizations/by-uid/${UIDS.tenant}` },
     ]);
   });
@@ -61,10 +61,15 @@ describe('organisations', () => {
   test('are made with the uid in the body', async () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => ({ status: 201, body });
-    const wish = { name: 'Acme', subdomain: 'acme', organizationType: 'Standard', suspended: false } as const;
-    expect(await organizations.upsert(UIDS.tenant, wish)).toEqual(facts);
-    expect(server.heard).toMatchObject([
-      { method: 'POST', path: '/api/internal/organizations', body: { resourceUid: UIDS.tenant, ...wish } },
+    const desired = {
+      name: 'Acme',
+      subdomain: 'acme',
+      organizationType: 'Standard',
+      suspended: false,
+    } as const;
+    expect(await organizations.upsert(UIDS.tenant, desired)).toEqual(facts);
+    expect(server.received).toMatchObject([
+      { method: 'POST', path: '/api/internal/organizations', body: { resourceUid: UIDS.tenant, ...desired } },
     ]);
   });
 
@@ -72,7 +77,7 @@ describe('organisations', () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => ({ status: 204 });
     await organizations.remove(UIDS.tenant, 'Suspend');
-    expect(server.heard).toMatchObject([
+    expect(server.received).toMatchObject([
       { method: 'DELETE', path: `/api/internal/organizations/by-uid/${UIDS.tenant}?policy=Suspend` },
     ]);
   });
@@ -90,7 +95,7 @@ test('the wallet is asked for once', async () => {
   server.reply = () => ({ status: 200, body });
   expect(await wallets.ensure()).toBe(OWNER);
   expect(await wallets.ensure()).toBe(OWNER);
-  expect(server.heard).toMatchObject([
+  expect(server.received).toMatchObject([
     { method: 'PUT', path: '/api/internal/service-wallets/registers', body: {} },
   ]);
 });
@@ -176,7 +181,9 @@ describe('registers', () => {
       pendingTransactions: 4,
       isReplicatedElsewhere: false,
     });
-    expect(server.heard).toMatchObject([{ method: 'GET', path: `/api/internal/registers/${UIDS.register}` }]);
+    expect(server.received).toMatchObject([
+      { method: 'GET', path: `/api/internal/registers/${UIDS.register}` },
+    ]);
   });
 
   test('are understood before they begin', async () => {
@@ -224,7 +231,7 @@ describe('registers', () => {
     await registers.setValidation(UIDS.register, 'Paused');
     await registers.remove(UIDS.register, 'Purge');
     const at = `/api/internal/registers/${UIDS.register}`;
-    expect(server.heard).toMatchObject([
+    expect(server.received).toMatchObject([
       { method: 'POST', path: `${at}/changes`, body: { change: 'devModeOff' } },
       { method: 'PUT', path: `${at}/validation`, body: { state: 'Paused' } },
       { method: 'DELETE', path: `${at}?policy=Purge` },

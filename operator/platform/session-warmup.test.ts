@@ -4,7 +4,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { Store } from '../kube/store.ts';
 import { type ManualTiming, manualTiming, settle } from '../kube/testing/manual-timing.ts';
 import { watchInstallations } from './installations.ts';
-import { keepLinksReady, type ReadyLinksOptions } from './session-warmup.ts';
+import { type SessionWarmupOptions, warmUpSessions } from './session-warmup.ts';
 import { installationMap, installationText } from './testing/installation.fixture.ts';
 
 const runtime = testRuntime('operator', { level: 'silent' });
@@ -29,7 +29,7 @@ function put(namespace: string, more: object = {}): void {
 
 /** Of a process in namespace `acme` that leads nothing. */
 function begin(): () => void {
-  const links: ReadyLinksOptions['links'] = {
+  const sessions: SessionWarmupOptions['sessions'] = {
     of: async (installation) => {
       const { namespace } = installation;
       if (away.has(namespace)) throw new AppError('unavailable', 'WORKLOAD_IDENTITY_MISSING', 'not yet');
@@ -41,7 +41,7 @@ function begin(): () => void {
     },
   };
   const installations = watchInstallations(configMaps, 'acme');
-  return keepLinksReady({ links, installations, timing, log: runtime.log });
+  return warmUpSessions({ sessions, installations, timing, log: runtime.log });
 }
 
 test('the installations that are looked after, and no others, have identity and token at once and from then on', async () => {

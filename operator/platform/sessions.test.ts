@@ -3,7 +3,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import { type Installation, parseInstallation } from './installation.ts';
-import { createLinks } from './sessions.ts';
+import { createServiceSessions } from './sessions.ts';
 import { installationMap, installationText, spireText } from './testing/installation.fixture.ts';
 import { connectMembers } from './validators.ts';
 
@@ -27,17 +27,17 @@ function identityOf(trustDomain: string, onStop: () => void = () => undefined): 
 }
 
 function linksWith(connect: (installation: Installation) => Promise<Workload>) {
-  return createLinks({ runtime, guard: () => 10_000, connect });
+  return createServiceSessions({ runtime, guard: () => 10_000, connect });
 }
 
 test('each namespace with an issuer of its own has an identity of its own, opened once', async () => {
   const opened: string[] = [];
-  const links = linksWith(async ({ namespace, installation }) => {
+  const sessions = linksWith(async ({ namespace, installation }) => {
     opened.push(namespace);
     return identityOf(installation);
   });
   const [acme, beta] = [describe('acme'), describe('beta')];
-  const [one, again, other] = await Promise.all([links.of(acme), links.of(acme), links.of(beta)]);
+  const [one, again, other] = await Promise.all([sessions.of(acme), sessions.of(acme), sessions.of(beta)]);
   expect(again).toBe(one);
   // installations of one name in two namespaces are two installations
   expect(other.workload).not.toBe(one.workload);
@@ -46,15 +46,15 @@ test('each namespace with an issuer of its own has an identity of its own, opene
 
 test('with SPIRE one identity serves the installations of its trust domain, and no other', async () => {
   let opened = 0;
-  const links = linksWith(async () => {
+  const sessions = linksWith(async () => {
     opened += 1;
     return identityOf('acme.chancery.local');
   });
-  const one = await links.of(describe('acme', spireText));
-  const two = await links.of(describe('beta', spireText));
+  const one = await sessions.of(describe('acme', spireText));
+  const two = await sessions.of(describe('beta', spireText));
   expect([opened, two.workload]).toEqual([1, one.workload]);
   const foreign: Installation = { ...describe('gamma', spireText), installation: 'gamma.example' };
-  await expect(links.of(foreign)).rejects.toThrow(
+  await expect(sessions.of(foreign)).rejects.toThrow(
     'The operator has an identity of acme.chancery.local and none of gamma.example',
   );
 });
@@ -62,29 +62,29 @@ test('with SPIRE one identity serves the installations of its trust domain, and 
 test('what failed is asked for again, and the end ends all identities', async () => {
   let isAway = true;
   const ended: string[] = [];
-  const links = linksWith(async ({ namespace, installation }) => {
+  const sessions = linksWith(async ({ namespace, installation }) => {
     if (isAway) throw new AppError('unavailable', 'WORKLOAD_IDENTITY_MISSING', 'the issuer is away');
     return identityOf(installation, () => void ended.push(namespace));
   });
   const [acme, beta] = [describe('acme'), describe('beta')];
-  await expect(links.of(acme)).rejects.toThrow('the issuer is away');
+  await expect(sessions.of(acme)).rejects.toThrow('the issuer is away');
   isAway = false;
-  await links.of(acme);
-  await links.of(beta);
-  links.stop();
+  await sessions.of(acme);
+  await sessions.of(beta);
+  sessions.stop();
   await expect.poll(() => ended.toSorted()).toEqual(['acme', 'beta']);
 });
 
 test('a token is kept while its issuer stays, whatever else the description says; without one no member can be asked', async () => {
-  const links = linksWith(async ({ installation }) => identityOf(installation));
+  const sessions = linksWith(async ({ installation }) => identityOf(installation));
   const later = describe('acme', { ...installationText, version: '9.9.9' });
-  const [one, two] = [await links.of(describe('acme')), await links.of(later)];
+  const [one, two] = [await sessions.of(describe('acme')), await sessions.of(later)];
   expect([two === one, two.token === one.token]).toEqual([false, true]);
   const { mtls } = later.endpoints.tenant;
   const tenant = { ...later.endpoints.tenant, mtls: { ...mtls, port: mtls.port + 1 } };
   const moved = { ...later, endpoints: { ...later.endpoints, tenant } };
-  expect((await links.of(moved)).token).not.toBe(one.token);
-  const members = connectMembers(links);
+  expect((await sessions.of(moved)).token).not.toBe(one.token);
+  const members = connectMembers(sessions);
   await expect(members.ready(later)).rejects.toMatchObject({ code: 'UNUSED' });
   members.stop();
 });

@@ -2,11 +2,11 @@ import { createServiceTokens } from '#kit/auth/auth.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import { OPERATOR_CLIENT_ID } from '../api/names.ts';
-import { Blocked } from '../controllers/reconciler/requeue-error.ts';
+import { RequeueError } from '../controllers/reconciler/requeue-error.ts';
 import type { Installation } from './installation.ts';
 
 /** What a client of a service is made with. */
-export interface Link {
+export interface ServiceSession {
   readonly installation: Installation;
   readonly workload: Workload;
   /** The operator's own service token. */
@@ -21,17 +21,17 @@ export interface Link {
   readonly guard: () => number;
 }
 
-export interface Links {
+export interface ServiceSessions {
   /**
    * The way to the services of an installation. The same object is given while the installation is described the
    * same, so that clients can be kept by it.
    * @throws AppError unavailable while the operator has no identity; Blocked for another trust domain than its own
    */
-  of(installation: Installation): Promise<Link>;
+  of(installation: Installation): Promise<ServiceSession>;
   stop(): void;
 }
 
-export interface LinksOptions {
+export interface ServiceSessionsOptions {
   readonly runtime: Runtime;
   readonly guard: () => number;
   /** Opens the identity that an installation knows the operator by; asked again after a failure. */
@@ -39,11 +39,11 @@ export interface LinksOptions {
 }
 
 /** One identity an installation, and one token; with SPIRE one identity for all of its trust domain. */
-export function createLinks(options: LinksOptions): Links {
+export function createServiceSessions(options: ServiceSessionsOptions): ServiceSessions {
   const { runtime, guard, connect } = options;
-  const links = new WeakMap<Installation, Link>();
+  const sessions = new WeakMap<Installation, ServiceSession>();
   /** A description that changes in other things needs no other token. */
-  const tokens = new WeakMap<Workload, Map<string, Link['token']>>();
+  const tokens = new WeakMap<Workload, Map<string, ServiceSession['token']>>();
   const identities = new Map<string, Promise<Workload>>();
   let isStopped = false;
 
@@ -59,9 +59,9 @@ export function createLinks(options: LinksOptions): Links {
     return opening;
   };
 
-  const tokenOf = (identity: Workload, { endpoints }: Installation): Link['token'] => {
+  const tokenOf = (identity: Workload, { endpoints }: Installation): ServiceSession['token'] => {
     const { host, port } = endpoints.tenant.mtls;
-    const held = tokens.get(identity) ?? new Map<string, Link['token']>();
+    const held = tokens.get(identity) ?? new Map<string, ServiceSession['token']>();
     tokens.set(identity, held);
     const key = `${host}:${port}`;
     const { clock, log } = runtime;
@@ -78,11 +78,11 @@ export function createLinks(options: LinksOptions): Links {
     return token;
   };
 
-  const make = (installation: Installation, identity: Workload): Link => {
+  const make = (installation: Installation, identity: Workload): ServiceSession => {
     const { installation: name } = installation;
     if (identity.trustDomain !== name) {
       const message = `The operator has an identity of ${identity.trustDomain} and none of ${name}; with SPIRE it serves the installations of one trust domain`;
-      throw new Blocked('DependencyNotReady', message, { state: 'stalled' });
+      throw new RequeueError('DependencyNotReady', message, { state: 'stalled' });
     }
     return {
       installation,
@@ -96,9 +96,9 @@ export function createLinks(options: LinksOptions): Links {
   return {
     of: async (installation) => {
       const identity = await workload(installation);
-      const link = links.get(installation) ?? make(installation, identity);
-      if (!isStopped) links.set(installation, link);
-      return link;
+      const session = sessions.get(installation) ?? make(installation, identity);
+      if (!isStopped) sessions.set(installation, session);
+      return session;
     },
     stop: () => {
       isStopped = true;

@@ -21,7 +21,7 @@ describe('a call', () => {
     const service = await server.connect();
     server.reply = () => ({ status: 201, body: { id: 7, more: true } });
     expect(await service.call(post, z.object({ id: z.int() }))).toEqual({ id: 7 });
-    expect(server.heard).toMatchObject([
+    expect(server.received).toMatchObject([
       { method: 'POST', path: '/things', body: { name: 'é' }, authorization: 'Bearer token' },
     ]);
   });
@@ -29,7 +29,7 @@ describe('a call', () => {
   test('shares connections with the others', async () => {
     const service = await server.connect();
     for (let count = 0; count < 5; count += 1) await service.call(get, anything);
-    expect(new Set(server.heard.map(({ port }) => port)).size).toBe(1);
+    expect(new Set(server.received.map(({ port }) => port)).size).toBe(1);
   });
 
   test('is sent again when its kept connection was closed meanwhile', async () => {
@@ -41,7 +41,7 @@ describe('a call', () => {
       return resets >= 0 ? 'reset' : { status: 200, body: {} };
     };
     await service.call(post, anything);
-    expect(server.heard).toHaveLength(3);
+    expect(server.received).toHaveLength(3);
   });
 
   test('uses the renewed identity for new connections', async () => {
@@ -50,7 +50,7 @@ describe('a call', () => {
     await service.call(get, anything);
     identity.rotate(await server.authority.issue('service-operator'));
     await service.call(get, anything);
-    expect(new Set(server.heard.map(({ port }) => port)).size).toBe(2);
+    expect(new Set(server.received.map(({ port }) => port)).size).toBe(2);
   });
 
   test('that changes something asks whether it may, and a read does not', async () => {
@@ -59,9 +59,9 @@ describe('a call', () => {
     };
     const service = await server.connect({ guard });
     await expect(service.call(post, anything)).rejects.toMatchObject({ code: 'NOT_LEADER' });
-    expect(server.heard).toEqual([]);
+    expect(server.received).toEqual([]);
     await service.call(get, anything);
-    expect(server.heard).toHaveLength(1);
+    expect(server.received).toHaveLength(1);
   });
 
   test('is not sent when the right to it is gone by the time its connection stands', async () => {
@@ -73,7 +73,7 @@ describe('a call', () => {
     };
     const service = await server.connect({ guard });
     await expect(service.call(post, anything)).rejects.toMatchObject({ code: 'NOT_LEADER' });
-    expect([asked, server.heard]).toEqual([2, []]);
+    expect([asked, server.received]).toEqual([2, []]);
   });
 
   test('is not sent when the right to it is gone by the time another call frees its connection', async () => {
@@ -92,7 +92,7 @@ describe('a call', () => {
     for (const answer of answers) answer();
     const outcomes = await Promise.all(calls);
     expect(outcomes.filter((outcome) => outcome === 'sent')).toHaveLength(8);
-    expect(server.heard).toHaveLength(8);
+    expect(server.received).toHaveLength(8);
   });
 
   test('ends when its time is over', async () => {
@@ -109,7 +109,7 @@ describe('a call', () => {
     await service.call(get, anything);
     server.reply = () => 'hang';
     await expect(service.call(post, anything)).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' });
-    expect(server.heard).toHaveLength(2);
+    expect(server.received).toHaveLength(2);
   });
 
   test('ends with its reconcile', async () => {
@@ -182,7 +182,7 @@ describe('who is not believed', () => {
       code: 'SERVICE_UNREACHABLE',
       message: expect.stringContaining('service-wallet, not spiffe://'),
     });
-    expect(impostor.heard).toEqual([]);
+    expect(impostor.received).toEqual([]);
     await impostor.close();
   });
 
@@ -191,7 +191,7 @@ describe('who is not believed', () => {
     const identity = await server.authority.identity('service-operator');
     const service = await stranger.connect({ identity });
     await expect(service.call(get, anything)).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' });
-    expect(stranger.heard).toEqual([]);
+    expect(stranger.received).toEqual([]);
     await stranger.close();
   });
 

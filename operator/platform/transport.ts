@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { Agent, request } from 'node:https';
+import { Agent, request as startRequest } from 'node:https';
 import type { PeerCertificate } from 'node:tls';
 import type { z } from 'zod';
 import { AppError, isAppError } from '#core/errors/errors.ts';
@@ -69,10 +69,10 @@ export function connectService(options: ServiceOptions): Service {
     agent = agentOf(options);
   });
   return {
-    call: async (wanted, answer) => {
-      const text = await exchange(options, () => agent, wanted);
+    call: async (request, answer) => {
+      const text = await exchange(options, () => agent, request);
       const parsed = answer.safeParse(parseJson(text));
-      if (!parsed.success) throw unreadable(options.name, wanted, parsed.error);
+      if (!parsed.success) throw unreadable(options.name, request, parsed.error);
       return parsed.data;
     },
     close: () => {
@@ -111,10 +111,10 @@ function judge(certificate: PeerCertificate, expect: string): Error | undefined 
 async function exchange(
   options: ServiceOptions,
   agent: () => Agent,
-  wanted: ServiceRequest,
+  request: ServiceRequest,
 ): Promise<string> {
   const token = await options.token();
-  const guard = wanted.method === 'GET' ? () => TIMEOUT_MS : options.guard;
+  const guard = request.method === 'GET' ? () => TIMEOUT_MS : options.guard;
   const fromMs = performance.now();
   for (let attempt = 1; ; attempt += 1) {
     const leftMs = TIMEOUT_MS - Math.round(performance.now() - fromMs);
@@ -122,14 +122,14 @@ async function exchange(
     const allowedMs = Math.min(leftMs, guard());
     // what is left of a lease is no whole number, and a timeout must be one
     const timeoutMs = Math.max(0, Math.floor(allowedMs));
-    const sent = send({ options, agent: agent(), wanted, token, timeoutMs, mayGo: guard });
+    const sent = send({ options, agent: agent(), request, token, timeoutMs, guard: guard });
     try {
       const { status, text, headers } = await sent.answer;
       if (status >= 200 && status < 300) return text;
-      throw refusalOf(options.name, wanted, { status, body: parseJson(text), headers });
+      throw refusalOf(options.name, request, { status, body: parseJson(text), headers });
     } catch (error) {
       if (isAppError(error)) throw error;
-      wanted.signal?.throwIfAborted();
+      request.signal?.throwIfAborted();
       // the service closed a kept connection just when it was used: nothing was carried out, and every act is repeatable
       if (sent.outgoing.reusedSocket && !sent.timeout.aborted && attempt === 1) continue;
       throw unreachable(options, error);
@@ -137,14 +137,14 @@ async function exchange(
   }
 }
 
-interface Sending {
+interface PendingRequest {
   readonly options: ServiceOptions;
   readonly agent: Agent;
-  readonly wanted: ServiceRequest;
+  readonly request: ServiceRequest;
   readonly token: string;
   readonly timeoutMs: number;
   /** Throws whatever forbids the call. */
-  readonly mayGo: () => unknown;
+  readonly guard: () => unknown;
 }
 
 interface Answer {
@@ -153,22 +153,22 @@ interface Answer {
   readonly headers: IncomingMessage['headers'];
 }
 
-function send({ options, agent, wanted, token, timeoutMs, mayGo }: Sending): {
+function send({ options, agent, request, token, timeoutMs, guard }: PendingRequest): {
   readonly outgoing: ClientRequest;
   readonly timeout: AbortSignal;
   readonly answer: Promise<Answer>;
 } {
-  const body = wanted.body === undefined ? undefined : JSON.stringify(wanted.body);
+  const body = request.body === undefined ? undefined : JSON.stringify(request.body);
   const { promise: answer, resolve, reject } = Promise.withResolvers<Answer>();
   const timeout = AbortSignal.timeout(timeoutMs);
-  const outgoing = request(
+  const outgoing = startRequest(
     {
       agent,
       host: options.host,
       port: options.port,
-      method: wanted.method,
-      path: wanted.path,
-      signal: wanted.signal === undefined ? timeout : AbortSignal.any([wanted.signal, timeout]),
+      method: request.method,
+      path: request.path,
+      signal: request.signal === undefined ? timeout : AbortSignal.any([request.signal, timeout]),
       headers: {
         accept: 'application/json',
         authorization: `Bearer ${token}`,
@@ -188,7 +188,7 @@ function send({ options, agent, wanted, token, timeoutMs, mayGo }: Sending): {
   );
   whenConnected(outgoing, () => {
     try {
-      mayGo();
+      guard();
       outgoing.end(body);
     } catch (error) {
       reject(error);
@@ -199,10 +199,11 @@ function send({ options, agent, wanted, token, timeoutMs, mayGo }: Sending): {
 }
 
 /** Nothing is sent before its connection stands: a process that stood still meanwhile may not send it any more. */
-function whenConnected(outgoing: ClientRequest, act: () => void): void {
+function whenConnected(outgoing: ClientRequest, action: () => void): void {
   outgoing.once('socket', (socket) => {
-    if ('secureConnecting' in socket && socket.secureConnecting === true) socket.once('secureConnect', act);
-    else act();
+    if ('secureConnecting' in socket && socket.secureConnecting === true)
+      socket.once('secureConnect', action);
+    else action();
   });
 }
 

@@ -10,7 +10,7 @@ import { type ApiServer, startApiServer } from '../../kube/testing/api-server.ts
 import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
 import { systemTiming } from '../../kube/time.ts';
 import { registers, tenants, validatorSets } from '../reconciler/resources.ts';
-import { leaveWithNamespace } from './namespace-deletion.ts';
+import { releaseOnNamespaceDeletion } from './namespace-deletion.ts';
 
 const timing = systemTiming();
 const { log } = testRuntime('operator', { level: 'silent' });
@@ -49,7 +49,7 @@ function storeNamespace(metadata: object): void {
 
 const isHeld = (resource: Resource, name: string): boolean =>
   server.state.get(at(resource, name)).metadata.finalizers?.includes(FINALIZER) === true;
-const leave = () => leaveWithNamespace({ api, timing, log, namespace: 'acme' });
+const leave = () => releaseOnNamespaceDeletion({ api, timing, log, namespace: 'acme' });
 const going = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 
 test('in a namespace that stays nothing is touched, and it costs one call', async () => {
@@ -96,7 +96,7 @@ test('who does not lead lets nothing go', async () => {
   const fenced = guarded(api, () => {
     throw new NotLeader();
   });
-  await expect(leaveWithNamespace({ api: fenced, timing, log, namespace: 'acme' })).rejects.toThrow(
+  await expect(releaseOnNamespaceDeletion({ api: fenced, timing, log, namespace: 'acme' })).rejects.toThrow(
     NotLeader,
   );
   expect(isHeld(registers, 'kept')).toBe(true);

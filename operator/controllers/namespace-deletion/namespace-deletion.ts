@@ -12,33 +12,33 @@ import { fetchList } from '../../kube/list.ts';
 import { type KubeObject, parseObject, type Resource } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
 import type { Timing } from '../../kube/time.ts';
-import { planDeparture } from '../../plan/namespace-deletion/plan.ts';
+import { planNamespaceDeletion } from '../../plan/namespace-deletion/plan.ts';
 import { stalled } from '../../plan/outcome.ts';
 import { removeFinalizer } from '../reconciler/finalizer.ts';
 import type { BaseStatus } from '../reconciler/kind.ts';
 import { registers, tenants, validatorSets } from '../reconciler/resources.ts';
 
-export interface DepartureOptions {
-  /** Behind the fence: only who leads lets anything go. */
+export interface NamespaceDeletionOptions {
+  /** The fenced port: only the leader removes finalizers. */
   readonly api: Api;
   readonly timing: Timing;
   readonly log: Logger;
-  /** Of this process. */
+  /** Namespace of this process. */
   readonly namespace: string;
 }
 
-/** A process that is asked to end has this long for it. */
+/** Time limit within the grace period of a stopping process. */
 const DEADLINE_MS = 10_000;
-/** Somebody else may write an object between the look at it and the patch. */
+/** Attempts after conflicting writes. */
 const ROUNDS = 3;
 
-interface Leaving {
+interface KindParser {
   readonly kind: ManagedKind;
   readonly resource: Resource;
   readonly parse: (object: KubeObject) => CustomResource<{ readonly deletionPolicy?: string }, BaseStatus>;
 }
 
-const kinds: readonly Leaving[] = [
+const kinds: readonly KindParser[] = [
   { kind: 'Register', resource: registers, parse: parseRegister },
   { kind: 'Tenant', resource: tenants, parse: parseTenant },
   {
@@ -49,32 +49,36 @@ const kinds: readonly Leaving[] = [
 ];
 
 /**
- * The last act of an operator whose own namespace is being deleted: nobody is left after it to end what holds its
- * objects. Called when the controllers have stopped and the lease is still held; elsewhere it costs one call.
+ * Removes finalizers when the operator's own namespace is being deleted, because no operator is left afterwards to remove
+ * them. Call it after the controllers have stopped and while the lease is held. Without such a deletion it costs one call.
  * @throws ApiError, NotLeader
  */
-export async function leaveWithNamespace(options: DepartureOptions): Promise<void> {
+export async function releaseOnNamespaceDeletion(options: NamespaceDeletionOptions): Promise<void> {
   const { api, log, namespace } = options;
   const signal = AbortSignal.timeout(DEADLINE_MS);
   const found = parseObject(await api.call({ verb: 'get', resource: namespaces, name: namespace, signal }));
   if (found.metadata.deletionTimestamp === undefined) return;
-  log.warn({ subject: namespace }, 'The namespace is being deleted, and this process with it');
+  log.warn({ subject: namespace }, 'The namespace is being deleted; finalizers of its objects are removed');
   for (const each of kinds) {
     for (let round = 1; ; round += 1) {
-      const contested = await letGo(options, each, signal);
+      const contested = await releaseKind(options, each, signal);
       if (contested === 0 || round === ROUNDS) break;
     }
   }
 }
 
-/** Gives how many objects somebody else has changed meanwhile. */
-async function letGo(options: DepartureOptions, of: Leaving, signal: AbortSignal): Promise<number> {
+/** Returns the number of objects with conflicting writes. */
+async function releaseKind(
+  options: NamespaceDeletionOptions,
+  of: KindParser,
+  signal: AbortSignal,
+): Promise<number> {
   const { api, namespace } = options;
   const { objects } = await fetchList(api, { resource: of.resource, namespace }, { isFresh: true, signal });
   let contested = 0;
   for (const object of objects) {
     try {
-      await depart(options, of, { object, signal });
+      await releaseObject(options, of, { object, signal });
     } catch (error) {
       if (!isApiError(error, 'Conflict')) throw error;
       contested += 1;
@@ -83,22 +87,22 @@ async function letGo(options: DepartureOptions, of: Leaving, signal: AbortSignal
   return contested;
 }
 
-async function depart(
-  { api, timing, log }: DepartureOptions,
-  { kind, resource, parse }: Leaving,
+async function releaseObject(
+  { api, timing, log }: NamespaceDeletionOptions,
+  { kind, resource, parse }: KindParser,
   { object, signal }: { readonly object: KubeObject; readonly signal: AbortSignal },
 ): Promise<void> {
   const { metadata, spec, status } = parse(object);
-  const departure = planDeparture({ kind, metadata, deletionPolicy: spec.deletionPolicy });
-  if (departure.act === 'none') return;
+  const plan = planNamespaceDeletion({ kind, metadata, deletionPolicy: spec.deletionPolicy });
+  if (plan.action === 'none') return;
   const subject = `${kind} ${metadata.name}`;
-  if (departure.act === 'go') {
+  if (plan.action === 'go') {
     await removeFinalizer(api, resource, object, signal);
-    log.info({ subject }, 'Goes with its namespace');
+    log.info({ subject }, 'Removed the finalizer; the object is deleted with its namespace');
     return;
   }
-  log.warn({ subject }, departure.message);
-  const conditionUpdates = outcomeUpdates(stalled('DeletionBlocked', departure.message));
+  log.warn({ subject }, plan.message);
+  const conditionUpdates = outcomeUpdates(stalled('DeletionBlocked', plan.message));
   const stamp = { generation: metadata.generation, now: stampTime(timing.nowMs()) };
   const conditions = setConditions(status.conditions ?? [], conditionUpdates, stamp);
   const writer = new StatusWriter({ api, resource, manager: fieldManagers(kind).status });

@@ -6,27 +6,27 @@ import { prune } from '../../kube/prune.ts';
 import { keyOf } from '../../kube/resource.ts';
 import { stalled } from '../../plan/outcome.ts';
 import type { Caches } from './caches.ts';
-import type { AppliedChildren, Kind, Managed, Pass } from './kind.ts';
+import type { AppliedChildren, KindHandler, ManagedResource, ObjectRequest } from './kind.ts';
 
-interface Application<R extends Managed> {
+interface ApplyRequest<R extends ManagedResource> {
   readonly api: Api;
   readonly caches: Caches;
   readonly applier: Applier;
-  readonly kind: Kind<R>;
-  readonly pass: Pass<R>;
+  readonly kind: KindHandler<R>;
+  readonly request: ObjectRequest<R>;
   readonly children: readonly Child[];
 }
 
 /**
- * Applies children in order, then deletes what is not wanted any more.
- * @returns what was written, and ReconcileThrottled with the name of who fights with us over one of them
+ * Applies children in order, then prunes undesired ones.
+ * @returns the written kinds, and a ReconcileThrottled outcome that names the competing managers
  */
-export async function applyChildren<R extends Managed>(
-  of: Application<R>,
+export async function applyChildren<R extends ManagedResource>(
+  of: ApplyRequest<R>,
 ): Promise<Pick<AppliedChildren, 'written'> & { readonly contested?: Outcome }> {
-  const { api, caches, applier, kind, pass, children } = of;
-  const { object, signal } = pass;
-  const fought: string[] = [];
+  const { api, caches, applier, kind, request, children } = of;
+  const { object, signal } = request;
+  const contestedChildren: string[] = [];
   const competingManagers = new Set<string>();
   const written = new Set<string>();
   for (const child of children) {
@@ -35,7 +35,7 @@ export async function applyChildren<R extends Managed>(
       if (applied.action !== 'unchanged' || applied.isBehind) written.add(child.object.kind);
       continue;
     }
-    fought.push(`${child.object.kind} ${keyOf(child.object.metadata)}`);
+    contestedChildren.push(`${child.object.kind} ${keyOf(child.object.metadata)}`);
     for (const each of applied.competingManagers) competingManagers.add(each);
   }
   const deleted = await prune({
@@ -46,9 +46,9 @@ export async function applyChildren<R extends Managed>(
     retainLabel: labels.retain,
     signal,
   });
-  if (deleted.length > 0) pass.log.info({ children: deleted }, 'Deleted what is not wanted any more');
-  if (fought.length === 0) return { written };
-  const whom = competingManagers.size === 0 ? 'somebody' : [...competingManagers].join(', ');
-  const message = `${fought.join(', ')}: changed again and again by ${whom}`;
+  if (deleted.length > 0) request.log.info({ children: deleted }, 'Pruned children');
+  if (contestedChildren.length === 0) return { written };
+  const managers = competingManagers.size === 0 ? 'an unknown manager' : [...competingManagers].join(', ');
+  const message = `${contestedChildren.join(', ')}: fields of the operator are changed repeatedly by ${managers}; stop that writer`;
   return { written, contested: stalled('ReconcileThrottled', message) };
 }

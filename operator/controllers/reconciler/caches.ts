@@ -9,11 +9,11 @@ import { type Resource, resourceName } from '../../kube/resource.ts';
 import { byOwner, type Cache, type Indexer, ownerIndex, Store } from '../../kube/store.ts';
 import type { Timing } from '../../kube/time.ts';
 
-/** A kind that is kept in memory, and which of its objects. */
-export interface Watched extends Omit<Selection, 'namespace'> {
-  /** Besides the index of owners. */
+/** A kind that is cached, and which of its objects. */
+export interface WatchedKind extends Omit<Selection, 'namespace'> {
+  /** In addition to the index of owners. */
   readonly indexers?: Readonly<Record<string, Indexer>>;
-  /** Only some clusters have this kind. */
+  /** The kind may be absent from the cluster. */
   readonly isOptional?: boolean;
 }
 
@@ -24,24 +24,24 @@ export interface CachesOptions {
   readonly log: Logger;
   /** Every namespace when undefined. */
   readonly namespaces: readonly string[] | undefined;
-  readonly watched: readonly Watched[];
+  readonly watched: readonly WatchedKind[];
 }
 
-interface Kept {
+interface CachedKind {
   readonly resource: Resource;
   readonly store: Store;
   readonly reflectors: readonly Reflector[];
   readonly listeners: Set<() => void>;
 }
 
-/** Twice the silence after which a watch is opened anew. */
+/** Twice the silence after which a watch is reopened. */
 const STALE_MS = 180_000;
-/** Nobody waits longer for lists that do not come: conditions say which. */
-const RENEWAL_MS = 5_000;
+/** Limit of the wait for a relist; conditions report the kinds that are not listed. */
+const RELIST_TIMEOUT_MS = 5_000;
 
-/** What the operator knows of the cluster: one store a kind, filled by one watch a namespace. */
+/** The operator's caches: one store per kind, filled by one watch per namespace. */
 export class Caches {
-  readonly #kept = new Map<string, Kept>();
+  readonly #kinds = new Map<string, CachedKind>();
   readonly #timing: Timing;
 
   constructor(options: CachesOptions) {
@@ -59,26 +59,26 @@ export class Caches {
         (namespace) => new Reflector({ ...common, namespace }),
       );
       const { resource } = selection;
-      this.#kept.set(resourceName(resource), { resource, store, reflectors, listeners });
+      this.#kinds.set(resourceName(resource), { resource, store, reflectors, listeners });
     }
   }
 
   start(): void {
-    for (const { reflectors } of this.#kept.values()) for (const each of reflectors) each.start();
+    for (const { reflectors } of this.#kinds.values()) for (const each of reflectors) each.start();
   }
 
   async stop(): Promise<void> {
-    const all = [...this.#kept.values()].flatMap(({ reflectors }) => reflectors);
+    const all = [...this.#kinds.values()].flatMap(({ reflectors }) => reflectors);
     await Promise.all(all.map((each) => each.stop()));
   }
 
-  /** The cache of a kind; undefined for one that is not watched. */
+  /** The cache of a kind; undefined for a kind that is not watched. */
   find(resource: Resource): Cache | undefined {
-    return this.#kept.get(resourceName(resource))?.store;
+    return this.#kinds.get(resourceName(resource))?.store;
   }
 
   /**
-   * The cache of a kind that is watched.
+   * The cache of a watched kind.
    * @throws AppError internal KIND_NOT_WATCHED
    */
   of(resource: Resource): Cache {
@@ -87,62 +87,62 @@ export class Caches {
     throw new AppError('internal', 'KIND_NOT_WATCHED', `${resourceName(resource)} is not watched`);
   }
 
-  /** Whether the cluster has an optional kind, as far as is known. */
+  /** Whether the cluster serves an optional kind, as of the last answer. */
   isServed(resource: Resource): boolean {
-    const { reflectors = [] } = this.#kept.get(resourceName(resource)) ?? {};
+    const { reflectors = [] } = this.#kinds.get(resourceName(resource)) ?? {};
     return reflectors.some((each) => each.isServed);
   }
 
-  /** Calls back when an optional kind has come or gone. Returns the function that ends it. */
+  /** Calls back when an optional kind becomes available or unavailable. Returns a function that unsubscribes. */
   onServed(resource: Resource, listener: () => void): () => void {
-    const { listeners } = this.#kept.get(resourceName(resource)) ?? {};
+    const { listeners } = this.#kinds.get(resourceName(resource)) ?? {};
     listeners?.add(listener);
     return () => void listeners?.delete(listener);
   }
 
-  /** Resolves when a kind was listed in every namespace. */
+  /** Resolves when a kind is listed in every namespace. */
   async synced(resource: Resource): Promise<void> {
-    const { reflectors = [] } = this.#kept.get(resourceName(resource)) ?? {};
+    const { reflectors = [] } = this.#kinds.get(resourceName(resource)) ?? {};
     await Promise.all(reflectors.map((each) => each.synced));
   }
 
   /**
-   * Lists every kind anew, for who is about to act on the caches: until a kind was listed nothing is done that needs it.
-   * Resolves when all were asked for, after 5 s at most.
+   * Lists every kind again, for a new leader. Until a kind is listed, reconciles that need it are refused. Resolves when all
+   * lists were attempted, after 5 s at most.
    */
   async relist(): Promise<void> {
-    const all = [...this.#kept.values()].flatMap(({ reflectors }) => reflectors);
+    const all = [...this.#kinds.values()].flatMap(({ reflectors }) => reflectors);
     const late = Promise.withResolvers<void>();
-    const cancel = this.#timing.after(RENEWAL_MS, late.resolve);
+    const cancel = this.#timing.after(RELIST_TIMEOUT_MS, late.resolve);
     await Promise.race([Promise.all(all.map((each) => each.relist())), late.promise]);
     cancel();
   }
 
   /**
-   * Makes sure that all of these kinds were listed.
-   * @throws what kept one from being listed, which names the missing verb; AppError unavailable CACHE_NOT_SYNCED
+   * Verifies that all of these kinds are listed.
+   * @throws the fault of a kind that is not listed, which names the missing verb; AppError unavailable CACHE_NOT_SYNCED
    */
   require(resources: readonly Resource[]): void {
     for (const resource of resources) {
       const name = resourceName(resource);
-      const missing = this.#kept.get(name)?.reflectors.find((each) => !each.isSynced);
+      const missing = this.#kinds.get(name)?.reflectors.find((each) => !each.isSynced);
       if (missing === undefined) continue;
       throw missing.fault ?? new AppError('unavailable', 'CACHE_NOT_SYNCED', `${name} are not listed yet`);
     }
   }
 
-  /** Ready while every kind is listed and the cluster was heard of lately. */
+  /** Ready while every kind is listed and its watch is not stale. */
   get readiness(): ReadinessCheck {
     return { name: 'caches', check: () => this.#checkFresh() };
   }
 
   #checkFresh(): void {
-    this.require([...this.#kept.values()].map(({ resource }) => resource));
-    for (const { resource, reflectors } of this.#kept.values()) {
+    this.require([...this.#kinds.values()].map(({ resource }) => resource));
+    for (const { resource, reflectors } of this.#kinds.values()) {
       const ageMs = Math.max(...reflectors.map((each) => each.ageMs()));
       if (ageMs > STALE_MS) {
         const seconds = Math.round(ageMs / 1000);
-        const text = `nothing was heard about ${resourceName(resource)} for ${seconds} s`;
+        const text = `no data about ${resourceName(resource)} for ${seconds} s`;
         throw new AppError('unavailable', 'CACHE_STALE', text);
       }
     }

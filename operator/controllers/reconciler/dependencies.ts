@@ -6,12 +6,12 @@ import type { Timing } from '../../kube/time.ts';
 import type { Installations } from '../../platform/installations.ts';
 import type { Caches } from './caches.ts';
 
-/** What every controller works with. */
-export interface Parts {
+/** Dependencies of every controller. */
+export interface Dependencies {
   readonly runtime: Runtime;
   readonly timing: Timing;
   readonly metrics: KubeMetrics;
-  /** Behind the fence: writes pass only while this process leads. */
+  /** The fenced port: writes are allowed only while this process leads. */
   readonly api: Api;
   readonly caches: Caches;
   readonly recorder: EventRecorder;

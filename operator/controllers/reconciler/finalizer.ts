@@ -16,13 +16,13 @@ async function patchFinalizers(
     namespace,
     name,
     contentType: 'application/merge-patch+json',
-    // with its version: somebody else's finalizer is never lost
+    // the resource version prevents the loss of a concurrently added finalizer
     body: { metadata: { uid, resourceVersion, finalizers: of.finalizers } },
     signal: of.signal,
   });
 }
 
-/** Holds an object until its cleanup is done. Throws ApiError, NotLeader; Conflict when the cache is behind. */
+/** Adds the finalizer. Throws ApiError, NotLeader; Conflict when the cache is stale. */
 export async function addFinalizer(
   api: Api,
   resource: Resource,
@@ -33,7 +33,7 @@ export async function addFinalizer(
   await patchFinalizers(api, resource, object, { finalizers, signal });
 }
 
-/** Lets an object go. One that is gone already is fine. Throws like addFinalizer. */
+/** Removes the finalizer; a deleted object is not an error. Throws like addFinalizer. */
 export async function removeFinalizer(
   api: Api,
   resource: Resource,

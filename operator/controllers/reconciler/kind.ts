@@ -9,64 +9,64 @@ import type { KubeObject, Resource } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
 import type { Installation } from '../../platform/installation.ts';
 
-/** The least that a status has. */
+/** Members of every status. */
 export interface BaseStatus {
   readonly observedGeneration?: number | undefined;
   readonly conditions?: readonly Condition[] | undefined;
 }
 
-export type Managed = CustomResource<unknown, BaseStatus>;
+export type ManagedResource = CustomResource<unknown, BaseStatus>;
 
-/** One look at one object. */
-export interface Pass<R extends Managed> {
-  /** As the cluster has it. */
+/** One reconcile of one object. */
+export interface ObjectRequest<R extends ManagedResource> {
+  /** The raw object. */
   readonly object: KubeObject;
-  /** The same, parsed, with the status that was written last. */
+  /** The parsed object, with the status that was written last. */
   readonly resource: R;
-  /** Aborted when the time is up; every call takes it. */
+  /** Aborted at the deadline; every call must use it. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Failures in a row before this look. */
+  /** Consecutive failures before this reconcile. */
   readonly failures: number;
 }
 
-/** What applying children has come to. */
+/** Result of applying children. */
 export interface AppliedChildren {
-  /** False while somebody keeps changing one of them, which the shell says. */
-  readonly areOurs: boolean;
-  /** Kinds of those that were written just now: the caches do not have that yet. */
+  /** False while another manager keeps changing a child; the reconciler reports it. */
+  readonly isUncontested: boolean;
+  /** Kinds of the children that were just written; the caches do not have these writes yet. */
   readonly written: ReadonlySet<string>;
 }
 
-export interface ReconcilePass<R extends Managed> extends Pass<R> {
+export interface ReconcileRequest<R extends ManagedResource> extends ObjectRequest<R> {
   readonly installation: Installation;
   /**
-   * Applies children in order and deletes those that are not wanted any more.
+   * Applies children in order and prunes those that are no longer desired.
    * @throws AdoptionRefused, ApiError, NotLeader
    */
   readonly applyChildren: (children: readonly Child[]) => Promise<AppliedChildren>;
 }
 
-export interface FinalizePass<R extends Managed> extends Pass<R> {
-  /** Undefined when it cannot be read: deletion is possible without it where nothing outside is touched. */
+export interface FinalizeRequest<R extends ManagedResource> extends ObjectRequest<R> {
+  /** Undefined when it cannot be read; a deletion without external resources works without it. */
   readonly installation: Installation | undefined;
 }
 
-/** What a reconcile found. The shell writes it, once. */
-export interface Verdict {
+/** Result of a reconcile; the reconciler writes it to the status once. */
+export interface ReconcileResult {
   readonly outcome: Outcome;
   /** Conditions besides Ready, Reconciling and Stalled. */
   readonly conditionUpdates?: readonly ConditionUpdate[];
   /** Members of the status besides conditions and observedGeneration. */
   readonly status?: Readonly<Record<string, unknown>>;
   readonly events?: readonly EventDetails[];
-  /** When to look again although nothing has happened; five minutes, jittered, when absent. */
+  /** Delay until the next reconcile without an event; five minutes with jitter when absent. */
   readonly requeueAfterMs?: number;
 }
 
-export type Finalization =
+export type FinalizeResult =
   | { readonly done: true; readonly events?: readonly EventDetails[] }
-  /** Stays, with this said in its conditions. `retryAfterMs` absent: pauses grow up to five minutes. */
+  /** The object stays and its conditions give the reason. Without `retryAfterMs` the retry uses backoff up to five minutes. */
   | {
       readonly done: false;
       readonly reason: Reason;
@@ -74,26 +74,26 @@ export type Finalization =
       readonly retryAfterMs?: number;
     };
 
-/** Objects of other kinds whose changes make an object be looked at. */
-export interface Wake {
+/** A resource of another kind whose changes trigger reconciles. */
+export interface RelatedResource {
   readonly resource: Resource;
-  /** Keys (`namespace/name`) of the objects to look at. */
+  /** Keys (`namespace/name`) of the objects to reconcile. */
   readonly keysOf: (change: Change) => readonly string[];
 }
 
-/** What is special about a kind; the shell does the rest. */
-export interface Kind<R extends Managed> {
+/** The kind-specific part of a reconciler. */
+export interface KindHandler<R extends ManagedResource> {
   readonly kind: ManagedKind;
   readonly resource: Resource;
   readonly parse: (value: unknown) => R;
-  /** Kinds of children: their changes wake the owner, and those that are not wanted any more are deleted. */
+  /** Kinds of children: their changes trigger a reconcile of the owner, and undesired ones are pruned. */
   readonly children: readonly Resource[];
-  /** Further kinds that must be listed before a reconcile. */
+  /** Other kinds that must be listed before a reconcile. */
   readonly reads?: readonly Resource[];
-  readonly wakes?: readonly Wake[];
-  readonly reconcile: (pass: ReconcilePass<R>) => Promise<Verdict>;
-  /** With it an object keeps the finalizer until this is done. It may be called again after it was done. */
-  readonly finalize?: (pass: FinalizePass<R>) => Promise<Finalization>;
-  /** Called when an object is gone. */
+  readonly relatedResources?: readonly RelatedResource[];
+  readonly reconcile: (request: ReconcileRequest<R>) => Promise<ReconcileResult>;
+  /** If present, objects get the finalizer until this is done. It must be repeatable, also after it was done. */
+  readonly finalize?: (request: FinalizeRequest<R>) => Promise<FinalizeResult>;
+  /** Called after an object was deleted. */
   readonly forget?: (uid: string) => void;
 }

@@ -15,22 +15,22 @@ import { systemTiming } from '../../kube/time.ts';
 import { watchInstallations } from '../../platform/installations.ts';
 import { installationMap, installationText } from '../../platform/testing/installation.fixture.ts';
 import { Caches } from './caches.ts';
-import type { Kind, Verdict } from './kind.ts';
-import { createShell, type Shell } from './reconciler.ts';
-import { Blocked } from './requeue-error.ts';
+import type { KindHandler, ReconcileResult } from './kind.ts';
+import { createReconciler, type Reconciler } from './reconciler.ts';
+import { RequeueError } from './requeue-error.ts';
 import { validatorSets, watched } from './resources.ts';
 
 /** The shell around a kind of a test, on an API server on loopback. */
 
-const fine: Verdict = { outcome: { state: 'ready', reason: 'Reconciled', message: 'All is well' } };
+const fine: ReconcileResult = { outcome: { state: 'ready', reason: 'Reconciled', message: 'All is well' } };
 const uid = '11111111-2222-4333-8444-555555555555';
 
 let server: ApiServer;
-let shell: Shell;
+let reconciler: Reconciler;
 let ends: (() => Promise<void> | void)[];
 let reconciled: number;
-let reconcile: Kind<ValidatorSet>['reconcile'];
-let finalize: NonNullable<Kind<ValidatorSet>['finalize']>;
+let reconcile: KindHandler<ValidatorSet>['reconcile'];
+let finalize: NonNullable<KindHandler<ValidatorSet>['finalize']>;
 
 beforeEach(async () => {
   server = await startApiServer();
@@ -61,25 +61,25 @@ async function run(resources = watched, timing = systemTiming()): Promise<void> 
   const reporting = { controller: 'test', instance: 'test' };
   const recorder = new EventRecorder({ api, timing, metrics, log: runtime.log, ...reporting });
   const installations = watchInstallations(caches.of(configMaps), 'acme');
-  const parts = { runtime, timing, metrics, api, caches, recorder, installations };
-  shell = createShell<ValidatorSet>(parts, {
+  const dependencies = { runtime, timing, metrics, api, caches, recorder, installations };
+  reconciler = createReconciler<ValidatorSet>(dependencies, {
     kind: 'ValidatorSet',
     resource: validatorSets,
     parse: parseValidatorSet,
     children: [services, podMonitors],
-    reconcile: async (pass) => {
+    reconcile: async (request) => {
       reconciled += 1;
-      return reconcile(pass);
+      return reconcile(request);
     },
-    finalize: (pass) => finalize(pass),
+    finalize: (request) => finalize(request),
   });
   caches.start();
-  shell.start();
+  reconciler.start();
   ends.push(
     () => api.close(),
     () => caches.stop(),
     () => recorder.stop(),
-    () => shell.stop(1_000),
+    () => reconciler.stop(1_000),
   );
 }
 
@@ -115,9 +115,9 @@ describe('a reconcile', () => {
     await waitFor(() => server.state.list(at(kubeEvents)).length === 1);
     const { writes } = server.state;
     const before = reconciled;
-    shell.controller.queue.add('acme/main');
+    reconciler.controller.queue.add('acme/main');
     await waitFor(() => reconciled > before);
-    await waitFor(() => shell.controller.queue.depth === 0);
+    await waitFor(() => reconciler.controller.queue.depth === 0);
     expect(server.state.writes).toBe(writes);
   });
 
@@ -125,9 +125,9 @@ describe('a reconcile', () => {
     put(server.state, configMaps, installationMap({ ...installationText, operatorNamespace: 'platform' }));
     store();
     await run();
-    await waitFor(() => shell.controller.queue.depth === 0);
+    await waitFor(() => reconciler.controller.queue.depth === 0);
     merge({ metadata: { annotations: { 'chancery.dev/reconcile-at': 'now' } } });
-    await waitFor(() => shell.controller.queue.depth === 0);
+    await waitFor(() => reconciler.controller.queue.depth === 0);
     expect([reconciled, conditions()]).toEqual([0, []]);
     install();
     await toSay('Reconciled');
@@ -148,7 +148,7 @@ describe('a reconcile', () => {
     await toSay('Reconciled');
     const ofMonitors = (target: { plural: string }) => target.plural === podMonitors.plural;
     await waitFor(() => [...server.watches].some(({ arrival }) => ofMonitors(arrival.target)));
-    await waitFor(() => shell.controller.queue.depth === 0);
+    await waitFor(() => reconciler.controller.queue.depth === 0);
     const before = reconciled;
     server.intercept = ({ target }) => (ofMonitors(target) ? { status: 404, reason: 'NotFound' } : undefined);
     for (const watch of server.watches) if (ofMonitors(watch.arrival.target)) watch.break('end');
@@ -175,7 +175,7 @@ describe('what a reconcile throws becomes a condition:', () => {
     ],
     [new AppError('conflict', 'ANY', 'the service refuses'), 'ProgressingWithRetry', 'Reconciling'],
     [
-      new Blocked('InvalidReference', 'no such set', { state: 'stalled', retryAfterMs: 1_000 }),
+      new RequeueError('InvalidReference', 'no such set', { state: 'stalled', retryAfterMs: 1_000 }),
       'InvalidReference',
       'Stalled',
     ],
@@ -243,23 +243,23 @@ test('while somebody keeps changing a child it is said who, and the rest of the 
   store();
   const child = (clusterIP: string) => make(services, 'main', { spec: { clusterIP } });
   const isPutBack = () => JSON.stringify(server.state.get(at(services, 'main'))['spec']).includes('None');
-  let areOurs: boolean | undefined;
+  let isUncontested: boolean | undefined;
   reconcile = async ({ applyChildren }) => {
-    ({ areOurs } = await applyChildren([{ resource: services, object: child('None') }]));
+    ({ isUncontested } = await applyChildren([{ resource: services, object: child('None') }]));
     return { ...fine, status: { replicas: reconciled } };
   };
   await run();
   await toSay('Reconciled');
-  expect(areOurs).toBe(true);
+  expect(isUncontested).toBe(true);
   await waitFor(() => {
     if (isPutBack()) server.state.apply(at(services, 'main'), child('10.0.0.9'), 'rival');
     return condition('Ready')?.reason === 'ReconcileThrottled';
   });
-  expect(areOurs).toBe(false);
+  expect(isUncontested).toBe(false);
   expect(condition('Ready')?.message).toBe('Service acme/main: changed again and again by rival');
   expect(condition('Stalled')?.status).toBe('True');
   const before = reconciled;
-  shell.controller.queue.add('acme/main');
+  reconciler.controller.queue.add('acme/main');
   await waitFor(() => (live()['status'] as { replicas: number }).replicas > before);
   expect(condition('Ready')?.reason).toBe('ReconcileThrottled');
 });

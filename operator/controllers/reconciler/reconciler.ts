@@ -19,14 +19,21 @@ import { StatusWriter } from '../../kube/status.ts';
 import { stalled } from '../../plan/outcome.ts';
 import { applyChildren } from './apply-children.ts';
 import type { Caches } from './caches.ts';
-import type { Parts } from './dependencies.ts';
+import type { Dependencies } from './dependencies.ts';
 import { addFinalizer, removeFinalizer } from './finalizer.ts';
-import type { Finalization, FinalizePass, Kind, Managed, Pass, Verdict } from './kind.ts';
-import { Blocked, outcomeOf } from './requeue-error.ts';
-import { wire } from './triggers.ts';
+import type {
+  FinalizeRequest,
+  FinalizeResult,
+  KindHandler,
+  ManagedResource,
+  ObjectRequest,
+  ReconcileResult,
+} from './kind.ts';
+import { outcomeOf, RequeueError } from './requeue-error.ts';
+import { subscribeTriggers } from './triggers.ts';
 
-/** A controller that can be started once this process leads, and stopped. */
-export interface Shell {
+/** A controller that is started when this process becomes leader. */
+export interface Reconciler {
   readonly name: string;
   readonly controller: Controller;
   start(): void;
@@ -34,78 +41,81 @@ export interface Shell {
 }
 
 /**
- * Lets controllers work in a process that leads from now on, after a new look at everything: what the former leader did
- * last may not have reached the caches of this one, and would be undone.
+ * Starts the controllers of a new leader after a relist. Without it the last writes of the former leader may be missing
+ * from the caches and would be undone.
  */
-export async function begin(caches: Caches, shells: readonly Shell[]): Promise<void> {
+export async function startAsLeader(caches: Caches, reconcilers: readonly Reconciler[]): Promise<void> {
   await caches.relist();
-  for (const shell of shells) shell.start();
+  for (const reconciler of reconcilers) reconciler.start();
 }
 
-/** Annotation of a child with the hash of what was applied. */
-const APPLIED = 'chancery.dev/applied';
+/** Annotation of a child with the hash of the applied object. */
+const APPLIED_HASH_ANNOTATION = 'chancery.dev/applied';
 const RESYNC_MS = 300_000;
-/** While somebody else keeps changing what we set: how late that may be put back after it may. */
-const CONTESTED_MS = 2_000;
-/** How often a deletion looks for a service that is away: at most 3 times a minute, and twice within 60 s of its return. */
-const AWAY_MS = 25_000;
-/** The first time: it may have been away for a moment. */
-const HICCUP_MS = 3_000;
-/** After this time whoever waits for a deletion is told. */
-const SLOW_MS = 3_000;
-/** A child that goes away says so itself when it is gone. */
+/** Requeue delay while another manager keeps changing a child. */
+const CONTESTED_RETRY_MS = 2_000;
+/** Retry interval of a deletion that waits for an unavailable service. */
+const SERVICE_RETRY_MS = 25_000;
+/** First retry of such a deletion: the service may have been unavailable for a moment. */
+const FIRST_SERVICE_RETRY_MS = 3_000;
+/** A cleanup that takes longer is reported in the conditions. */
+const SLOW_CLEANUP_MS = 3_000;
+/** Requeue delay while a child is being deleted; its deletion also triggers a reconcile. */
 const TERMINATING_MS = 1_000;
 
-/** Makes the controller of a kind: load, guard, reconcile, one status, events. */
-export function createShell<R extends Managed>(parts: Parts, kind: Kind<R>): Shell {
-  const { runtime, timing, metrics, caches } = parts;
+/** Creates the controller of a kind: load, checks, reconcile, one status write, events. */
+export function createReconciler<R extends ManagedResource>(
+  dependencies: Dependencies,
+  kind: KindHandler<R>,
+): Reconciler {
+  const { runtime, timing, metrics, caches } = dependencies;
   const name = kind.kind.toLowerCase();
-  const work = new Work(parts, kind);
+  const objects = new ObjectReconciler(dependencies, kind);
   const controller = new Controller({
     name,
     timing,
     metrics,
     log: runtime.log,
-    reconcile: (key, context) => work.reconcile(key, context),
+    reconcile: (key, context) => objects.reconcile(key, context),
   });
-  const unwire = wire(parts, kind, controller.queue, (uid) => work.forget(uid));
+  const unsubscribe = subscribeTriggers(dependencies, kind, controller.queue, (uid) => objects.forget(uid));
   return {
     name,
     controller,
     start: () => void caches.synced(kind.resource).then(() => controller.start()),
     stop: async (graceMs) => {
-      unwire();
+      unsubscribe();
       await controller.stop(graceMs);
     },
   };
 }
 
-/** What a look at an object ends with. */
-interface End {
-  readonly verdict: Verdict;
-  /** Said instead of what follows from the outcome; the spec was not looked at, so observedGeneration stays. */
-  readonly instead?: ConditionUpdate;
+/** The end of a reconcile that has something to report. */
+interface CompletedReconcile {
+  readonly result: ReconcileResult;
+  /** Replaces the conditions of the outcome. The spec was not processed, so observedGeneration stays. */
+  readonly readyOverride?: ConditionUpdate;
 }
 
-class Work<R extends Managed> {
-  readonly #parts: Parts;
-  readonly #kind: Kind<R>;
+class ObjectReconciler<R extends ManagedResource> {
+  readonly #dependencies: Dependencies;
+  readonly #kind: KindHandler<R>;
   readonly #applier: Applier;
   readonly #statuses: StatusWriter;
   /** Uids of objects whose deletion waits for a service. */
-  readonly #heldUp = new Set<string>();
+  readonly #waitingForService = new Set<string>();
 
-  constructor(parts: Parts, kind: Kind<R>) {
-    const { api, timing, caches } = parts;
+  constructor(dependencies: Dependencies, kind: KindHandler<R>) {
+    const { api, timing, caches } = dependencies;
     const managers = fieldManagers(kind.kind);
-    this.#parts = parts;
+    this.#dependencies = dependencies;
     this.#kind = kind;
     this.#statuses = new StatusWriter({ api, resource: kind.resource, manager: managers.status });
     this.#applier = new Applier({
       api,
       timing,
       manager: managers.children,
-      hashAnnotation: APPLIED,
+      hashAnnotation: APPLIED_HASH_ANNOTATION,
       cacheOf: (resource) => caches.find(resource),
     });
   }
@@ -113,24 +123,24 @@ class Work<R extends Managed> {
   forget(uid: string): void {
     this.#applier.forget(uid);
     this.#statuses.forget(uid);
-    this.#heldUp.delete(uid);
+    this.#waitingForService.delete(uid);
     this.#kind.forget?.(uid);
   }
 
   async reconcile(key: string, { signal, log, failures }: ReconcileContext): Promise<Requeue | undefined> {
-    const object = this.#parts.caches.of(this.#kind.resource).find(key);
+    const object = this.#dependencies.caches.of(this.#kind.resource).find(key);
     if (object === undefined) return undefined;
-    const pass = { object, resource: this.#parse(object, log), signal, log, failures };
+    const request = { object, resource: this.#parse(object, log), signal, log, failures };
     try {
-      const end = await this.#look(pass);
-      if (end === undefined) return undefined;
-      await this.#report(pass, end);
-      return { requeueAfterMs: end.verdict.requeueAfterMs ?? this.#jittered(RESYNC_MS) };
+      const completed = await this.#reconcileObject(request);
+      if (completed === undefined) return undefined;
+      await this.#report(request, completed);
+      return { requeueAfterMs: completed.result.requeueAfterMs ?? this.#jittered(RESYNC_MS) };
     } catch (error) {
-      await this.#reportFailure(pass, error);
-      const againMs = againIn(error);
-      if (againMs === undefined) throw error;
-      return { requeueAfterMs: againMs };
+      await this.#reportFailure(request, error);
+      const delayMs = requeueDelayMs(error);
+      if (delayMs === undefined) throw error;
+      return { requeueAfterMs: delayMs };
     }
   }
 
@@ -139,170 +149,173 @@ class Work<R extends Managed> {
     try {
       return this.#kind.parse({ ...object, status });
     } catch (error) {
-      // written by a newer version of the API: what cannot be read is not touched
-      log.error({ err: error }, 'The object cannot be read by this version of the operator');
+      // written for a newer version of the API; an unreadable object is not changed
+      log.error({ err: error }, 'This version of the operator cannot parse the object; upgrade the operator');
       throw error;
     }
   }
 
-  /** Undefined when nothing is left to say. */
-  async #look(pass: Pass<R>): Promise<End | undefined> {
-    const { metadata } = pass.resource;
+  /** Undefined when there is nothing to report. */
+  async #reconcileObject(request: ObjectRequest<R>): Promise<CompletedReconcile | undefined> {
+    const { metadata } = request.resource;
     const isDeleting = metadata.deletionTimestamp !== undefined;
     const isForced = isDeleting && forceDeletion(metadata) === 'yes';
-    if (!this.#parts.installations.isOurs(metadata.namespace)) return undefined;
-    if (isPaused(metadata) && !isForced) return this.#paused(pass);
-    this.#parts.caches.require([this.#kind.resource, configMaps]);
-    if (isDeleting) return this.#finalize(pass, isForced);
-    const { installation, fault } = this.#parts.installations.find(metadata.namespace);
+    if (!this.#dependencies.installations.isOurs(metadata.namespace)) return undefined;
+    if (isPaused(metadata) && !isForced) return this.#pausedResult(request);
+    this.#dependencies.caches.require([this.#kind.resource, configMaps]);
+    if (isDeleting) return this.#finalize(request, isForced);
+    const { installation, fault } = this.#dependencies.installations.find(metadata.namespace);
     if (installation === undefined) {
       const outcome = stalled('InstallationConfigInvalid', fault.message);
-      return { verdict: { outcome } };
+      return { result: { outcome } };
     }
-    this.#parts.caches.require([...this.#kind.children, ...(this.#kind.reads ?? [])]);
+    this.#dependencies.caches.require([...this.#kind.children, ...(this.#kind.reads ?? [])]);
     if (this.#kind.finalize !== undefined && !metadata.finalizers.includes(FINALIZER)) {
-      await addFinalizer(this.#parts.api, this.#kind.resource, pass.object, pass.signal);
-      // the object comes again, with the finalizer
+      await addFinalizer(this.#dependencies.api, this.#kind.resource, request.object, request.signal);
+      // the patch triggers another reconcile
       return undefined;
     }
     let contested: Outcome | undefined;
-    const verdict = await this.#kind.reconcile({
-      ...pass,
+    const result = await this.#kind.reconcile({
+      ...request,
       installation,
       applyChildren: async (children) => {
-        const of = { ...this.#parts, applier: this.#applier, kind: this.#kind, pass, children };
+        const of = { ...this.#dependencies, applier: this.#applier, kind: this.#kind, request, children };
         const applied = await applyChildren(of);
         contested = applied.contested;
-        return { written: applied.written, areOurs: contested === undefined };
+        return { written: applied.written, isUncontested: contested === undefined };
       },
     });
-    if (contested === undefined) return { verdict };
-    const requeueAfterMs = Math.min(CONTESTED_MS, verdict.requeueAfterMs ?? Infinity);
-    return { verdict: { ...verdict, outcome: contested, requeueAfterMs } };
+    if (contested === undefined) return { result };
+    const requeueAfterMs = Math.min(CONTESTED_RETRY_MS, result.requeueAfterMs ?? Infinity);
+    return { result: { ...result, outcome: contested, requeueAfterMs } };
   }
 
-  #paused({ resource }: Pass<R>): End {
+  #pausedResult({ resource }: ObjectRequest<R>): CompletedReconcile {
     const before = findCondition(resource.status.conditions, 'Ready');
-    const message = `Nothing is changed while the annotation ${annotations.paused} is "true"`;
+    const message = `Reconciliation is paused by the annotation ${annotations.paused}: "true"; remove it to resume`;
     const status = before?.status ?? 'Unknown';
     const outcome = { state: 'ready', reason: 'Paused', message } as const;
-    return { verdict: { outcome }, instead: { type: 'Ready', status, reason: 'Paused', message } };
+    return { result: { outcome }, readyOverride: { type: 'Ready', status, reason: 'Paused', message } };
   }
 
-  async #finalize(pass: Pass<R>, isForced: boolean): Promise<End | undefined> {
+  async #finalize(request: ObjectRequest<R>, isForced: boolean): Promise<CompletedReconcile | undefined> {
     const { finalize, resource } = this.#kind;
-    const { metadata } = pass.resource;
+    const { metadata } = request.resource;
     if (finalize === undefined || !metadata.finalizers.includes(FINALIZER)) return undefined;
-    const { recorder, api, installations } = this.#parts;
-    const leave = async () => removeFinalizer(api, resource, pass.object, pass.signal);
+    const { recorder, api, installations } = this.#dependencies;
+    const release = async () => removeFinalizer(api, resource, request.object, request.signal);
     if (isForced) {
-      await leave();
+      await release();
       recorder.record(
-        pass.object,
-        warning('DeletionBlocked', 'Delete', 'Deleted by force, without cleaning up'),
+        request.object,
+        warning('DeletionBlocked', 'Delete', 'Deleted without cleanup, as the force-delete annotation requests'),
       );
       return undefined;
     }
     if (forceDeletion(metadata) === 'wrong-uid') {
-      const note = `${annotations.forceDelete} is ignored: it does not hold the uid ${metadata.uid}`;
-      recorder.record(pass.object, warning('DeletionBlocked', 'Delete', note));
+      const note = `${annotations.forceDelete} is ignored: its value is not the uid ${metadata.uid}`;
+      recorder.record(request.object, warning('DeletionBlocked', 'Delete', note));
     }
     const { installation } = installations.find(metadata.namespace);
-    const outcome = await this.#tryFinalize({ ...pass, installation });
+    const outcome = await this.#tryFinalize({ ...request, installation });
     if (outcome.done) {
-      for (const event of outcome.events ?? []) recorder.record(pass.object, event);
-      await leave();
+      for (const event of outcome.events ?? []) recorder.record(request.object, event);
+      await release();
       return undefined;
     }
     const { reason, message, retryAfterMs } = outcome;
-    // without a time of its own it is a failure, with pauses that grow
+    // without retryAfterMs it is retried with backoff
     const after = retryAfterMs === undefined ? {} : { retryAfterMs };
-    throw new Blocked(reason, message, after);
+    throw new RequeueError(reason, message, after);
   }
 
-  /** Says so when the cleanup takes its time: a service that is silent is given up only after a while. */
-  async #tryFinalize(pass: FinalizePass<R>): Promise<Finalization> {
+  /** Reports a slow cleanup in the conditions: the timeout of a silent service is long. */
+  async #tryFinalize(request: FinalizeRequest<R>): Promise<FinalizeResult> {
     const { promise, resolve } = Promise.withResolvers<'slow'>();
-    const cancel = this.#parts.timing.after(SLOW_MS, () => resolve('slow'));
-    const cleanup = this.#cleanUp(pass);
+    const cancel = this.#dependencies.timing.after(SLOW_CLEANUP_MS, () => resolve('slow'));
+    const cleanup = this.#cleanUp(request);
     try {
       const first = await Promise.race([cleanup, promise]);
       if (first !== 'slow') return first;
-      const before = findCondition(pass.resource.status.conditions, 'Ready');
-      const message = 'Cannot be deleted yet: the cleanup waits for an answer';
+      const before = findCondition(request.resource.status.conditions, 'Ready');
+      const message = 'Cannot be deleted yet: the cleanup waits for a service';
       if (before?.reason !== 'DeletionBlocked')
-        await this.#reportFailure(pass, new Blocked('DeletionBlocked', message));
+        await this.#reportFailure(request, new RequeueError('DeletionBlocked', message));
       return await cleanup;
     } finally {
       cancel();
     }
   }
 
-  async #cleanUp(pass: FinalizePass<R>): Promise<Finalization> {
-    const startedAtMs = this.#parts.timing.monotonicMs();
+  async #cleanUp(request: FinalizeRequest<R>): Promise<FinalizeResult> {
+    const startedAtMs = this.#dependencies.timing.monotonicMs();
     try {
-      return (await this.#kind.finalize?.(pass)) ?? { done: true };
+      return (await this.#kind.finalize?.(request)) ?? { done: true };
     } catch (error) {
-      const why = outcomeOf(error, pass.failures);
-      if (error instanceof Blocked || why === undefined) throw error;
+      const outcome = outcomeOf(error, request.failures);
+      if (error instanceof RequeueError || outcome === undefined) throw error;
       const again =
-        why.reason === 'DependencyNotReady' ? { retryAfterMs: this.#holdUp(pass, error, startedAtMs) } : {};
-      throw new Blocked('DeletionBlocked', `Cannot be deleted yet: ${why.message}`, {
+        outcome.reason === 'DependencyNotReady'
+          ? { retryAfterMs: this.#serviceRetryMs(request, error, startedAtMs) }
+          : {};
+      throw new RequeueError('DeletionBlocked', `Cannot be deleted yet: ${outcome.message}`, {
         ...again,
         cause: error,
       });
     }
   }
 
-  /** When a deletion that met a service that is away looks again. The time that it waited for an answer counts. */
-  #holdUp({ resource, log }: Pass<R>, error: unknown, startedAtMs: number): number {
+  /** Retry delay of a deletion that waits for a service, minus the time that the attempt took. */
+  #serviceRetryMs({ resource, log }: ObjectRequest<R>, error: unknown, startedAtMs: number): number {
     const { uid } = resource.metadata;
-    const spentMs = this.#parts.timing.monotonicMs() - startedAtMs;
-    if (this.#heldUp.has(uid)) return Math.max(HICCUP_MS, this.#jittered(AWAY_MS) - spentMs);
-    this.#heldUp.add(uid);
-    log.warn({ err: error }, 'The deletion waits for a service');
-    return this.#jittered(HICCUP_MS);
+    const spentMs = this.#dependencies.timing.monotonicMs() - startedAtMs;
+    if (this.#waitingForService.has(uid))
+      return Math.max(FIRST_SERVICE_RETRY_MS, this.#jittered(SERVICE_RETRY_MS) - spentMs);
+    this.#waitingForService.add(uid);
+    log.warn({ err: error }, 'The deletion waits for an unavailable service');
+    return this.#jittered(FIRST_SERVICE_RETRY_MS);
   }
 
-  async #report(pass: Pass<R>, { verdict, instead }: End): Promise<void> {
-    const { recorder, timing } = this.#parts;
-    const { metadata, status: before } = pass.resource;
+  async #report(request: ObjectRequest<R>, { result, readyOverride }: CompletedReconcile): Promise<void> {
+    const { recorder, timing } = this.#dependencies;
+    const { metadata, status: before } = request.resource;
     const stamp = { generation: metadata.generation, now: stampTime(timing.nowMs()) };
-    const said = instead === undefined ? outcomeUpdates(verdict.outcome) : [instead];
-    const conditionUpdates = [...said, ...(verdict.conditionUpdates ?? [])];
+    const readyUpdates = readyOverride === undefined ? outcomeUpdates(result.outcome) : [readyOverride];
+    const conditionUpdates = [...readyUpdates, ...(result.conditionUpdates ?? [])];
     const conditions = setConditions(before.conditions ?? [], conditionUpdates, stamp);
-    const observedGeneration = instead === undefined ? metadata.generation : before.observedGeneration;
-    const status = { ...(verdict.status ?? before), observedGeneration, conditions };
-    await this.#statuses.write(pass.object, status, pass.signal);
-    for (const event of verdict.events ?? []) recorder.record(pass.object, event);
-    const turn = turnOf(pass.resource, verdict.outcome);
-    if (turn !== undefined) recorder.record(pass.object, turn);
+    const observedGeneration = readyOverride === undefined ? metadata.generation : before.observedGeneration;
+    const status = { ...(result.status ?? before), observedGeneration, conditions };
+    await this.#statuses.write(request.object, status, request.signal);
+    for (const event of result.events ?? []) recorder.record(request.object, event);
+    const reasonChange = reasonChangeEvent(request.resource, result.outcome);
+    if (reasonChange !== undefined) recorder.record(request.object, reasonChange);
   }
 
-  /** Says in the conditions what went wrong; in an event when the role does not allow even that. */
-  async #reportFailure(pass: Pass<R>, error: unknown): Promise<void> {
-    if (pass.signal.aborted) return;
-    const outcome = outcomeOf(error, pass.failures);
+  /** Reports a failure in the conditions, or in an event when the role does not allow status writes. */
+  async #reportFailure(request: ObjectRequest<R>, error: unknown): Promise<void> {
+    if (request.signal.aborted) return;
+    const outcome = outcomeOf(error, request.failures);
     if (outcome === undefined) return;
     try {
-      await this.#report(pass, { verdict: { outcome } });
+      await this.#report(request, { result: { outcome } });
     } catch (cause) {
       if (!isAppError(cause)) throw cause;
-      pass.log.warn({ err: cause }, 'The status could not be written');
-      const why = isApiError(cause, 'Forbidden') ? outcomeOf(cause, pass.failures) : undefined;
-      if (why === undefined) return;
-      this.#parts.recorder.record(pass.object, warning(why.reason, 'Report', why.message));
+      request.log.warn({ err: cause }, 'The status could not be written');
+      const outcome = isApiError(cause, 'Forbidden') ? outcomeOf(cause, request.failures) : undefined;
+      if (outcome === undefined) return;
+      this.#dependencies.recorder.record(request.object, warning(outcome.reason, 'Report', outcome.message));
     }
   }
 
   #jittered(ms: number): number {
-    return ms * (0.9 + 0.2 * this.#parts.timing.random());
+    return ms * (0.9 + 0.2 * this.#dependencies.timing.random());
   }
 }
 
-/** For what is no failure: when to look again. */
-function againIn(error: unknown): number | undefined {
-  if (error instanceof Blocked) return error.retryAfterMs;
+/** Requeue delay of an error that does not count as a failure. */
+function requeueDelayMs(error: unknown): number | undefined {
+  if (error instanceof RequeueError) return error.retryAfterMs;
   return isAppError(error) && error.code === 'CHILD_TERMINATING' ? TERMINATING_MS : undefined;
 }
 
@@ -310,7 +323,7 @@ function warning(reason: Outcome['reason'], action: string, note: string): Event
   return { type: 'Warning', reason, action, note };
 }
 
-const calm = new Set([
+const normalReasons = new Set([
   'Reconciled',
   'Progressing',
   'WaitingForPods',
@@ -319,9 +332,17 @@ const calm = new Set([
   'Suspended',
 ]);
 
-/** An event when the reason of Ready turns. */
-function turnOf({ status }: Managed, { reason, message }: Outcome): EventDetails | undefined {
+/** An event for a change of the reason of Ready. */
+function reasonChangeEvent(
+  { status }: ManagedResource,
+  { reason, message }: Outcome,
+): EventDetails | undefined {
   const before = findCondition(status.conditions, 'Ready');
   if (before?.reason === reason) return undefined;
-  return { type: calm.has(reason) ? 'Normal' : 'Warning', reason, action: 'Reconcile', note: message };
+  return {
+    type: normalReasons.has(reason) ? 'Normal' : 'Warning',
+    reason,
+    action: 'Reconcile',
+    note: message,
+  };
 }

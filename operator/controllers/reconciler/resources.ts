@@ -14,7 +14,7 @@ import {
 } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject, keyOf } from '../../kube/resource.ts';
 import type { Indexer } from '../../kube/store.ts';
-import type { Watched } from './caches.ts';
+import type { WatchedKind } from './caches.ts';
 
 const own = (kind: string, plural: string) => namespaced(API_GROUP, API_VERSION, kind, plural);
 
@@ -22,7 +22,7 @@ export const validatorSets = own('ValidatorSet', 'validatorsets');
 export const registers = own('Register', 'registers');
 export const tenants = own('Tenant', 'tenants');
 
-/** `namespace/name` of what a member of the spec refers to. */
+/** Index by `namespace/name` of the object that a member of the spec refers to. */
 export function byReference(member: string): Indexer {
   return ({ metadata, spec }: KubeObject) => {
     const reference = isRecord(spec) ? spec[member] : undefined;
@@ -41,15 +41,15 @@ const bySet: Indexer = ({ metadata }) => {
   return name === undefined ? [] : [keyOf({ ...metadata, name })];
 };
 
-/** Everything that the operator keeps in memory. */
-export const watched: readonly Watched[] = [
+/** Every kind that the operator caches. */
+export const watched: readonly WatchedKind[] = [
   { resource: validatorSets },
   {
     resource: registers,
     indexers: { tenantRef: byReference('tenantRef'), validatorSetRef: byReference('validatorSetRef') },
   },
   { resource: tenants },
-  // descriptions of installations and what we make of them
+  // descriptions of installations, and the ConfigMaps of their ValidatorSets
   { resource: configMaps, labelSelector: labels.installation },
   { resource: pods, ...ofSets, indexers: { [setIndex]: bySet } },
   { resource: volumeClaims, ...ofSets, indexers: { [setIndex]: bySet } },

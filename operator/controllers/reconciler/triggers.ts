@@ -2,22 +2,22 @@ import { hashOf } from '../../kube/compare.ts';
 import { priority, type WorkQueue } from '../../kube/queue.ts';
 import { apiVersionOf, controllerOf, type KubeObject, keyOf } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
-import type { Parts } from './dependencies.ts';
-import type { Kind, Managed } from './kind.ts';
+import type { Dependencies } from './dependencies.ts';
+import type { KindHandler, ManagedResource } from './kind.ts';
 
-/** What people say in an object; not what its status says. */
+/** Hash of the parts of an object that people change; the status is not included. */
 function intentOf({ metadata }: KubeObject): string {
   const { uid, generation, labels, annotations, finalizers, deletionTimestamp } = metadata;
   return hashOf({ uid, generation, labels, annotations, finalizers, deletionTimestamp });
 }
 
 /**
- * Lets changes in the cluster put keys into the queue of a kind: of its objects, of their children, of the
- * kinds that children may be of, of the installation, and of whatever else it names. Returns the function that ends it.
+ * Queues reconciles of a kind after changes of its objects, their children, the availability of child kinds, the
+ * installation and related resources. Returns a function that unsubscribes.
  */
-export function wire<R extends Managed>(
-  { caches, installations }: Parts,
-  kind: Kind<R>,
+export function subscribeTriggers<R extends ManagedResource>(
+  { caches, installations }: Dependencies,
+  kind: KindHandler<R>,
   queue: WorkQueue,
   forget: (uid: string) => void,
 ): () => void {
@@ -47,7 +47,7 @@ export function wire<R extends Managed>(
     own.subscribe(onOwn),
     ...kind.children.map((resource) => caches.of(resource).subscribe(onChild)),
     ...kind.children.map((resource) => caches.onServed(resource, addAll)),
-    ...(kind.wakes ?? []).map(({ resource, keysOf }) =>
+    ...(kind.relatedResources ?? []).map(({ resource, keysOf }) =>
       caches.of(resource).subscribe((change) => {
         for (const key of keysOf(change)) queue.add(key);
       }),

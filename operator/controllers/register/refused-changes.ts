@@ -1,17 +1,17 @@
-import { wishKey } from '../../plan/register/changes.ts';
-import type { Aggregate, Refused, RegisterChange, RegisterFacts } from '../../plan/register/facts.ts';
+import { changeKey } from '../../plan/register/changes.ts';
+import type { Aggregate, RefusedChange, RegisterChange, RegisterFacts } from '../../plan/register/facts.ts';
 
-/** So long a change that the ledger refused is not asked for again while nothing else changes. */
-const FORGET_MS = 300_000;
+/** How long a refused change is not requested again while nothing else changes. */
+const REMEMBER_MS = 300_000;
 
-interface Kept extends Refused {
+interface RememberedRefusal extends RefusedChange {
   readonly atMs: number;
-  /** Of the register when it was refused. */
-  readonly standing: string;
+  /** State of the register at the refusal. */
+  readonly ledgerState: string;
 }
 
-/** What the ledger's answer to a change depends on, besides the change. */
-function standingOf({ policyVersion, roster, validators }: RegisterFacts): string {
+/** The state that the ledger's answer to a change depends on. */
+function ledgerStateOf({ policyVersion, roster, validators }: RegisterFacts): string {
   const members = validators.members.map(({ validatorId, status, operational }) => [
     validatorId,
     status,
@@ -21,19 +21,19 @@ function standingOf({ policyVersion, roster, validators }: RegisterFacts): strin
 }
 
 /**
- * Changes that the ledger refused, by resource. A refusal holds for one change and one state of the register, and for
- * five minutes; after a start of the operator each is asked for once more.
+ * Changes that the ledger refused, by resource. A refusal applies to one change in one state of the register, for five
+ * minutes. After a restart of the operator each change is requested once more.
  */
-export class RefusalMemory {
-  readonly #byUid = new Map<string, Map<Aggregate, Kept>>();
+export class RefusedChanges {
+  readonly #byUid = new Map<string, Map<Aggregate, RememberedRefusal>>();
 
-  /** What is not to be asked for again now. */
-  find(uid: string, facts: RegisterFacts | undefined, nowMs: number): ReadonlyMap<Aggregate, Refused> {
+  /** Refusals that still apply. */
+  find(uid: string, facts: RegisterFacts | undefined, nowMs: number): ReadonlyMap<Aggregate, RefusedChange> {
     const kept = this.#byUid.get(uid);
     if (kept === undefined || facts === undefined) return new Map();
-    const standing = standingOf(facts);
+    const ledgerState = ledgerStateOf(facts);
     for (const [aggregate, refusal] of kept) {
-      if (refusal.standing !== standing || nowMs - refusal.atMs >= FORGET_MS) kept.delete(aggregate);
+      if (refusal.ledgerState !== ledgerState || nowMs - refusal.atMs >= REMEMBER_MS) kept.delete(aggregate);
     }
     return kept;
   }
@@ -45,10 +45,10 @@ export class RefusalMemory {
   ): void {
     const { aggregate, change, facts } = of;
     const { message, nowMs: atMs } = said;
-    const kept = this.#byUid.get(uid) ?? new Map<Aggregate, Kept>();
+    const kept = this.#byUid.get(uid) ?? new Map<Aggregate, RememberedRefusal>();
     this.#byUid.set(
       uid,
-      kept.set(aggregate, { wish: wishKey(change), message, atMs, standing: standingOf(facts) }),
+      kept.set(aggregate, { desired: changeKey(change), message, atMs, ledgerState: ledgerStateOf(facts) }),
     );
   }
 

@@ -5,7 +5,7 @@ import { disruptionBudgets, pods, statefulSets } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import { at, make, put } from '../../kube/testing/fixtures.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
-import type { Parts } from '../reconciler/dependencies.ts';
+import type { Dependencies } from '../reconciler/dependencies.ts';
 import { validatorSets } from '../reconciler/resources.ts';
 import { startWorld, type World, writesTo } from '../testing/operator.ts';
 import { createValidatorSetController } from './controller.ts';
@@ -23,8 +23,8 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 const start = (identity: string) =>
-  world.start(identity, (parts: Parts) => [
-    createValidatorSetController({ parts, members, principals: members }),
+  world.start(identity, (dependencies: Dependencies) => [
+    createValidatorSetController({ dependencies, members, principals: members }),
   ]);
 
 /** What Kubernetes does of a StatefulSet: its pods run, and it says so. */
@@ -110,7 +110,7 @@ test('a member that is silent when a process begins is told of at once', async (
 test('while somebody keeps changing a child no pod is taken, what members say is told, and then the roll goes on', async () => {
   await start('one');
   await runSet();
-  const says = (type: 'Ready' | 'QuorumHealthy') => world.condition(validatorSets, 'main', type);
+  const summary = (type: 'Ready' | 'QuorumHealthy') => world.condition(validatorSets, 'main', type);
   const wantedOfBudget = () => world.find(disruptionBudgets, 'main')?.['spec'];
   const ours = wantedOfBudget();
   const theirs = make(disruptionBudgets, 'main', { spec: { maxUnavailable: 3 } });
@@ -120,14 +120,14 @@ test('while somebody keeps changing a child no pod is taken, what members say is
         world.server.state.apply(at(disruptionBudgets, 'main'), theirs, 'rival');
       return condition();
     });
-  await untilStruck('the fight to be told', () => says('Ready')?.reason === 'ReconcileThrottled');
+  await untilStruck('the fight to be told', () => summary('Ready')?.reason === 'ReconcileThrottled');
   world.server.state.merge(at(statefulSets, 'main'), { status: { updateRevision: 'main-2' } });
   members.silent.add('main-2').add('main-3');
-  await untilStruck('the loss to be told', () => says('QuorumHealthy')?.status === 'False');
+  await untilStruck('the loss to be told', () => summary('QuorumHealthy')?.status === 'False');
   members.silent.clear();
-  await untilStruck('the quorum to be told', () => says('QuorumHealthy')?.status === 'True');
+  await untilStruck('the quorum to be told', () => summary('QuorumHealthy')?.status === 'True');
   const evictions = () => writesTo(world.server).filter((call) => call.endsWith('/eviction'));
   await world.pass(20_000);
-  expect([says('Ready')?.reason, evictions()]).toEqual(['ReconcileThrottled', []]);
+  expect([summary('Ready')?.reason, evictions()]).toEqual(['ReconcileThrottled', []]);
   await world.until('the roll', () => evictions().length > 0);
 });

@@ -4,7 +4,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { type ManualTiming, manualTiming, settle } from '../../kube/testing/manual-timing.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
 import { testInstallation } from '../../platform/testing/installation.fixture.ts';
-import { MemberWatch } from './member-poller.ts';
+import { MemberPoller } from './member-poller.ts';
 
 const key = 'acme/main';
 const pods = [0, 1].map((each) => ({
@@ -14,19 +14,21 @@ const pods = [0, 1].map((each) => ({
   isReady: true,
 }));
 
-function follow(members = new FakeMembers()) {
+function poll(members = new FakeMembers()) {
   const timing: ManualTiming = manualTiming();
   const news: string[] = [];
   const { log } = testRuntime('operator', { level: 'silent' });
-  const watch = new MemberWatch({ members, timing, log, onNews: (each) => news.push(each) });
-  watch.follow(key, testInstallation(), pods);
+  const watch = new MemberPoller({ members, timing, log, onChange: (each) => news.push(each) });
+  watch.poll(key, testInstallation(), pods);
   return { watch, members, timing, news };
 }
 
 test('every member is asked at once and again; only what is new is told', async () => {
-  const { watch, members, timing, news } = follow();
+  const { watch, members, timing, news } = poll();
   await timing.advance(0);
-  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report?.validatorId).toBe('validator-main-0');
+  expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).report?.validatorId).toBe(
+    'validator-main-0',
+  );
   expect(news).toEqual([key]);
   await timing.advance(10_000);
   expect(news).toEqual([key]);
@@ -36,39 +38,39 @@ test('every member is asked at once and again; only what is new is told', async 
   members.registers.set('0'.repeat(32), { members: ['validator-main-0'], height: 2 });
   await timing.advance(3_000);
   expect(news).toEqual([key, key]);
-  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report?.registers[0]?.height).toBe(2);
+  expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).report?.registers[0]?.height).toBe(2);
 });
 
 test('since when a member says its height is known', async () => {
-  const { watch, members, timing } = follow();
+  const { watch, members, timing } = poll();
   const registerId = '0'.repeat(32);
-  const since = () => watch.answerOf(key, { uid: 'uid-0', isReady: true }).heightSinceMs?.get(registerId);
-  const says = (height: number) =>
+  const since = () => watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).heightSinceMs?.get(registerId);
+  const summary = (height: number) =>
     members.registers.set(registerId, { members: ['validator-main-0'], height });
-  says(1);
+  summary(1);
   await timing.advance(0);
   const first = timing.nowMs();
   expect(since()).toBe(first);
   await timing.advance(6_000);
   expect(since()).toBe(first);
-  says(2);
+  summary(2);
   await timing.advance(3_000);
   expect(since()).toBe(first + 9_000);
 });
 
 test('who is silent is unknown at once, and what is known is when it was last heard', async () => {
-  const { watch, members, timing, news } = follow();
+  const { watch, members, timing, news } = poll();
   await timing.advance(0);
-  const heardAtMs = watch.answerOf(key, { uid: 'uid-1', isReady: true }).answeredAtMs;
+  const heardAtMs = watch.pollResultOf(key, { uid: 'uid-1', isReady: true }).answeredAtMs;
   members.silent.add('main-1');
   await timing.advance(3_000);
-  expect(watch.answerOf(key, { uid: 'uid-1', isReady: true })).toEqual({ answeredAtMs: heardAtMs });
-  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report).toBeDefined();
+  expect(watch.pollResultOf(key, { uid: 'uid-1', isReady: true })).toEqual({ answeredAtMs: heardAtMs });
+  expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).report).toBeDefined();
   expect(news).toEqual([key, key]);
 });
 
 test('a member that hangs hides nothing of the others, and counts again when it answers', async () => {
-  const { watch, members, timing, news } = follow();
+  const { watch, members, timing, news } = poll();
   members.silent.add('main-1');
   await timing.advance(0);
   expect(news).toEqual([key]);
@@ -77,52 +79,52 @@ test('a member that hangs hides nothing of the others, and counts again when it 
   await timing.advance(3_000);
   members.silent.add('main-0');
   await timing.advance(3_000);
-  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report).toBeUndefined();
+  expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).report).toBeUndefined();
   expect(news).toEqual([key, key]);
   members.silent.clear();
   answer.resolve();
   await settle();
-  expect(watch.answerOf(key, { uid: 'uid-1', isReady: true }).report).toBeDefined();
+  expect(watch.pollResultOf(key, { uid: 'uid-1', isReady: true }).report).toBeDefined();
   expect(news).toEqual([key, key, key]);
   await timing.advance(3_000);
-  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report).toBeDefined();
+  expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).report).toBeDefined();
 });
 
 test('a pod that is another one by now has said nothing', async () => {
-  const { watch, timing } = follow();
+  const { watch, timing } = poll();
   await timing.advance(0);
-  expect(watch.answerOf(key, { uid: 'uid-9', isReady: true })).toEqual({ isUnasked: true });
+  expect(watch.pollResultOf(key, { uid: 'uid-9', isReady: true })).toEqual({ isUnqueried: true });
   const [first] = pods;
-  watch.follow(key, testInstallation(), first === undefined ? [] : [{ ...first, uid: 'uid-9' }]);
+  watch.poll(key, testInstallation(), first === undefined ? [] : [{ ...first, uid: 'uid-9' }]);
   await timing.advance(0);
-  expect(watch.answerOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
+  expect(watch.pollResultOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
 });
 
 test('where nobody can be asked it says why, and asks nobody', async () => {
   const members = new FakeMembers();
   members.fault = new AppError('unavailable', 'WORKLOAD_IDENTITY_MISSING', 'no identity yet');
-  const { watch, timing, news } = follow(members);
+  const { watch, timing, news } = poll(members);
   await timing.advance(0);
-  expect(watch.blindOf(key)).toBe('no identity yet');
-  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true })).toEqual({ isUnasked: true });
+  expect(watch.unreachableReason(key)).toBe('no identity yet');
+  expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true })).toEqual({ isUnqueried: true });
   members.fault = undefined;
   await timing.advance(3_000);
-  expect(watch.blindOf(key)).toBeUndefined();
+  expect(watch.unreachableReason(key)).toBeUndefined();
   expect(news).toEqual([key, key]);
 });
 
 test('a refresh asks everybody anew, and nobody is asked after the end', async () => {
-  const { watch, members, timing } = follow();
+  const { watch, members, timing } = poll();
   await timing.advance(0);
   members.silent.add('main-0');
   const refreshed = watch.refresh(key);
   await settle();
   await refreshed;
-  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report).toBeUndefined();
+  expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).report).toBeUndefined();
   watch.forget(key);
   members.silent.clear();
   await timing.advance(60_000);
-  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true })).toEqual({ isUnasked: true });
+  expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true })).toEqual({ isUnqueried: true });
 });
 
 describe('a member that becomes ready', () => {
@@ -130,47 +132,47 @@ describe('a member that becomes ready', () => {
     { uid: 'uid-0', name: 'main-0', address: '10.0.0.0' },
     { uid: 'uid-1', name: 'main-1', address: '10.0.0.1' },
   ];
-  const look = (watch: MemberWatch, isReady: boolean) =>
-    watch.follow(key, testInstallation(), [
+  const look = (watch: MemberPoller, isReady: boolean) =>
+    watch.poll(key, testInstallation(), [
       { ...first, isReady: true },
       { ...second, isReady },
     ]);
-  const answer = (watch: MemberWatch) => watch.answerOf(key, { uid: 'uid-1', isReady: true });
+  const answer = (watch: MemberPoller) => watch.pollResultOf(key, { uid: 'uid-1', isReady: true });
 
   test('is unasked until then, whatever its silence before', async () => {
-    const { watch, members, timing } = follow();
+    const { watch, members, timing } = poll();
     members.silent.add('main-1');
     look(watch, false);
     await timing.advance(3_000);
-    expect(answer(watch)).toEqual({ isUnasked: true });
+    expect(answer(watch)).toEqual({ isUnqueried: true });
     look(watch, true);
     await settle();
     expect(answer(watch)).toEqual({});
   });
 
   test('is asked at once, although a round waits for another one', async () => {
-    const { watch, members, timing, news } = follow();
+    const { watch, members, timing, news } = poll();
     look(watch, false);
     const hangs = Promise.withResolvers<void>();
     members.held.set('main-0', hangs.promise);
     await timing.advance(0);
-    watch.follow(key, testInstallation(), [
+    watch.poll(key, testInstallation(), [
       { ...first, isReady: true },
       { ...second, uid: 'uid-9', isReady: true },
     ]);
     await settle();
-    expect(watch.answerOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
+    expect(watch.pollResultOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
     expect(news).toEqual([key]);
     hangs.resolve();
     await settle();
-    expect(watch.answerOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
+    expect(watch.pollResultOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
   });
 
   test.each([
     ['that began before it was ready', false],
     ['that began when it was ready before', true],
   ])('is not taken for silent because of a question %s', async (_, wasReady) => {
-    const { watch, members, timing } = follow();
+    const { watch, members, timing } = poll();
     look(watch, wasReady);
     members.silent.add('main-1');
     await timing.advance(0);
@@ -192,7 +194,7 @@ describe('a member that becomes ready', () => {
   });
 
   test('is not taken for silent because of an older round', async () => {
-    const { watch, members, timing } = follow();
+    const { watch, members, timing } = poll();
     look(watch, false);
     const dropped = Promise.withResolvers<void>();
     members.held.set('main-1', dropped.promise);

@@ -6,7 +6,7 @@ import type { Installation } from '../../platform/installation.ts';
 import type { Members } from '../../platform/validators.ts';
 
 /** A pod that is asked. */
-export interface Asked {
+export interface PolledPod {
   readonly uid: string;
   readonly name: string;
   readonly address: string;
@@ -14,15 +14,15 @@ export interface Asked {
   readonly isReady: boolean;
 }
 
-export interface MemberWatchOptions {
+export interface MemberPollerOptions {
   readonly members: Members;
   readonly timing: Timing;
   readonly log: Logger;
   /** Called with the key of a set when its members say something new. */
-  readonly onNews: (key: string) => void;
+  readonly onChange: (key: string) => void;
 }
 
-interface Answer {
+interface PollResult {
   readonly report?: MemberReport;
   readonly answeredAtMs?: number;
   /** Since when it has said these heights, by register id. */
@@ -33,13 +33,13 @@ interface Answer {
   readonly wasReady?: boolean;
 }
 
-interface Followed {
+interface PolledSet {
   installation: Installation;
   /** Questions to single pods beside the rounds. */
-  readonly asking: Set<string>;
-  pods: readonly Asked[];
-  answers: ReadonlyMap<string, Answer>;
-  blind: string | undefined;
+  readonly separatePolls: Set<string>;
+  pods: readonly PolledPod[];
+  answers: ReadonlyMap<string, PollResult>;
+  unreachable: string | undefined;
   round: Promise<void> | undefined;
   cancel: Cancel | undefined;
   isEnded: boolean;
@@ -53,11 +53,11 @@ const PAUSE_MS = 3_000;
  * this process, and later only for proofs. An answer counts until the next round is over: who did not answer in it is
  * unknown.
  */
-export class MemberWatch {
-  readonly #options: MemberWatchOptions;
-  readonly #sets = new Map<string, Followed>();
+export class MemberPoller {
+  readonly #options: MemberPollerOptions;
+  readonly #sets = new Map<string, PolledSet>();
 
-  constructor(options: MemberWatchOptions) {
+  constructor(options: MemberPollerOptions) {
     this.#options = options;
   }
 
@@ -65,67 +65,67 @@ export class MemberWatch {
    * Follows these pods of a set from now on.
    * @returns whether the set was not followed before: nothing is known of its members then
    */
-  follow(key: string, installation: Installation, pods: readonly Asked[]): boolean {
+  poll(key: string, installation: Installation, pods: readonly PolledPod[]): boolean {
     const before = this.#sets.get(key);
     if (before !== undefined) {
-      const turned = pods.filter(
+      const changedPods = pods.filter(
         ({ uid, isReady }) => !before.pods.some((each) => each.uid === uid && each.isReady === isReady),
       );
       before.installation = installation;
       before.pods = pods;
-      if (turned.length > 0) this.#soon(key, before, 0);
+      if (changedPods.length > 0) this.#schedule(key, before, 0);
       // a round may wait for another one that is silent
-      for (const pod of turned) if (pod.isReady) void this.#askBeside(key, before, pod);
+      for (const pod of changedPods) if (pod.isReady) void this.#pollSeparately(key, before, pod);
       return false;
     }
-    const followed: Followed = {
+    const polled: PolledSet = {
       installation,
-      asking: new Set(),
+      separatePolls: new Set(),
       pods,
       answers: new Map(),
-      blind: undefined,
+      unreachable: undefined,
       round: undefined,
       cancel: undefined,
       isEnded: false,
     };
-    this.#sets.set(key, followed);
-    this.#soon(key, followed, 0);
+    this.#sets.set(key, polled);
+    this.#schedule(key, polled, 0);
     return true;
   }
 
   /** What a pod said last; without a report when it was silent, or was not asked since it became ready. */
-  answerOf(
+  pollResultOf(
     key: string,
-    { uid, isReady }: Pick<Asked, 'uid' | 'isReady'>,
-  ): Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnasked' | 'heightSinceMs'> {
+    { uid, isReady }: Pick<PolledPod, 'uid' | 'isReady'>,
+  ): Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnqueried' | 'heightSinceMs'> {
     const { report, answeredAtMs, wasReady, heightSinceMs } = this.#sets.get(key)?.answers.get(uid) ?? {};
-    const isUnasked = report === undefined && isReady && wasReady !== true;
+    const isUnqueried = report === undefined && isReady && wasReady !== true;
     return {
       ...(report === undefined ? {} : { report, heightSinceMs }),
       ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
-      ...(isUnasked ? { isUnasked } : {}),
+      ...(isUnqueried ? { isUnqueried } : {}),
     };
   }
 
   /** Why no member of a set can be asked at all. */
-  blindOf(key: string): string | undefined {
-    return this.#sets.get(key)?.blind;
+  unreachableReason(key: string): string | undefined {
+    return this.#sets.get(key)?.unreachable;
   }
 
   /** Asks every member of a set now; resolves when all have answered or were silent for 5 s. */
   async refresh(key: string): Promise<void> {
-    const followed = this.#sets.get(key);
-    if (followed === undefined) return;
+    const polled = this.#sets.get(key);
+    if (polled === undefined) return;
     // answers to a round that began earlier may be older than the question
-    await followed.round;
-    await this.#round(key, followed);
+    await polled.round;
+    await this.#round(key, polled);
   }
 
   forget(key: string): void {
-    const followed = this.#sets.get(key);
-    if (followed === undefined) return;
-    followed.isEnded = true;
-    followed.cancel?.();
+    const polled = this.#sets.get(key);
+    if (polled === undefined) return;
+    polled.isEnded = true;
+    polled.cancel?.();
     this.#sets.delete(key);
   }
 
@@ -133,74 +133,74 @@ export class MemberWatch {
     for (const key of [...this.#sets.keys()]) this.forget(key);
   }
 
-  #soon(key: string, followed: Followed, ms: number): void {
-    followed.cancel?.();
-    followed.cancel = this.#options.timing.after(ms, () => void this.#round(key, followed));
+  #schedule(key: string, polled: PolledSet, ms: number): void {
+    polled.cancel?.();
+    polled.cancel = this.#options.timing.after(ms, () => void this.#round(key, polled));
   }
 
-  #round(key: string, followed: Followed): Promise<void> {
-    followed.round ??= this.#ask(key, followed).finally(() => {
-      followed.round = undefined;
-      if (!followed.isEnded) this.#soon(key, followed, PAUSE_MS);
+  #round(key: string, polled: PolledSet): Promise<void> {
+    polled.round ??= this.#pollOnce(key, polled).finally(() => {
+      polled.round = undefined;
+      if (!polled.isEnded) this.#schedule(key, polled, PAUSE_MS);
     });
-    return followed.round;
+    return polled.round;
   }
 
-  async #ask(key: string, followed: Followed): Promise<void> {
+  async #pollOnce(key: string, polled: PolledSet): Promise<void> {
     const { members, log } = this.#options;
-    const { installation, pods } = followed;
-    const before = newsOf(followed);
+    const { installation, pods } = polled;
+    const before = fingerprint(polled);
     try {
       await members.ready(installation);
-      followed.blind = undefined;
+      polled.unreachable = undefined;
     } catch (error) {
-      followed.blind = error instanceof Error ? error.message : 'members cannot be asked';
+      polled.unreachable = error instanceof Error ? error.message : 'members cannot be asked';
       log.debug({ err: error, subject: key }, 'Members cannot be asked');
     }
-    const known = followed.answers;
-    const isSilent = ({ uid }: Asked) => known.get(uid)?.isSilent === true;
-    for (const pod of pods.filter(isSilent)) void this.#askBeside(key, followed, pod);
-    const heard = new Map<string, Answer>();
-    const hear = async (pod: Asked) => heard.set(pod.uid, await this.#answer(followed, pod));
-    await Promise.all(pods.filter((pod) => !isSilent(pod)).map(hear));
-    const latest = ({ uid }: Asked): Answer => {
-      const [asked, now] = [heard.get(uid), followed.answers.get(uid)];
+    const known = polled.answers;
+    const isSilent = ({ uid }: PolledPod) => known.get(uid)?.isSilent === true;
+    for (const pod of pods.filter(isSilent)) void this.#pollSeparately(key, polled, pod);
+    const results = new Map<string, PollResult>();
+    const query = async (pod: PolledPod) => results.set(pod.uid, await this.#query(polled, pod));
+    await Promise.all(pods.filter((pod) => !isSilent(pod)).map(query));
+    const latestResult = ({ uid }: PolledPod): PollResult => {
+      const [asked, now] = [results.get(uid), polled.answers.get(uid)];
       // who became ready meanwhile was asked again beside the round
       const isLater = now !== known.get(uid) && now?.wasReady === true && asked?.wasReady !== true;
       return (isLater ? now : (asked ?? now)) ?? {};
     };
-    followed.answers = new Map(followed.pods.map((pod) => [pod.uid, latest(pod)]));
-    if (!followed.isEnded && newsOf(followed) !== before) this.#options.onNews(key);
+    polled.answers = new Map(polled.pods.map((pod) => [pod.uid, latestResult(pod)]));
+    if (!polled.isEnded && fingerprint(polled) !== before) this.#options.onChange(key);
   }
 
   /**
    * Asks a member that was silent or has just become ready, once at a time. No round waits for it, and it waits for no
    * round: the loss of one would hide for seconds what becomes of the others.
    */
-  async #askBeside(key: string, followed: Followed, pod: Asked): Promise<void> {
-    const question = `${pod.uid} ${pod.isReady}`;
-    if (followed.asking.has(question)) return;
-    followed.asking.add(question);
-    const known = followed.answers.get(pod.uid);
-    const answer = await this.#answer(followed, pod);
-    followed.asking.delete(question);
-    if (followed.isEnded || !followed.pods.some(({ uid }) => uid === pod.uid)) return;
+  async #pollSeparately(key: string, polled: PolledSet, pod: PolledPod): Promise<void> {
+    const pollKey = `${pod.uid} ${pod.isReady}`;
+    if (polled.separatePolls.has(pollKey)) return;
+    polled.separatePolls.add(pollKey);
+    const known = polled.answers.get(pod.uid);
+    const answer = await this.#query(polled, pod);
+    polled.separatePolls.delete(pollKey);
+    if (polled.isEnded || !polled.pods.some(({ uid }) => uid === pod.uid)) return;
     // another question that began later was answered
-    if (answer.report === undefined && followed.answers.get(pod.uid) !== known) return;
-    const before = newsOf(followed);
-    followed.answers = new Map(followed.answers).set(pod.uid, answer);
-    if (newsOf(followed) !== before) this.#options.onNews(key);
+    if (answer.report === undefined && polled.answers.get(pod.uid) !== known) return;
+    const before = fingerprint(polled);
+    polled.answers = new Map(polled.answers).set(pod.uid, answer);
+    if (fingerprint(polled) !== before) this.#options.onChange(key);
   }
 
-  async #answer(followed: Followed, pod: Asked): Promise<Answer> {
+  async #query(polled: PolledSet, pod: PolledPod): Promise<PollResult> {
     const { members, timing, log } = this.#options;
-    const before = followed.answers.get(pod.uid);
+    const before = polled.answers.get(pod.uid);
     const last = before?.answeredAtMs === undefined ? {} : { answeredAtMs: before.answeredAtMs };
-    if (followed.blind !== undefined) return last;
+    if (polled.unreachable !== undefined) return last;
     try {
-      const report = await members.ask(followed.installation, pod);
+      const report = await members.queryReport(polled.installation, pod);
       const answeredAtMs = timing.nowMs();
-      const heightSinceMs = sinceWhen(report, before, answeredAtMs);
+      const heightSinceMs = heightsSince(report, before, answeredAtMs);
       return { report, answeredAtMs, heightSinceMs, wasReady: pod.isReady };
     } catch (error) {
       log.debug({ err: error, subject: pod.name }, 'Member did not answer');
@@ -209,7 +209,11 @@ export class MemberWatch {
   }
 }
 
-function sinceWhen(report: MemberReport, before: Answer | undefined, nowMs: number): Map<string, number> {
+function heightsSince(
+  report: MemberReport,
+  before: PollResult | undefined,
+  nowMs: number,
+): Map<string, number> {
   const known = new Map(before?.report?.registers.map(({ registerId, height }) => [registerId, height]));
   const since = ({ registerId, height }: RegisterReport) =>
     known.get(registerId) === height ? (before?.heightSinceMs?.get(registerId) ?? nowMs) : nowMs;
@@ -217,7 +221,7 @@ function sinceWhen(report: MemberReport, before: Answer | undefined, nowMs: numb
 }
 
 /** What makes a difference at once. Heights grow all the time and are read when the set is looked at anyway. */
-function newsOf({ answers, blind }: Followed): string {
+function fingerprint({ answers, unreachable }: PolledSet): string {
   const said = [...answers].map(([uid, { report, wasReady = false }]) => {
     if (report === undefined) return [uid, wasReady];
     const { drain, conditions, version, registers } = report;
@@ -235,5 +239,5 @@ function newsOf({ answers, blind }: Followed): string {
     );
     return [uid, drain.state, conditions, version, places];
   });
-  return hashOf([blind, said]);
+  return hashOf([unreachable, said]);
 }

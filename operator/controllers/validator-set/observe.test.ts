@@ -4,10 +4,10 @@ import { REGISTER_ID, registerOf } from '../../plan/testing/objects.ts';
 import { makeSet } from '../../plan/validator-set/testing/sets.ts';
 import {
   boundRegister,
-  leftClaims,
   memberCount,
   memberFacts,
   podFacts,
+  retainedClaims,
   statefulSetFacts,
 } from './observe.ts';
 
@@ -116,7 +116,7 @@ test('a claim is left when no member has it, or when it is noted as such; what c
   ];
   const members = memberFacts(makeSet({ replicas: 2 }), 2, { pods: [], claims }, () => undefined);
   const noted = Date.UTC(2026, 0, 1);
-  expect(leftClaims(makeSet(), members, claims)).toMatchObject([
+  expect(retainedClaims(makeSet(), members, claims)).toMatchObject([
     { ordinal: 1, name: 'data-main-1', leftAtMs: noted },
     { ordinal: 2, uid: 'uid of data-main-2', resourceVersion: '7', leftAtMs: undefined },
     { ordinal: 3, leftAtMs: noted },

@@ -6,9 +6,9 @@ import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import type {
   BoundRegister,
   ClaimFacts,
-  LeftClaim,
   MemberFacts,
   PodFacts,
+  RetainedClaim,
   StatefulSetFacts,
 } from '../../plan/validator-set/facts.ts';
 
@@ -33,7 +33,7 @@ function conditionOf(object: KubeObject, type: string): Tree | undefined {
 }
 
 /** Why the container of a pod does not run. */
-function troubleOf(pod: KubeObject): string | undefined {
+function containerProblem(pod: KubeObject): string | undefined {
   const [container] = records(at(pod, 'status', 'containerStatuses'));
   const waiting = text(at(container, 'state', 'waiting', 'reason'));
   if (waiting !== undefined && waiting !== 'ContainerCreating' && waiting !== 'PodInitializing')
@@ -58,7 +58,7 @@ export function podFacts(pod: KubeObject): PodFacts {
     revision: metadata.labels?.['controller-revision-hash'] ?? '',
     node: text(at(pod, 'spec', 'nodeName')),
     address: text(at(pod, 'status', 'podIP')),
-    trouble: troubleOf(pod),
+    trouble: containerProblem(pod),
     isForced: metadata.annotations?.[annotations.forceRoll] === metadata.uid,
   };
 }
@@ -105,9 +105,9 @@ export function boundRegister(register: Register): BoundRegister {
 }
 
 /** What is known of the answer of a pod. */
-export type AnswerOf = (
+export type PollResultOf = (
   pod: PodFacts,
-) => Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnasked'> | undefined;
+) => Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnqueried'> | undefined;
 
 /** How many members there are to look at: wanted, there, or stopped with the set. */
 export function memberCount({ spec, status }: ValidatorSet, replicas: number): number {
@@ -122,7 +122,7 @@ export function memberFacts(
   set: ValidatorSet,
   replicas: number,
   found: { readonly pods: readonly KubeObject[]; readonly claims: readonly KubeObject[] },
-  answerOf: AnswerOf,
+  pollResultOf: PollResultOf,
 ): readonly MemberFacts[] {
   const pods = new Map(found.pods.map((pod) => [pod.metadata.name, podFacts(pod)]));
   const claims = new Map(found.claims.map((claim) => [claim.metadata.name, claimFacts(claim)]));
@@ -133,16 +133,16 @@ export function memberFacts(
     const name = podName(setName, ordinal);
     const pod = pods.get(name);
     const claim = claims.get(claimName(setName, ordinal));
-    return { ordinal, name, pod, claim, ...(pod === undefined ? {} : answerOf(pod)) };
+    return { ordinal, name, pod, claim, ...(pod === undefined ? {} : pollResultOf(pod)) };
   });
 }
 
 /** Claims of the set that no member has, and those that carry the note of a member that left. */
-export function leftClaims(
+export function retainedClaims(
   set: ValidatorSet,
   members: readonly MemberFacts[],
   claims: readonly KubeObject[],
-): readonly LeftClaim[] {
+): readonly RetainedClaim[] {
   const { name: setName } = set.metadata;
   const { claim: prefix } = validatorSetNames(setName);
   const taken = new Set(members.map(({ ordinal }) => ordinal));

@@ -4,13 +4,13 @@ import { labels, podName, validatorId } from '../../api/names.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError, NotLeader } from '../../kube/errors.ts';
 import { pods, statefulSets, volumeClaims } from '../../kube/kinds.ts';
-import type { ClaimFacts, LeftClaim, MemberFacts } from '../../plan/validator-set/facts.ts';
-import type { Act } from '../../plan/validator-set/plan.ts';
+import type { ClaimFacts, MemberFacts, RetainedClaim } from '../../plan/validator-set/facts.ts';
+import type { Action } from '../../plan/validator-set/plan.ts';
 import type { Replacement } from '../../plan/validator-set/rollout.ts';
 import type { Installation } from '../../platform/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
-import { Blocked } from '../reconciler/requeue-error.ts';
+import { RequeueError } from '../reconciler/requeue-error.ts';
 
 /** With what acts are done. */
 export interface Actor {
@@ -41,7 +41,7 @@ async function resize({ api, namespace, signal }: Actor, claim: ClaimFacts, size
 }
 
 /** Deletes the object and leaves its pods, so that it can be made anew with another claim template. */
-async function release({ api, namespace, setName, signal }: Actor, uid: string): Promise<void> {
+async function orphanPods({ api, namespace, setName, signal }: Actor, uid: string): Promise<void> {
   const body = { preconditions: { uid }, propagationPolicy: 'Orphan' };
   await ignoreGone(
     api.call({ verb: 'delete', resource: statefulSets, namespace, name: setName, body, signal }),
@@ -49,9 +49,9 @@ async function release({ api, namespace, setName, signal }: Actor, uid: string):
 }
 
 /** Notes on a claim when its member left. */
-async function note(
+async function annotateClaim(
   { api, namespace, signal }: Actor,
-  { name, uid }: LeftClaim,
+  { name, uid }: RetainedClaim,
   leftAtMs: number | undefined,
 ): Promise<void> {
   const value = leftAtMs === undefined ? null : new Date(leftAtMs).toISOString();
@@ -64,7 +64,7 @@ async function note(
  * The key first: the note on the claim remembers both. The claim goes as it was looked at; one that was noted anew since
  * then stays. A wallet service that is away holds up nothing else, and both stay.
  */
-async function discard(actor: Actor, claim: LeftClaim): Promise<boolean> {
+async function deleteRetainedClaim(actor: Actor, claim: RetainedClaim): Promise<boolean> {
   const { api, principals, installation, namespace, setName, signal, log } = actor;
   const { name, uid, resourceVersion, ordinal } = claim;
   try {
@@ -104,7 +104,7 @@ async function evict({ api, namespace, signal }: Actor, { member, uid }: Replace
   } catch (error) {
     if (!isApiError(error, 'TooManyRequests')) throw error;
     const message = `The disruption budget keeps ${name}: ${error.message}`;
-    throw new Blocked('RolloutBlocked', message, {
+    throw new RequeueError('RolloutBlocked', message, {
       retryAfterMs: error.retryAfterMs ?? 10_000,
       cause: error,
     });
@@ -116,7 +116,7 @@ async function remove({ api, namespace, signal }: Actor, { member, uid }: Replac
   await ignoreGone(api.call({ verb: 'delete', resource: pods, namespace, name: member.name, body, signal }));
 }
 
-function placeOf({ name, pod }: MemberFacts) {
+function addressOf({ name, pod }: MemberFacts) {
   return { name, address: pod?.address ?? '' };
 }
 
@@ -125,27 +125,30 @@ function placeOf({ name, pod }: MemberFacts) {
  * @returns whether it was done; what can wait is tried again with the next look
  * @throws ApiError, NotLeader; Blocked when a disruption budget says no; what a member refuses
  */
-export async function perform(actor: Actor, act: Act): Promise<boolean> {
-  if (act.kind === 'discard') return discard(actor, act.claim);
-  await performAtOnce(actor, act);
+export async function perform(actor: Actor, action: Action): Promise<boolean> {
+  if (action.kind === 'discard') return deleteRetainedClaim(actor, action.claim);
+  await performAtOnce(actor, action);
   return true;
 }
 
-async function performAtOnce(actor: Actor, act: Exclude<Act, { readonly kind: 'discard' }>): Promise<void> {
+async function performAtOnce(
+  actor: Actor,
+  action: Exclude<Action, { readonly kind: 'discard' }>,
+): Promise<void> {
   const { members, installation, signal, log } = actor;
-  switch (act.kind) {
+  switch (action.kind) {
     case 'resize':
-      return resize(actor, act.claim, act.size);
+      return resize(actor, action.claim, action.size);
     case 'recreate':
-      return release(actor, act.uid);
+      return orphanPods(actor, action.uid);
     case 'drain':
-      return void (await members.drain(installation, placeOf(act.member), signal));
+      return void (await members.drain(installation, addressOf(action.member), signal));
     case 'undrain':
-      return members.undrain(installation, placeOf(act.member), signal);
+      return members.undrain(installation, addressOf(action.member), signal);
     case 'note':
-      return note(actor, act.claim, act.leftAtMs);
+      return annotateClaim(actor, action.claim, action.leftAtMs);
     case 'replace': {
-      const { replacement } = act;
+      const { replacement } = action;
       log.info({ subject: replacement.member.name, proof: replacement.proof }, 'Replaces a member');
       return replacement.how === 'evict' ? evict(actor, replacement) : remove(actor, replacement);
     }

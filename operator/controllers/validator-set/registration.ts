@@ -3,14 +3,14 @@ import type { Installation } from '../../platform/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 
 /** After this time a principal is asked for again: somebody may have taken it away. */
-const AGAIN_MS = 600_000;
+const VERIFY_AGAIN_MS = 600_000;
 
 /** Keeps a principal for every member, with few calls. */
 export class Registration {
   readonly #principals: Principals;
   readonly #timing: Timing;
   /** When a client id was last found registered, by uid of its set. */
-  readonly #seen = new Map<string, Map<string, number>>();
+  readonly #verifiedAt = new Map<string, Map<string, number>>();
 
   constructor(principals: Principals, timing: Timing) {
     this.#principals = principals;
@@ -23,13 +23,13 @@ export class Registration {
     installation: Installation,
     { ids, signal }: { readonly ids: readonly string[]; readonly signal: AbortSignal },
   ): Promise<void> {
-    const seen = this.#seen.get(setUid) ?? new Map<string, number>();
-    this.#seen.set(setUid, seen);
+    const verifiedAt = this.#verifiedAt.get(setUid) ?? new Map<string, number>();
+    this.#verifiedAt.set(setUid, verifiedAt);
     for (const id of ids) {
-      const atMs = seen.get(id);
-      if (atMs !== undefined && this.#timing.monotonicMs() - atMs < AGAIN_MS) continue;
+      const atMs = verifiedAt.get(id);
+      if (atMs !== undefined && this.#timing.monotonicMs() - atMs < VERIFY_AGAIN_MS) continue;
       await this.#principals.upsert(installation, id, signal);
-      seen.set(id, this.#timing.monotonicMs());
+      verifiedAt.set(id, this.#timing.monotonicMs());
     }
   }
 
@@ -41,11 +41,11 @@ export class Registration {
   ): Promise<void> {
     for (const id of ids) {
       await this.#principals.revoke(installation, id, signal);
-      this.#seen.get(setUid)?.delete(id);
+      this.#verifiedAt.get(setUid)?.delete(id);
     }
   }
 
   forget(setUid: string): void {
-    this.#seen.delete(setUid);
+    this.#verifiedAt.delete(setUid);
   }
 }

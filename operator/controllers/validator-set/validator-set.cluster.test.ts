@@ -82,7 +82,7 @@ beforeAll(async () => {
     schema: operatorSettings,
     log: createLogger({ service: 'operator', level: 'warn' }),
     create: createOperator(
-      (parts) => [createValidatorSetController({ parts, members, principals: members })],
+      (dependencies) => [createValidatorSetController({ dependencies, members, principals: members })],
       () => undefined,
     ),
     env: {

@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest';
 import { annotations, FINALIZER } from '../../api/names.ts';
-import { type Leaver, planDeparture } from './plan.ts';
+import { type ObjectOfDeletedNamespace, planNamespaceDeletion } from './plan.ts';
 
 const uid = '11111111-2222-4333-8444-555555555555';
 
-function leaver(kind: Leaver['kind'], deletionPolicy?: string, more: object = {}): Leaver {
+function leaver(
+  kind: ObjectOfDeletedNamespace['kind'],
+  deletionPolicy?: string,
+  more: object = {},
+): ObjectOfDeletedNamespace {
   const metadata = { name: 'one', namespace: 'acme', uid, annotations: {}, finalizers: [FINALIZER], ...more };
   return { kind, metadata, deletionPolicy };
 }
@@ -15,7 +19,7 @@ test.each([
   ['Tenant', 'Retain'],
   ['Register', 'Retain'],
 ] as const)('a %s with the policy %s goes with its namespace', (kind, policy) => {
-  expect(planDeparture(leaver(kind, policy))).toEqual({ act: 'go' });
+  expect(planNamespaceDeletion(leaver(kind, policy))).toEqual({ action: 'go' });
 });
 
 test.each([
@@ -23,18 +27,20 @@ test.each([
   ['Register', 'Tombstone', 'the register that deletionPolicy Tombstone'],
   ['Register', 'Purge', 'the register that deletionPolicy Purge'],
 ] as const)('a %s with the policy %s stays and says what to do', (kind, policy, what) => {
-  const departure = planDeparture(leaver(kind, policy));
-  expect(departure).toMatchObject({ act: 'stay', message: expect.stringContaining(what) });
-  expect(departure).toMatchObject({ message: expect.stringContaining(`${annotations.forceDelete}=${uid}`) });
+  const plan = planNamespaceDeletion(leaver(kind, policy));
+  expect(plan).toMatchObject({ action: 'stay', message: expect.stringContaining(what) });
+  expect(plan).toMatchObject({ message: expect.stringContaining(`${annotations.forceDelete}=${uid}`) });
 });
 
 test('by force goes what has the right uid', () => {
   const forced = (value: string) => ({ annotations: { [annotations.forceDelete]: value } });
-  expect(planDeparture(leaver('Register', 'Purge', forced(uid)))).toEqual({ act: 'go' });
-  expect(planDeparture(leaver('Register', 'Purge', forced('other')))).toMatchObject({ act: 'stay' });
+  expect(planNamespaceDeletion(leaver('Register', 'Purge', forced(uid)))).toEqual({ action: 'go' });
+  expect(planNamespaceDeletion(leaver('Register', 'Purge', forced('other')))).toMatchObject({
+    action: 'stay',
+  });
 });
 
 test('what the operator does not hold is left alone', () => {
   const others = { finalizers: ['example.org/other'] };
-  expect(planDeparture(leaver('Register', 'Purge', others))).toEqual({ act: 'none' });
+  expect(planNamespaceDeletion(leaver('Register', 'Purge', others))).toEqual({ action: 'none' });
 });

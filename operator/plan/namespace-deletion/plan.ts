@@ -2,7 +2,7 @@ import { annotations, FINALIZER, forceDeletion, type ManagedKind } from '../../a
 import type { ObjectMetadata } from '../../api/object.ts';
 
 /** An object whose namespace goes while its operator runs in it. */
-export interface Leaver {
+export interface ObjectOfDeletedNamespace {
   readonly kind: ManagedKind;
   readonly metadata: Pick<ObjectMetadata, 'name' | 'namespace' | 'uid' | 'annotations' | 'finalizers'>;
   /** Undefined for a kind without one. */
@@ -10,10 +10,10 @@ export interface Leaver {
 }
 
 /** `go`: its finalizer is taken away. `stay`: somebody has to know something first. */
-export type Departure =
-  | { readonly act: 'none' }
-  | { readonly act: 'go' }
-  | { readonly act: 'stay'; readonly message: string };
+export type NamespaceDeletionPlan =
+  | { readonly action: 'none' }
+  | { readonly action: 'go' }
+  | { readonly action: 'stay'; readonly message: string };
 
 /** What a policy removes from the database of a service, which may outlive the namespace. */
 const removals: Readonly<Record<string, string>> = {
@@ -26,15 +26,19 @@ const removals: Readonly<Record<string, string>> = {
  * Whether an object may go with its namespace. The services go with it too, so nothing outside can be ended any more:
  * what keeps its data goes, what was to lose it stays and tells a person so.
  */
-export function planDeparture({ kind, metadata, deletionPolicy = '' }: Leaver): Departure {
-  if (!metadata.finalizers.includes(FINALIZER)) return { act: 'none' };
+export function planNamespaceDeletion({
+  kind,
+  metadata,
+  deletionPolicy = '',
+}: ObjectOfDeletedNamespace): NamespaceDeletionPlan {
+  if (!metadata.finalizers.includes(FINALIZER)) return { action: 'none' };
   const kept = removals[deletionPolicy];
-  if (kept === undefined || forceDeletion(metadata) === 'yes') return { act: 'go' };
+  if (kept === undefined || forceDeletion(metadata) === 'yes') return { action: 'go' };
   const object = `${kind.toLowerCase()}/${metadata.name} -n ${metadata.namespace}`;
   const message = [
     `The namespace is being deleted, and the services with it: ${kept} that deletionPolicy ${deletionPolicy} was to remove stays in its database.`,
     `To let this object go: kubectl annotate --overwrite ${object} ${annotations.forceDelete}=${metadata.uid}`,
     `and then: kubectl patch ${object} --type=merge -p '{"metadata":{"finalizers":null}}'`,
   ].join(' ');
-  return { act: 'stay', message };
+  return { action: 'stay', message };
 }

@@ -21,11 +21,11 @@ export function validatorNumbers(
 }
 
 /** A policy with the members of a patch in the places of its own. */
-export function patched(policy: Json, patch: Json): Json {
+export function mergePatch(policy: Json, patch: Json): Json {
   const all = new Map(Object.entries(policy));
   for (const [name, value] of Object.entries(patch)) {
     const before = all.get(name);
-    all.set(name, isRecord(value) ? patched(isRecord(before) ? before : {}, value) : value);
+    all.set(name, isRecord(value) ? mergePatch(isRecord(before) ? before : {}, value) : value);
   }
   return Object.fromEntries(all);
 }
@@ -36,30 +36,30 @@ function withMembers(facts: RegisterFacts, members: readonly ValidatorFacts[]): 
 }
 
 /** A register after a change took effect. */
-export function carriedOut(facts: RegisterFacts, wanted: RegisterChange): RegisterFacts {
+export function applyChange(facts: RegisterFacts, change: RegisterChange): RegisterFacts {
   const { members } = facts.validators;
-  switch (wanted.change) {
+  switch (change.change) {
     case 'metadata': {
-      const { title = facts.title, description = facts.description, metadata = facts.metadata } = wanted;
+      const { title = facts.title, description = facts.description, metadata = facts.metadata } = change;
       return { ...facts, title, description, metadata };
     }
     case 'policy': {
-      const policy = patched(facts.policy, wanted.policy);
+      const policy = mergePatch(facts.policy, change.policy);
       return { ...facts, policy, policyVersion: facts.policyVersion + 1 };
     }
     case 'devModeOff':
       return { ...facts, devMode: false };
     case 'addValidator': {
-      const { validatorId } = wanted;
+      const { validatorId } = change;
       return withMembers(facts, [...members, { validatorId, status: 'Active', operational: true }]);
     }
     case 'removeValidator':
       return withMembers(
         facts,
-        members.filter(({ validatorId }) => validatorId !== wanted.validatorId),
+        members.filter(({ validatorId }) => validatorId !== change.validatorId),
       );
     case 'addMember': {
-      const { walletAddress, role } = wanted;
+      const { walletAddress, role } = change;
       return { ...facts, roster: [...facts.roster, { walletAddress, role }] };
     }
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ADMIN, NOW_MS, ORGANIZATION_ID, OWNER, REGISTER_ID, setOf, tenantOf } from '../testing/objects.ts';
-import { type Case, judge, world } from '../testing/register-input.ts';
+import { type Case, checkPlan, planInput } from '../testing/register-input.ts';
 import { planRegister } from './plan.ts';
 
 describe('before there is a register', () => {
@@ -71,7 +71,7 @@ describe('before there is a register', () => {
       phase: 'Failed',
     },
   ];
-  test.each(cases)('$name', (one) => void judge(one));
+  test.each(cases)('$name', (one) => void checkPlan(one));
 
   test('says everything that the register service must know', () => {
     const spec = {
@@ -81,11 +81,11 @@ describe('before there is a register', () => {
       metadata: { sandbox: 'true' },
       policy: { consensus: { docketBuildIntervalMs: 500 } },
     };
-    const { steps } = planRegister(world({ spec }));
+    const { steps } = planRegister(planInput({ spec }));
     expect(steps).toMatchObject([
       {
-        act: 'upsert',
-        wish: {
+        action: 'upsert',
+        desired: {
           title: 'Invoices',
           description: 'All of them',
           purpose: 'General',
@@ -143,10 +143,10 @@ describe('while people have to sign', () => {
       outcome: ['reconciling', 'GenesisPending'],
     },
   ];
-  test.each(cases)('$name', (one) => void judge(one));
+  test.each(cases)('$name', (one) => void checkPlan(one));
 
   test('shows the signature that is missing in base64', () => {
-    const { judgement } = planRegister(world({ facts, status }));
+    const { judgement } = planRegister(planInput({ facts, status }));
     expect(judgement.status.pendingAttestations).toEqual([{ ...pending, dataToSign: 'AP8=' }]);
     expect(judgement.conditionUpdates).toContainEqual(
       expect.objectContaining({ type: 'AttestationsComplete', status: 'False', reason: 'GenesisPending' }),

@@ -94,7 +94,7 @@ export interface RegisterFacts {
 }
 
 /** What the register service is asked to make; the uid of the resource names the register. */
-export interface RegisterWish {
+export interface DesiredRegister {
   readonly title: string;
   readonly description?: string | undefined;
   readonly purpose: RegisterSpec['purpose'];
@@ -131,14 +131,14 @@ export type RegisterChange =
   | { readonly change: 'addMember'; readonly walletAddress: string; readonly role: string };
 
 /** A change that the ledger refused, and which is not asked for again for a while. */
-export interface Refused {
+export interface RefusedChange {
   /** Identity of the change: see wishKey. */
-  readonly wish: string;
+  readonly desired: string;
   readonly message: string;
 }
 
 /** Everything that is known when a register is planned. */
-export interface RegisterWorld {
+export interface RegisterPlanInput {
   readonly register: Register;
   /** The one that spec.tenantRef names; undefined when it does not exist. */
   readonly tenant: Tenant | undefined;
@@ -148,6 +148,6 @@ export interface RegisterWorld {
   readonly setNames: readonly string[];
   /** Undefined when the register service knows nothing of the uid. */
   readonly facts: RegisterFacts | undefined;
-  readonly refused: ReadonlyMap<Aggregate, Refused>;
+  readonly refused: ReadonlyMap<Aggregate, RefusedChange>;
   readonly nowMs: number;
 }

@@ -47,7 +47,7 @@ describe('one change at a time', () => {
     expect(plan.next).toEqual({
       change: 'addValidator',
       validatorId: 'validator-main-4',
-      says: 'Add validator-main-4: 4 -> 5 validators, quorum 3 -> 4',
+      summary: 'Add validator-main-4: 4 -> 5 validators, quorum 3 -> 4',
     });
     expect(plan.remaining).toBe(3);
   });
@@ -55,7 +55,7 @@ describe('one change at a time', () => {
   test('the highest ordinal goes first', () => {
     const plan = planMembership(setOf(4), ['main'], factsOf(membersOf('main', 7)));
     expect(plan.next).toMatchObject({ change: 'removeValidator', validatorId: 'validator-main-6' });
-    expect(plan.next?.says).toContain('7 -> 6 validators, quorum 5 -> 5, 6 answer');
+    expect(plan.next?.summary).toContain('7 -> 6 validators, quorum 5 -> 5, 6 answer');
   });
 
   test('who does not answer goes before who does', () => {

@@ -11,7 +11,7 @@ export interface MembershipPlan {
     readonly change: 'addValidator' | 'removeValidator';
     readonly validatorId: string;
     /** The arithmetic that makes it safe. */
-    readonly says: string;
+    readonly summary: string;
   };
   /** Why the next change is not made, although one is wanted. */
   readonly blocked?: string;
@@ -57,20 +57,20 @@ export function planMembership(
   const missing = set.spec.registration.autoApprove
     ? usableMembers(set).filter((validatorId) => !ids.has(validatorId))
     : [];
-  const leaving = leavingMembers(set, setNames, present);
-  const remaining = missing.length + leaving.length;
+  const surplus = surplusMembers(set, setNames, present);
+  const remaining = missing.length + surplus.length;
   const [added] = missing;
-  const [removed] = leaving;
+  const [removed] = surplus;
   const active = present.filter(({ status }) => status === 'Active');
-  const most = policyNumber(facts.policy, 'validators.maxValidators', 100);
-  if (added !== undefined && (active.length < most || removed === undefined)) {
-    return planAddition(added, active.length, { facts, most, remaining });
+  const maxValidators = policyNumber(facts.policy, 'validators.maxValidators', 100);
+  if (added !== undefined && (active.length < maxValidators || removed === undefined)) {
+    return planAddition(added, active.length, { facts, maxValidators, remaining });
   }
   if (removed !== undefined) return planRemoval(removed, active, { facts, remaining });
   return { remaining: 0 };
 }
 
-interface Place {
+interface ChangeContext {
   readonly facts: RegisterFacts;
   readonly remaining: number;
 }
@@ -78,27 +78,27 @@ interface Place {
 function planAddition(
   validatorId: string,
   size: number,
-  { facts, most, remaining }: Place & { readonly most: number },
+  { facts, maxValidators, remaining }: ChangeContext & { readonly maxValidators: number },
 ): MembershipPlan {
-  if (size >= most) {
-    const blocked = `${validatorId} cannot join: validators.maxValidators of the policy is ${most}; raise it`;
+  if (size >= maxValidators) {
+    const blocked = `${validatorId} cannot join: validators.maxValidators of the policy is ${maxValidators}; raise it`;
     return { blocked, remaining };
   }
-  const says = `Add ${validatorId}: ${arithmetic(size, size + 1, facts)}`;
-  return { next: { change: 'addValidator', validatorId, says }, remaining };
+  const summary = `Add ${validatorId}: ${arithmetic(size, size + 1, facts)}`;
+  return { next: { change: 'addValidator', validatorId, summary }, remaining };
 }
 
 function planRemoval(
-  leaving: ValidatorFacts,
+  surplus: ValidatorFacts,
   active: readonly ValidatorFacts[],
-  { facts, remaining }: Place,
+  { facts, remaining }: ChangeContext,
 ): MembershipPlan {
-  const { validatorId } = leaving;
-  const staying = active.filter((each) => each !== leaving);
+  const { validatorId } = surplus;
+  const staying = active.filter((each) => each !== surplus);
   const size = staying.length;
-  const least = policyNumber(facts.policy, 'validators.minValidators', 1);
-  if (size < least) {
-    const blocked = `${validatorId} stays: validators.minValidators of the policy is ${least}; lower it or raise replicas`;
+  const minValidators = policyNumber(facts.policy, 'validators.minValidators', 1);
+  if (size < minValidators) {
+    const blocked = `${validatorId} stays: validators.minValidators of the policy is ${minValidators}; lower it or raise replicas`;
     return { blocked, remaining };
   }
   const needed = quorum(size, thresholdOf(facts));
@@ -107,8 +107,8 @@ function planRemoval(
     const blocked = `${validatorId} stays: without it ${operational} of ${size} validators answer and ${needed} must agree; bring back the others`;
     return { blocked, remaining };
   }
-  const says = `Remove ${validatorId}: ${arithmetic(active.length, size, facts)}, ${operational} answer`;
-  return { next: { change: 'removeValidator', validatorId, says }, remaining };
+  const summary = `Remove ${validatorId}: ${arithmetic(active.length, size, facts)}, ${operational} answer`;
+  return { next: { change: 'removeValidator', validatorId, summary }, remaining };
 }
 
 function thresholdOf({ policy }: RegisterFacts): number {
@@ -122,7 +122,7 @@ function arithmetic(from: number, to: number, facts: RegisterFacts): string {
 }
 
 /** Those who must go, in order: who does not answer first, then the highest ordinal. */
-function leavingMembers(
+function surplusMembers(
   set: ValidatorSet,
   setNames: readonly string[],
   present: readonly ValidatorFacts[],
@@ -131,7 +131,7 @@ function leavingMembers(
   const { replicas } = set.spec;
   const ordinals = present.flatMap(({ validatorId }) => ordinalIn(name, validatorId) ?? []);
   const isComplete = ordinals.filter((ordinal) => ordinal < replicas).length >= replicas;
-  const mustGo = ({ validatorId }: ValidatorFacts): boolean => {
+  const isSurplus = ({ validatorId }: ValidatorFacts): boolean => {
     const own = ordinalIn(name, validatorId);
     if (own !== undefined) return own >= replicas;
     // members of another set go when the whole of the new one has come
@@ -139,7 +139,7 @@ function leavingMembers(
   };
   const order = ({ validatorId }: ValidatorFacts): number => Number(/\d+$/.exec(validatorId)?.[0] ?? 0);
   return present
-    .filter(mustGo)
+    .filter(isSurplus)
     .toSorted(
       (left, right) => Number(left.operational) - Number(right.operational) || order(right) - order(left),
     );

@@ -2,28 +2,31 @@ import type { RegisterSpec } from '../../api/register.ts';
 import { isRecord } from '../../kube/resource.ts';
 import type { Json } from './facts.ts';
 
-type Wanted = NonNullable<RegisterSpec['policy']>;
+type DesiredPolicy = NonNullable<RegisterSpec['policy']>;
 
 /** One setting of a policy that is not as wanted. */
 export interface PolicyDifference {
   /** `consensus.docketBuildIntervalMs`. */
   readonly field: string;
-  readonly wanted: unknown;
+  readonly desired: unknown;
   readonly found: unknown;
 }
 
 /** Words are written in PascalCase here and with hyphens in the ledger. */
-function plain(value: unknown): unknown {
+function normalised(value: unknown): unknown {
   return typeof value === 'string' ? value.toLowerCase().replaceAll(/[-_]/g, '') : value;
 }
 
 /** What a resource sets and the ledger has otherwise; what the resource leaves out keeps the ledger's value. */
-export function policyDifferences(wanted: Wanted | undefined, found: Json): readonly PolicyDifference[] {
-  return Object.entries(wanted ?? {}).flatMap(([part, settings]) => {
+export function policyDifferences(
+  desired: DesiredPolicy | undefined,
+  found: Json,
+): readonly PolicyDifference[] {
+  return Object.entries(desired ?? {}).flatMap(([part, settings]) => {
     const current = isRecord(found[part]) ? found[part] : {};
     return Object.entries(settings ?? {}).flatMap(([name, value]) => {
-      if (value === undefined || plain(value) === plain(current[name])) return [];
-      return [{ field: `${part}.${name}`, wanted: value, found: current[name] }];
+      if (value === undefined || normalised(value) === normalised(current[name])) return [];
+      return [{ field: `${part}.${name}`, desired: value, found: current[name] }];
     });
   });
 }
@@ -31,9 +34,9 @@ export function policyDifferences(wanted: Wanted | undefined, found: Json): read
 /** The patch that makes a policy as wanted, with nothing else in it. */
 export function policyPatch(differences: readonly PolicyDifference[]): Json {
   const patch = new Map<string, Record<string, unknown>>();
-  for (const { field, wanted } of differences) {
+  for (const { field, desired } of differences) {
     const [part = '', name = ''] = field.split('.');
-    patch.set(part, { ...patch.get(part), [name]: wanted });
+    patch.set(part, { ...patch.get(part), [name]: desired });
   }
   return Object.fromEntries(patch);
 }
@@ -41,8 +44,10 @@ export function policyPatch(differences: readonly PolicyDifference[]): Json {
 /** Whether the change ends open registration, for which the ledger wants to know when. */
 export function needsTransition(differences: readonly PolicyDifference[]): boolean {
   return differences.some(
-    ({ field, wanted, found }) =>
-      field === 'validators.registrationMode' && plain(wanted) === 'consent' && plain(found) === 'public',
+    ({ field, desired, found }) =>
+      field === 'validators.registrationMode' &&
+      normalised(desired) === 'consent' &&
+      normalised(found) === 'public',
   );
 }
 
@@ -58,8 +63,8 @@ export function policyNumber(policy: Json, field: string, fallback: number): num
 export function describeDifferences(differences: readonly PolicyDifference[]): string {
   return differences
     .map(
-      ({ field, wanted, found }) =>
-        `${field} ${found === undefined ? '(unset)' : String(found)} -> ${String(wanted)}`,
+      ({ field, desired, found }) =>
+        `${field} ${found === undefined ? '(unset)' : String(found)} -> ${String(desired)}`,
     )
     .join(', ');
 }

@@ -8,9 +8,9 @@ describe('removal', () => {
     ['Retain', 'none'],
     ['Tombstone', 'sealing-stops'],
     ['Purge', 'data-goes'],
-  ])('%s', (deletionPolicy, disrupts) => {
+  ])('%s', (deletionPolicy, disruption) => {
     const { steps } = planRegisterRemoval(registerOf({ deletionPolicy }), online);
-    expect(steps).toMatchObject([{ act: 'remove', policy: deletionPolicy, disrupts }]);
+    expect(steps).toMatchObject([{ action: 'remove', policy: deletionPolicy, disruption }]);
   });
 
   test('has nothing to do for one that never was or is gone already', () => {

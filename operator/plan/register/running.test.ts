@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { ADMIN, setOf } from '../testing/objects.ts';
-import { type Case, judge, members, world } from '../testing/register-input.ts';
+import { type Case, checkPlan, members, planInput } from '../testing/register-input.ts';
 import { validatorNumbers } from './apply-change.ts';
-import { wishKey } from './changes.ts';
+import { changeKey } from './changes.ts';
 import { planRegister } from './plan.ts';
 
 describe('a register that runs', () => {
@@ -170,22 +170,22 @@ describe('a register that runs', () => {
       outcome: ['ready', 'Reconciled'],
     },
   ];
-  test.each(cases)('$name', (one) => void judge(one));
+  test.each(cases)('$name', (one) => void checkPlan(one));
 
   test('says when a policy ends open registration', () => {
     const spec = { policy: { validators: { registrationMode: 'Consent' } }, transitionMode: 'GracePeriod' };
-    const { steps } = planRegister(world({ facts: {}, spec }));
+    const { steps } = planRegister(planInput({ facts: {}, spec }));
     expect(steps).toMatchObject([{ change: { change: 'policy', transitionMode: 'grace-period' } }]);
   });
 
   test('does not ask again for what the ledger refused', () => {
     const spec = { policy: { consensus: { docketBuildIntervalMs: 500 } } };
-    const [step] = planRegister(world({ facts: {}, spec })).steps;
-    if (step?.act !== 'change') throw new Error('no change');
+    const [step] = planRegister(planInput({ facts: {}, spec })).steps;
+    if (step?.action !== 'change') throw new Error('no change');
     const refused = new Map([
-      ['policy', { wish: wishKey(step.change), message: 'VAL_POLICY_002: no' }],
+      ['policy', { desired: changeKey(step.change), message: 'VAL_POLICY_002: no' }],
     ] as const);
-    const plan = judge({
+    const plan = checkPlan({
       name: '',
       facts: {},
       spec,
@@ -196,11 +196,11 @@ describe('a register that runs', () => {
       expect.objectContaining({ type: 'PolicyInSync', status: 'False', reason: 'PolicyRejected' }),
     );
     const other = { policy: { consensus: { docketBuildIntervalMs: 600 } } };
-    expect(planRegister(world({ facts: {}, spec: other, refused })).steps).toHaveLength(1);
+    expect(planRegister(planInput({ facts: {}, spec: other, refused })).steps).toHaveLength(1);
   });
 
   test('shows in its conditions what holds', () => {
-    const { judgement } = planRegister(world({ facts: { validators: validatorNumbers(members(4, 1)) } }));
+    const { judgement } = planRegister(planInput({ facts: { validators: validatorNumbers(members(4, 1)) } }));
     const said = Object.fromEntries(
       judgement.conditionUpdates.map((each) => [each.type, `${each.status}/${each.reason}`]),
     );

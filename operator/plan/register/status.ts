@@ -1,7 +1,7 @@
 import type { ConditionUpdate } from '../../api/conditions.ts';
 import { MAX_PENDING_PROPOSALS, type RegisterStatus } from '../../api/register.ts';
 import { defined } from '../outcome.ts';
-import type { AggregateStanding } from './changes.ts';
+import type { AggregateState } from './changes.ts';
 import type { Aggregate, LedgerPhase, RegisterFacts } from './facts.ts';
 
 const phases: Readonly<Record<LedgerPhase, NonNullable<RegisterStatus['phase']>>> = {
@@ -17,7 +17,7 @@ const phases: Readonly<Record<LedgerPhase, NonNullable<RegisterStatus['phase']>>
 };
 
 /** Whether docket 0 is behind it. */
-export function isBegun({ phase }: RegisterFacts): boolean {
+export function hasStarted({ phase }: RegisterFacts): boolean {
   return phase !== 'Pending' && phase !== 'AwaitingAttestations' && phase !== 'GenesisSubmitted';
 }
 
@@ -36,12 +36,12 @@ export function registerStatus(facts: RegisterFacts): RegisterStatus {
       sync: facts.sync,
     }),
     ...(facts.pendingAttestations.length === 0 ? {} : { pendingAttestations: attestations(facts) }),
-    ...(isBegun(facts) ? { policyVersion: facts.policyVersion } : {}),
+    ...(hasStarted(facts) ? { policyVersion: facts.policyVersion } : {}),
     ...(facts.proposals.length === 0 ? {} : { pendingProposals: proposals(facts) }),
     ...(size === 0
       ? {}
       : { validators: { size, quorum, faultTolerance, operational, summary: `${operational}/${size}` } }),
-    ...(isBegun(facts) ? { mempool: { pending: facts.pendingTransactions } } : {}),
+    ...(hasStarted(facts) ? { mempool: { pending: facts.pendingTransactions } } : {}),
   };
 }
 
@@ -66,7 +66,7 @@ function proposals({ proposals: all }: RegisterFacts) {
     }));
 }
 
-function holds(type: ConditionUpdate['type'], message: string): ConditionUpdate {
+function inForce(type: ConditionUpdate['type'], message: string): ConditionUpdate {
   return { type, status: 'True', reason: 'Reconciled', message };
 }
 
@@ -93,13 +93,13 @@ export function pendingUpdates(message: string): readonly ConditionUpdate[] {
 /** Conditions of a register that has a genesis transaction at least. */
 export function conditionUpdates(
   facts: RegisterFacts,
-  standing: readonly AggregateStanding[],
+  states: readonly AggregateState[],
 ): readonly ConditionUpdate[] {
-  const aggregate = (name: Aggregate) => standing.find((each) => each.aggregate === name);
+  const aggregate = (name: Aggregate) => states.find((each) => each.aggregate === name);
   return [
     inSync('AttestationsComplete', 'Everybody has signed', aggregate('members')),
-    isBegun(facts)
-      ? holds('GenesisSealed', 'Docket 0 is sealed')
+    hasStarted(facts)
+      ? inForce('GenesisSealed', 'Docket 0 is sealed')
       : {
           type: 'GenesisSealed',
           status: 'False',
@@ -118,15 +118,16 @@ export function conditionUpdates(
 function inSync(
   type: 'AttestationsComplete' | 'PolicyInSync' | 'DevModeInSync',
   good: string,
-  standing: AggregateStanding | undefined,
+  states: AggregateState | undefined,
 ): ConditionUpdate {
-  if (standing?.differs === undefined) return holds(type, good);
-  const message = standing.waits === undefined ? standing.differs : `${standing.differs}: ${standing.waits}`;
-  return { type, status: 'False', reason: standing.isStuck ? 'PolicyRejected' : 'PolicyPending', message };
+  if (states?.difference === undefined) return inForce(type, good);
+  const message =
+    states.waitingFor === undefined ? states.difference : `${states.difference}: ${states.waitingFor}`;
+  return { type, status: 'False', reason: states.isStalled ? 'PolicyRejected' : 'PolicyPending', message };
 }
 
 /** The validators that do not answer, for people. */
-export function silent({ validators }: RegisterFacts): string {
+export function silentValidators({ validators }: RegisterFacts): string {
   const names = validators.members
     .filter(({ status, operational }) => status === 'Active' && !operational)
     .map(({ validatorId }) => validatorId);
@@ -139,8 +140,8 @@ export function hasQuorum({ validators }: RegisterFacts): boolean {
 
 function quorumAvailable(facts: RegisterFacts): ConditionUpdate {
   const { operational, size, quorum } = facts.validators;
-  if (hasQuorum(facts)) return holds('QuorumAvailable', `At least ${quorum} of ${size} validators answer`);
-  const message = `${operational} of ${size} validators answer and ${quorum} must agree; nothing is sealed. Silent: ${silent(facts)}`;
+  if (hasQuorum(facts)) return inForce('QuorumAvailable', `At least ${quorum} of ${size} validators answer`);
+  const message = `${operational} of ${size} validators answer and ${quorum} must agree; nothing is sealed. Silent: ${silentValidators(facts)}`;
   return { type: 'QuorumAvailable', status: 'False', reason: 'QuorumLost', message };
 }
 
@@ -150,7 +151,7 @@ function synced({ sync }: RegisterFacts): ConditionUpdate {
     return { type: 'Synced', status: 'Unknown', reason: 'DependencyNotReady', message };
   }
   if (sync.status === 'Synced' && !sync.isStale)
-    return holds('Synced', 'The register service has every docket');
+    return inForce('Synced', 'The register service has every docket');
   const message = `The register service fetches dockets that only validators have${sync.isStale ? ', without progress' : ''}`;
   return { type: 'Synced', status: 'False', reason: 'Progressing', message };
 }
@@ -166,7 +167,7 @@ function degraded(facts: RegisterFacts): ConditionUpdate {
   }
   const spare = operational - quorum;
   const rest = spare === 0 ? 'one more failure stops sealing' : `${spare} more may fail`;
-  const message = `${operational} of ${size} validators answer, ${rest}. Silent: ${silent(facts)}`;
+  const message = `${operational} of ${size} validators answer, ${rest}. Silent: ${silentValidators(facts)}`;
   return {
     type: 'Degraded',
     status: 'True',

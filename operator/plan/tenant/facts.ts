@@ -18,7 +18,7 @@ export interface OrganizationFacts {
 }
 
 /** What the tenant service is asked to make true; the uid of the resource names the organisation. */
-export interface OrganizationWish {
+export interface DesiredOrganization {
   readonly name: string;
   readonly subdomain: string;
   readonly organizationType: 'Standard' | 'Public';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { goodSpecsOf } from '../../api/testing/arbitraries.ts';
 import { ORGANIZATION_ID, tenantOf } from '../testing/objects.ts';
-import type { OrganizationFacts, OrganizationWish } from './facts.ts';
+import type { DesiredOrganization, OrganizationFacts } from './facts.ts';
 import { planTenant, planTenantRemoval } from './plan.ts';
 
 function organization(facts: Partial<OrganizationFacts> = {}): OrganizationFacts {
@@ -25,7 +25,7 @@ describe('an organisation that is there', () => {
     readonly name: string;
     readonly spec?: Record<string, unknown>;
     readonly found?: Partial<OrganizationFacts>;
-    readonly says?: string;
+    readonly summary?: string;
     readonly state: string;
     readonly reason: string;
   }
@@ -36,12 +36,12 @@ describe('an organisation that is there', () => {
   const tagline = { ...colours, companyTagline: 'ours' };
   const cases: readonly Case[] = [
     { name: 'is as wanted', ...done },
-    { name: 'has another name', spec: { displayName: 'New' }, says: 'change its name to New', ...working },
+    { name: 'has another name', spec: { displayName: 'New' }, summary: 'change its name to New', ...working },
     {
       name: 'has another colour',
       spec: { branding: colours },
       found: { branding: { ...colours, primaryColor: '#000000' } },
-      says: ': change primaryColor',
+      summary: ': change primaryColor',
       ...working,
     },
     {
@@ -51,7 +51,7 @@ describe('an organisation that is there', () => {
       ...done,
     },
     { name: 'has branding and the spec none', found: { branding: colours }, ...done },
-    { name: 'must be suspended', spec: { suspended: true }, says: 'suspend it', ...working },
+    { name: 'must be suspended', spec: { suspended: true }, summary: 'suspend it', ...working },
     {
       name: 'is suspended as wanted',
       spec: { suspended: true },
@@ -59,7 +59,7 @@ describe('an organisation that is there', () => {
       state: 'ready',
       reason: 'Suspended',
     },
-    { name: 'was suspended by somebody', found: { state: 'Suspended' }, says: 'resume it', ...working },
+    { name: 'was suspended by somebody', found: { state: 'Suspended' }, summary: 'resume it', ...working },
     { name: 'has another subdomain', found: { subdomain: 'acme2' }, ...refused },
     { name: 'is of another type', found: { organizationType: 'Public' }, ...refused },
     { name: 'is not the one to adopt', spec: { organizationId: foreignId }, ...refused },
@@ -70,9 +70,11 @@ describe('an organisation that is there', () => {
       reason: 'InvalidReference',
     },
   ];
-  test.each(cases)('$name', ({ spec, found, says, state, reason }) => {
+  test.each(cases)('$name', ({ spec, found, summary, state, reason }) => {
     const { steps, judgement } = planTenant(tenantOf(spec), organization(found));
-    expect(steps.map((step) => step.says)).toEqual(says === undefined ? [] : [expect.stringContaining(says)]);
+    expect(steps.map((step) => step.summary)).toEqual(
+      summary === undefined ? [] : [expect.stringContaining(summary)],
+    );
     expect(judgement.outcome).toMatchObject({ state, reason });
     expect(judgement.status).toMatchObject({ organizationId: ORGANIZATION_ID, userCount: 3 });
   });
@@ -80,7 +82,7 @@ describe('an organisation that is there', () => {
   test('keeps the branding that the spec does not set', () => {
     const tagline = { companyTagline: 'theirs' };
     const { steps } = planTenant(tenantOf({ branding: colours }), organization({ branding: tagline }));
-    expect(steps).toMatchObject([{ act: 'upsert', wish: { branding: { ...colours, ...tagline } } }]);
+    expect(steps).toMatchObject([{ action: 'upsert', desired: { branding: { ...colours, ...tagline } } }]);
   });
 });
 
@@ -89,10 +91,10 @@ describe('an organisation that is not there', () => {
     const { steps, judgement } = planTenant(tenantOf({ suspended: true }), undefined);
     expect(steps).toEqual([
       {
-        act: 'upsert',
-        wish: { name: 'Acme', subdomain: 'acme', organizationType: 'Standard', suspended: true },
-        says: 'Make organisation Acme with the subdomain acme',
-        disrupts: 'sign-in-stops',
+        action: 'upsert',
+        desired: { name: 'Acme', subdomain: 'acme', organizationType: 'Standard', suspended: true },
+        summary: 'Make organisation Acme with the subdomain acme',
+        disruption: 'sign-in-stops',
       },
     ]);
     expect(judgement).toMatchObject({ outcome: { state: 'reconciling' }, status: { state: 'Pending' } });
@@ -100,7 +102,7 @@ describe('an organisation that is not there', () => {
 
   test('is adopted by its id', () => {
     const { steps } = planTenant(tenantOf({ organizationId: ORGANIZATION_ID }), undefined);
-    expect(steps).toMatchObject([{ act: 'upsert', wish: { organizationId: ORGANIZATION_ID } }]);
+    expect(steps).toMatchObject([{ action: 'upsert', desired: { organizationId: ORGANIZATION_ID } }]);
   });
 
   test('is not made a second time when it was lost', () => {
@@ -117,9 +119,9 @@ describe('removal', () => {
     ['Suspend', 'sign-in-stops'],
     ['Retain', 'none'],
     ['Delete', 'data-goes'],
-  ])('%s', (deletionPolicy, disrupts) => {
+  ])('%s', (deletionPolicy, disruption) => {
     const steps = planTenantRemoval(tenantOf({ deletionPolicy }), organization());
-    expect(steps).toMatchObject([{ act: 'remove', policy: deletionPolicy, disrupts }]);
+    expect(steps).toMatchObject([{ action: 'remove', policy: deletionPolicy, disruption }]);
   });
 
   test('has nothing to do for an organisation that is gone or going', () => {
@@ -129,8 +131,8 @@ describe('removal', () => {
 });
 
 /** What the tenant service makes of a wish. */
-function carriedOut(found: OrganizationFacts | undefined, wish: OrganizationWish): OrganizationFacts {
-  const { name, subdomain, organizationType, suspended, branding } = wish;
+function carriedOut(found: OrganizationFacts | undefined, desired: DesiredOrganization): OrganizationFacts {
+  const { name, subdomain, organizationType, suspended, branding } = desired;
   const base = found ?? organization({ subdomain, organizationType });
   return { ...base, name, branding: branding ?? base.branding, state: suspended ? 'Suspended' : 'Active' };
 }
@@ -150,7 +152,7 @@ test('whatever there was: one round settles it, and a settled one is left alone'
     let organisation =
       facts === undefined ? undefined : organization({ ...facts, subdomain, organizationType });
     for (const step of planTenant(tenant, organisation).steps) {
-      if (step.act === 'upsert') organisation = carriedOut(organisation, step.wish);
+      if (step.action === 'upsert') organisation = carriedOut(organisation, step.desired);
     }
     const again = planTenant(tenant, organisation);
     expect(again.steps).toEqual([]);

@@ -1,15 +1,15 @@
 import type { Tenant, TenantSpec, TenantStatus } from '../../api/tenant.ts';
 import { type Disruption, defined, type Judgement, ready, reconciling, stalled } from '../outcome.ts';
-import type { BrandingFacts, OrganizationFacts, OrganizationWish } from './facts.ts';
+import type { BrandingFacts, DesiredOrganization, OrganizationFacts } from './facts.ts';
 
 /** One call of the tenant service; every one may be repeated. */
 export type TenantStep = (
-  | { readonly act: 'upsert'; readonly wish: OrganizationWish }
-  | { readonly act: 'remove'; readonly policy: TenantSpec['deletionPolicy'] }
+  | { readonly action: 'upsert'; readonly desired: DesiredOrganization }
+  | { readonly action: 'remove'; readonly policy: TenantSpec['deletionPolicy'] }
 ) & {
   /** What it does, for people. */
-  readonly says: string;
-  readonly disrupts: Disruption;
+  readonly summary: string;
+  readonly disruption: Disruption;
 };
 
 export interface TenantPlan {
@@ -25,12 +25,12 @@ export interface TenantPlan {
  * @param organization the one that stands for the uid of the resource; undefined when there is none
  */
 export function planTenant(tenant: Tenant, organization: OrganizationFacts | undefined): TenantPlan {
-  if (organization === undefined) return planBeginning(tenant);
+  if (organization === undefined) return planCreation(tenant);
   const status = statusOf(organization);
   const found = { conditionUpdates: [], status };
-  const foreign = whyForeign(tenant, organization);
-  if (foreign !== undefined) {
-    return { steps: [], judgement: { outcome: stalled('AdoptionRefused', foreign), ...found } };
+  const mismatchMessage = mismatch(tenant, organization);
+  if (mismatchMessage !== undefined) {
+    return { steps: [], judgement: { outcome: stalled('AdoptionRefused', mismatchMessage), ...found } };
   }
   if (organization.state === 'Terminating') {
     const text = `Organisation ${organization.organizationId} was deleted through the API and does not come back; delete this object as well`;
@@ -38,7 +38,7 @@ export function planTenant(tenant: Tenant, organization: OrganizationFacts | und
   }
   const steps = planChanges(tenant, organization);
   const [first] = steps;
-  const outcome = first === undefined ? settled(tenant) : reconciling('Progressing', first.says);
+  const outcome = first === undefined ? inSyncOutcome(tenant) : reconciling('Progressing', first.summary);
   return { steps, judgement: { outcome, ...found } };
 }
 
@@ -50,17 +50,17 @@ export function planTenantRemoval(
   if (organization === undefined || organization.state === 'Terminating') return [];
   const { organizationId } = organization;
   const policy = tenant.spec.deletionPolicy;
-  const says = {
+  const summary = {
     Retain: `Keep organisation ${organizationId} as it is, without an object that stands for it`,
     Suspend: `Suspend organisation ${organizationId} and keep its data`,
     Delete: `Delete organisation ${organizationId}; its subdomain is never given away again`,
   };
-  const disrupts = { Retain: 'none', Suspend: 'sign-in-stops', Delete: 'data-goes' } as const;
-  return [{ act: 'remove', policy, says: says[policy], disrupts: disrupts[policy] }];
+  const disruption = { Retain: 'none', Suspend: 'sign-in-stops', Delete: 'data-goes' } as const;
+  return [{ action: 'remove', policy, summary: summary[policy], disruption: disruption[policy] }];
 }
 
 /** There is no organisation of this uid. */
-function planBeginning({ spec, status }: Tenant): TenantPlan {
+function planCreation({ spec, status }: Tenant): TenantPlan {
   if (status.organizationId !== undefined) {
     // a second one in the place of one that was lost would hide the loss
     const text = `Organisation ${status.organizationId} is gone from the tenant service; restore its database, or delete this object and make another Tenant`;
@@ -69,18 +69,23 @@ function planBeginning({ spec, status }: Tenant): TenantPlan {
     return { steps: [], judgement: { outcome, conditionUpdates: [], status: { organizationId } } };
   }
   const { organizationId, subdomain, displayName } = spec;
-  const says =
+  const summary =
     organizationId === undefined
       ? `Make organisation ${displayName} with the subdomain ${subdomain}`
       : `Adopt organisation ${organizationId}`;
   const steps: readonly TenantStep[] = [
-    { act: 'upsert', wish: wishOf(spec, {}), says, disrupts: spec.suspended ? 'sign-in-stops' : 'none' },
+    {
+      action: 'upsert',
+      desired: desiredOrganization(spec, {}),
+      summary,
+      disruption: spec.suspended ? 'sign-in-stops' : 'none',
+    },
   ];
-  const outcome = reconciling('Progressing', says);
+  const outcome = reconciling('Progressing', summary);
   return { steps, judgement: { outcome, conditionUpdates: [], status: { state: 'Pending' } } };
 }
 
-function whyForeign({ spec }: Tenant, found: OrganizationFacts): string | undefined {
+function mismatch({ spec }: Tenant, found: OrganizationFacts): string | undefined {
   const { organizationId, subdomain, organizationType } = found;
   if (spec.organizationId !== undefined && spec.organizationId !== organizationId) {
     return `This object stands for organisation ${organizationId}, not for ${spec.organizationId} of spec.organizationId; delete it and make another Tenant`;
@@ -103,23 +108,23 @@ function planChanges({ spec }: Tenant, found: OrganizationFacts): readonly Tenan
     ...(!spec.suspended && isSuspended ? ['resume it'] : []),
   ];
   if (changes.length === 0) return [];
-  const says = `Organisation ${found.organizationId}: ${changes.join(', ')}`;
-  const disrupts = spec.suspended && !isSuspended ? 'sign-in-stops' : 'none';
-  return [{ act: 'upsert', wish: wishOf(spec, found.branding), says, disrupts }];
+  const summary = `Organisation ${found.organizationId}: ${changes.join(', ')}`;
+  const disruption = spec.suspended && !isSuspended ? 'sign-in-stops' : 'none';
+  return [{ action: 'upsert', desired: desiredOrganization(spec, found.branding), summary, disruption }];
 }
 
-function differences(wanted: BrandingFacts, found: BrandingFacts): readonly string[] {
+function differences(desired: BrandingFacts, found: BrandingFacts): readonly string[] {
   const names = ['primaryColor', 'secondaryColor', 'companyTagline', 'logoUrl'] as const;
-  return names.filter((name) => wanted[name] !== undefined && wanted[name] !== found[name]);
+  return names.filter((name) => desired[name] !== undefined && desired[name] !== found[name]);
 }
 
-function wishOf(spec: TenantSpec, found: BrandingFacts): OrganizationWish {
+function desiredOrganization(spec: TenantSpec, found: BrandingFacts): DesiredOrganization {
   const { displayName: name, subdomain, organizationType, suspended, organizationId } = spec;
   const branding = spec.branding === undefined ? undefined : { ...found, ...spec.branding };
   return { name, subdomain, organizationType, suspended, ...defined({ branding, organizationId }) };
 }
 
-function settled({ spec }: Tenant) {
+function inSyncOutcome({ spec }: Tenant) {
   if (!spec.suspended) return ready('The organisation is as wanted');
   return { ...ready('The organisation is suspended, as wanted'), reason: 'Suspended' as const };
 }

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { validatorNumbers } from '../register/apply-change.ts';
-import type { RegisterFacts, RegisterWorld, ValidatorFacts } from '../register/facts.ts';
+import type { RegisterFacts, RegisterPlanInput, ValidatorFacts } from '../register/facts.ts';
 import { planRegister } from '../register/plan.ts';
 import { NOW_MS, ORGANIZATION_ID, OWNER, REGISTER_ID, readyTenant, registerOf, setOf } from './objects.ts';
 
@@ -45,7 +45,7 @@ export const online: RegisterFacts = {
   isReplicatedElsewhere: false,
 };
 
-export interface WorldOptions extends Partial<Omit<RegisterWorld, 'register' | 'facts'>> {
+export interface PlanInputOptions extends Partial<Omit<RegisterPlanInput, 'register' | 'facts'>> {
   readonly spec?: Members;
   readonly status?: Members;
   readonly metadata?: Members;
@@ -53,13 +53,13 @@ export interface WorldOptions extends Partial<Omit<RegisterWorld, 'register' | '
 }
 
 /** All that is known when a register is planned; without `facts` it does not exist. */
-export function world({
+export function planInput({
   spec,
   status = {},
   metadata = {},
   facts,
   ...rest
-}: WorldOptions = {}): RegisterWorld {
+}: PlanInputOptions = {}): RegisterPlanInput {
   return {
     register: registerOf(spec, { status, metadata }),
     tenant: readyTenant(),
@@ -73,7 +73,7 @@ export function world({
 }
 
 /** A plan and what is expected of it. */
-export interface Case extends WorldOptions {
+export interface Case extends PlanInputOptions {
   readonly name: string;
   readonly steps?: readonly string[];
   readonly outcome: readonly [state: string, reason: string, message?: string];
@@ -81,10 +81,10 @@ export interface Case extends WorldOptions {
 }
 
 /** Plans and compares; steps and messages by a part of them. */
-export function judge({ name: _, steps = [], outcome, phase, ...options }: Case) {
-  const plan = planRegister(world(options));
+export function checkPlan({ name: _, steps = [], outcome, phase, ...options }: Case) {
+  const plan = planRegister(planInput(options));
   const [state, reason, message = ''] = outcome;
-  expect(plan.steps.map((step) => step.says)).toEqual(steps.map((each) => expect.stringContaining(each)));
+  expect(plan.steps.map((step) => step.summary)).toEqual(steps.map((each) => expect.stringContaining(each)));
   expect(plan.judgement.outcome).toMatchObject({ state, reason, message: expect.stringContaining(message) });
   if (phase !== undefined) expect(plan.judgement.status.phase).toBe(phase);
   return plan;

@@ -16,7 +16,7 @@ import {
 /** What a member may be to who looks at a set. */
 const lives = {
   works: {},
-  unasked: { report: undefined, isUnasked: true },
+  unasked: { report: undefined, isUnqueried: true },
   silent: { report: undefined },
   absent: { report: undefined, pod: undefined },
 } satisfies Readonly<Record<string, Partial<MemberFacts>>>;
@@ -72,7 +72,7 @@ describe('QuorumHealthy while a member that is just back was not asked yet', () 
     const facts = withMembers(drained, ({ ordinal }) =>
       ordinal === 3 ? { pod: makePod(3, { revision: 'old', isBroken: true }) } : {},
     );
-    expect(planSet(facts).acts).toEqual([]);
+    expect(planSet(facts).actions).toEqual([]);
   });
 });
 
@@ -82,7 +82,7 @@ describe('QuorumHealthy while a member catches up', () => {
     expect(told(facts)?.status).toBe('True');
     expect(planSet(facts).requeueAfterMs).toBe(2_000);
     const outdated = { ...facts.statefulSet, uid: 'sts', replicas: 4, updateRevision: 'newer' };
-    expect(planSet({ ...facts, statefulSet: outdated }).acts).toEqual([]);
+    expect(planSet({ ...facts, statefulSet: outdated }).actions).toEqual([]);
   });
 
   test('is False once its height has stood still for 5 s', () => {
@@ -104,7 +104,9 @@ test('False only where the quorum is gone for certain, True only where it is the
       const stale = withMembers(facts, ({ ordinal, pod }) =>
         pod === undefined ? {} : { pod: makePod(ordinal, { revision: 'old' }) },
       );
-      const replaced = planSet(stale).acts.flatMap((act) => (act.kind === 'replace' ? act.replacement : []));
+      const replaced = planSet(stale).actions.flatMap((action) =>
+        action.kind === 'replace' ? action.replacement : [],
+      );
       for (const { member } of replaced) {
         const others = all.filter((_, ordinal) => ordinal !== member.ordinal);
         expect(others.every((each) => each === 'works')).toBe(true);

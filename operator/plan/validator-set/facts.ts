@@ -70,7 +70,7 @@ export interface ClaimFacts {
 }
 
 /** A claim that no member has now, or that was noted as such. */
-export interface LeftClaim {
+export interface RetainedClaim {
   readonly ordinal: number;
   readonly name: string;
   readonly uid: string;
@@ -89,7 +89,7 @@ export interface MemberFacts {
   /** When it last answered; milliseconds of the epoch. */
   readonly answeredAtMs?: number | undefined;
   /** It has become ready and was not asked since: that it has not answered says nothing. */
-  readonly isUnasked?: boolean | undefined;
+  readonly isUnqueried?: boolean | undefined;
   /** Since when it has said the height that it says now, by register id; milliseconds of the epoch. */
   readonly heightSinceMs?: ReadonlyMap<string, number> | undefined;
 }
@@ -125,13 +125,13 @@ export interface SetFacts {
   readonly members: readonly MemberFacts[];
   readonly registers: readonly BoundRegister[];
   /** Claims that no member has now, and those that were noted as such. */
-  readonly leftClaims?: readonly LeftClaim[] | undefined;
+  readonly retainedClaims?: readonly RetainedClaim[] | undefined;
   /** Why nobody could be asked; the silence of members means nothing then. */
-  readonly blind?: string | undefined;
+  readonly unreachable?: string | undefined;
   /** Uid of the pod that was evicted last, until the cache has seen it go. */
   readonly evictedUid?: string | undefined;
   /** Its StatefulSet was written just now: what is known of it is from before. */
   readonly isChanging?: boolean | undefined;
   /** Why no other set may begin a roll now. */
-  readonly rollLimit?: string | undefined;
+  readonly rolloutLimit?: string | undefined;
 }

@@ -4,13 +4,13 @@ import { MAX_MEMBER_REGISTERS, type MEMBER_PHASES, type ValidatorSet } from '../
 import { hashOf } from '../../kube/compare.ts';
 import type { MemberFacts, RegisterReport, SetFacts } from './facts.ts';
 import { isCaughtUp } from './quorum.ts';
-import type { Walk } from './scaling.ts';
+import type { ScalingStep } from './scaling.ts';
 
 export type Phase = (typeof MEMBER_PHASES)[number];
 export type MemberStatus = NonNullable<ValidatorSet['status']['members']>[number];
 
 /** Members that have shown a key at some time. */
-const keyed = new Set<Phase>([
+const phasesWithKey = new Set<Phase>([
   'KeyReady',
   'Registered',
   'PendingApproval',
@@ -41,25 +41,25 @@ function phaseInRegisters(
   return [...bound].every((each) => joined.has(each)) ? 'Active' : 'Registered';
 }
 
-interface Surroundings {
+interface StatusContext {
   readonly facts: SetFacts;
-  readonly walk: Walk;
-  readonly guilty: ReadonlySet<string>;
+  readonly scaling: ScalingStep;
+  readonly equivocating: ReadonlySet<string>;
   readonly bound: ReadonlySet<string>;
   readonly before: ReadonlyMap<string, MemberStatus>;
 }
 
-function phaseOf({ name, report }: MemberFacts, around: Surroundings): Phase {
-  const { facts, walk, guilty, bound, before } = around;
-  if (guilty.has(validatorId(name))) return 'Equivocated';
+function phaseOf({ name, report }: MemberFacts, context: StatusContext): Phase {
+  const { facts, scaling, equivocating, bound, before } = context;
+  if (equivocating.has(validatorId(name))) return 'Equivocated';
   if (facts.set.spec.suspend) return 'Suspended';
-  if (walk.leaving === name) return 'Draining';
+  if (scaling.leaving === name) return 'Draining';
   if (report !== undefined) {
     return phaseInRegisters(report.registers, bound, facts.set.spec.update.maxBehindDockets);
   }
   const known = before.get(name)?.phase;
   // who is silent for a moment has not lost its key
-  return known !== undefined && keyed.has(known) ? known : 'Provisioning';
+  return known !== undefined && phasesWithKey.has(known) ? known : 'Provisioning';
 }
 
 function registersOf({ report }: MemberFacts): MemberStatus['registers'] {
@@ -69,9 +69,9 @@ function registersOf({ report }: MemberFacts): MemberStatus['registers'] {
     .map(({ registerId, height, round, role, behind }) => ({ registerId, height, round, role, behind }));
 }
 
-function memberStatus(member: MemberFacts, around: Surroundings): MemberStatus {
+function memberStatus(member: MemberFacts, context: StatusContext): MemberStatus {
   const { name, ordinal, pod, report, answeredAtMs } = member;
-  const before = around.before.get(name);
+  const before = context.before.get(name);
   const heard = answeredAtMs === undefined ? before?.lastHeartbeat : stampTime(answeredAtMs);
   const status = {
     name,
@@ -80,8 +80,8 @@ function memberStatus(member: MemberFacts, around: Surroundings): MemberStatus {
     did: report?.did ?? before?.did,
     address: report?.walletAddress ?? before?.address,
     publicKey: report?.publicKey ?? before?.publicKey,
-    spiffeId: spiffeId(around.facts.installation, validatorId(name)),
-    phase: phaseOf(member, around),
+    spiffeId: spiffeId(context.facts.installation, validatorId(name)),
+    phase: phaseOf(member, context),
     ready: pod?.isReady === true && !pod.isTerminating && report !== undefined,
     version: report?.version ?? before?.version,
     lastHeartbeat: heard,
@@ -93,12 +93,12 @@ function memberStatus(member: MemberFacts, around: Surroundings): MemberStatus {
 }
 
 /** Members for the status, by ordinal. Of a suspended set those who will come back are kept. */
-export function memberStatuses(facts: SetFacts, walk: Walk): readonly MemberStatus[] {
+export function memberStatuses(facts: SetFacts, scaling: ScalingStep): readonly MemberStatus[] {
   const { set, members, registers } = facts;
   const before = new Map((set.status.members ?? []).map((each) => [each.name, each]));
   const bound = registers.flatMap(({ registerId, isDeleting }) => (isDeleting ? [] : (registerId ?? [])));
-  const around = { facts, walk, guilty: equivocators(members), bound: new Set(bound), before };
-  const now = members.map((each) => memberStatus(each, around));
+  const context = { facts, scaling, equivocating: equivocators(members), bound: new Set(bound), before };
+  const now = members.map((each) => memberStatus(each, context));
   const names = new Set(now.map(({ name }) => name));
   // until their principals are taken
   const gone = [...before.values()].filter(({ name }) => !names.has(name));

@@ -56,7 +56,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
 function look(world: World, steps?: number): void {
   const facts = world.facts();
   const plan = planSet(facts);
-  const replacements = plan.acts.filter((act) => act.kind === 'replace');
+  const replacements = plan.actions.filter((action) => action.kind === 'replace');
   expect(replacements.length).toBeLessThanOrEqual(1);
   for (const { replacement } of replacements) {
     const voting = world.voting();
@@ -72,7 +72,7 @@ function look(world: World, steps?: number): void {
     );
   }
   const before = world.statefulSet?.replicas ?? 0;
-  if (!world.wish.suspend && plan.replicas < before) {
+  if (!world.desired.suspend && plan.replicas < before) {
     expect(before - plan.replicas).toBe(1);
     const id = validatorId(`main-${plan.replicas}`);
     // who is on a list that anybody tells about does not go
@@ -87,17 +87,18 @@ function look(world: World, steps?: number): void {
 function happen(world: World, event: Happening): void {
   switch (event.what) {
     case 'replicas':
-      world.wish.replicas = event.to;
+      world.desired.replicas = event.to;
       return;
     case 'version':
-      world.wish.revision = event.isBad ? `${event.to}-bad` : event.to;
-      if (event.isBad) world.bad.add(world.wish.revision);
+      world.desired.revision = event.isBad ? `${event.to}-bad` : event.to;
+      if (event.isBad) world.bad.add(world.desired.revision);
       return;
     case 'size':
-      if (Number.parseInt(event.to, 10) > Number.parseInt(world.wish.size, 10)) world.wish.size = event.to;
+      if (Number.parseInt(event.to, 10) > Number.parseInt(world.desired.size, 10))
+        world.desired.size = event.to;
       return;
     case 'suspend':
-      world.wish.suspend = event.to;
+      world.desired.suspend = event.to;
       return;
     case 'lose':
       world.pods.delete(event.ordinal);
@@ -110,7 +111,7 @@ function happen(world: World, event: Happening): void {
       return;
     case 'bind':
       if (world.listed.length === 0)
-        world.listed = [...world.pods.keys()].filter((each) => each < world.wish.replicas);
+        world.listed = [...world.pods.keys()].filter((each) => each < world.desired.replicas);
       return;
     case 'reconcile':
       look(world, event.steps);
@@ -125,7 +126,7 @@ function happen(world: World, event: Happening): void {
 /** A set of a size, whose pods run and seal a register. */
 function begin(replicas: number): World {
   const world = new World();
-  world.wish.replicas = replicas;
+  world.desired.replicas = replicas;
   for (let round = 0; round < 3; round += 1) {
     look(world);
     world.pass();
@@ -135,11 +136,11 @@ function begin(replicas: number): World {
 }
 
 function isDone(world: World): boolean {
-  const { outcome, acts } = planSet(world.facts());
+  const { outcome, actions } = planSet(world.facts());
   return (
     outcome.reason === 'Reconciled' &&
-    acts.length === 0 &&
-    world.wish.replicas === world.statefulSet?.replicas
+    actions.length === 0 &&
+    world.desired.replicas === world.statefulSet?.replicas
   );
 }
 
@@ -153,23 +154,23 @@ test('whatever happens: a quorum that is there stays, nobody goes who is on a li
         for (const event of events) happen(world, event);
         // faults end
         world.unreachable.clear();
-        world.wish.suspend = false;
-        world.wish.revision = 'v9';
-        if (world.wish.replicas < 4) world.wish.replicas = 4;
+        world.desired.suspend = false;
+        world.desired.revision = 'v9';
+        if (world.desired.replicas < 4) world.desired.replicas = 4;
         for (let round = 0; round < 60 && !isDone(world); round += 1) {
           look(world);
           world.pass();
         }
         const plan = planSet(world.facts());
-        const { outcome, acts } = plan;
-        expect({ outcome, acts, listed: world.listed }).toMatchObject({
+        const { outcome, actions } = plan;
+        expect({ outcome, actions, listed: world.listed }).toMatchObject({
           outcome: { reason: 'Reconciled' },
-          acts: [],
+          actions: [],
         });
         expect([...world.pods.values()].every(({ revision }) => revision === 'v9')).toBe(true);
         expect(world.statefulSet).toMatchObject({
-          replicas: world.wish.replicas,
-          claimSize: world.wish.size,
+          replicas: world.desired.replicas,
+          claimSize: world.desired.size,
         });
         look(world);
         const { writes } = world;

@@ -3,7 +3,13 @@ import { quorum } from '#core/ledger/consensus.ts';
 import { validatorId } from '../../api/names.ts';
 import type { RegisterReport } from './facts.ts';
 import { planSet } from './plan.ts';
-import { arithmetic, brokenBy, lost, nodeFaultTolerance, tallies } from './quorum.ts';
+import {
+  losingQuorumWithout,
+  nodeFaultTolerance,
+  quorumArithmetic,
+  tallies,
+  withoutProvenQuorum,
+} from './quorum.ts';
 import {
   makeFacts,
   makeMember,
@@ -21,7 +27,7 @@ describe('for every size up to 100', () => {
   test.each(sizes)(
     'of %i members: two quorums share an honest member, and those who may fail leave one',
     (size) => {
-      const { quorum: needed, faultTolerance } = arithmetic(size, []);
+      const { quorum: needed, faultTolerance } = quorumArithmetic(size, []);
       const faulty = Math.floor((size - 1) / 3);
       expect(2 * needed - size).toBeGreaterThan(faulty);
       expect(size - faultTolerance).toBeGreaterThanOrEqual(needed);
@@ -43,8 +49,8 @@ describe('for every size up to 100', () => {
           continue;
         }
         const last = validatorId(`main-${size - 1}`);
-        expect(lost(known).length > 0).toBe(live < quorum(size));
-        expect(brokenBy(last, known).length > 0).toBe(live === quorum(size));
+        expect(withoutProvenQuorum(known).length > 0).toBe(live < quorum(size));
+        expect(losingQuorumWithout(last, known).length > 0).toBe(live === quorum(size));
       }
     },
   );
@@ -52,8 +58,12 @@ describe('for every size up to 100', () => {
 
 test('numbers follow the strictest register', () => {
   const strict = { size: 7, quorum: 7 };
-  expect(arithmetic(7, [{ size: 7, quorum: 5 }, strict])).toEqual({ size: 7, quorum: 7, faultTolerance: 0 });
-  expect(arithmetic(0, [])).toEqual({ size: 0, quorum: 0, faultTolerance: 0 });
+  expect(quorumArithmetic(7, [{ size: 7, quorum: 5 }, strict])).toEqual({
+    size: 7,
+    quorum: 7,
+    faultTolerance: 0,
+  });
+  expect(quorumArithmetic(0, [])).toEqual({ size: 0, quorum: 0, faultTolerance: 0 });
 });
 
 test('who is behind, halted or no member does not count; a member that states less than the formula is not believed', () => {
@@ -129,8 +139,8 @@ describe('a member that answers and votes nowhere', () => {
   test('does not count', () => {
     const known = tallies(full(1));
     expect(known[0]?.live).toEqual(['validator-main-0', 'validator-main-2', 'validator-main-3']);
-    expect(brokenBy('validator-main-3', known)).toHaveLength(1);
-    expect(brokenBy('validator-main-1', known)).toHaveLength(0);
+    expect(losingQuorumWithout('validator-main-3', known)).toHaveLength(1);
+    expect(losingQuorumWithout('validator-main-1', known)).toHaveLength(0);
   });
 
   test('counts while it is paused by hand: it votes so that the others go on', () => {

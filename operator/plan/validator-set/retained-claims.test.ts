@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { LeftClaim, SetFacts } from './facts.ts';
+import type { RetainedClaim, SetFacts } from './facts.ts';
 import { planSet } from './plan.ts';
-import { KEEP_LEFT_MS, planLeft } from './retained-claims.ts';
+import { planRetainedClaims, RETENTION_MS } from './retained-claims.ts';
 import {
   makeFacts,
   makePod,
@@ -14,7 +14,7 @@ import {
 } from './testing/sets.ts';
 import { World } from './testing/world.ts';
 
-const claimOf = (ordinal: number, leftAtMs?: number): LeftClaim => ({
+const claimOf = (ordinal: number, leftAtMs?: number): RetainedClaim => ({
   ordinal,
   name: `data-main-${ordinal}`,
   uid: `claim-${ordinal}`,
@@ -24,84 +24,88 @@ const claimOf = (ordinal: number, leftAtMs?: number): LeftClaim => ({
 const named = (...ordinals: readonly number[]) => ({
   members: ordinals.map((ordinal) => ({ name: `main-${ordinal}`, ordinal })),
 });
-const due = claimOf(4, NOW_MS - KEEP_LEFT_MS);
+const due = claimOf(4, NOW_MS - RETENTION_MS);
 
 /** A set of four; the claim of a fifth member is still there. */
-function four(claim: LeftClaim, changes: Partial<SetFacts> = {}): SetFacts {
-  return { ...makeFacts(4), leftClaims: [claim], ...changes };
+function four(claim: RetainedClaim, changes: Partial<SetFacts> = {}): SetFacts {
+  return { ...makeFacts(4), retainedClaims: [claim], ...changes };
 }
 
 describe('the time of leaving is noted', () => {
   test('of a member that the status still names', () => {
     const set = makeSet({ replicas: 4 }, { status: named(0, 1, 2, 3, 4) });
-    expect(planLeft(four(claimOf(4), { set }))).toEqual([
+    expect(planRetainedClaims(four(claimOf(4), { set }))).toEqual([
       { kind: 'note', claim: claimOf(4), leftAtMs: NOW_MS },
     ]);
   });
 
   test('but not of what a former set left behind', () => {
     const set = makeSet({ replicas: 4 }, { status: named(0, 1, 2, 3) });
-    expect(planLeft(four(claimOf(4), { set }))).toEqual([]);
+    expect(planRetainedClaims(four(claimOf(4), { set }))).toEqual([]);
   });
 
   test('and not while its pod ends', () => {
     const set = makeSet({ replicas: 4 }, { status: named(0, 1, 2, 3, 4) });
     const ending = { ordinal: 4, name: 'main-4', pod: makePod(4, { isTerminating: true }) };
     const { members } = makeFacts(4);
-    expect(planLeft(four(claimOf(4), { set, members: [...members, ending] }))).toEqual([]);
+    expect(planRetainedClaims(four(claimOf(4), { set, members: [...members, ending] }))).toEqual([]);
   });
 
   test('and taken away when the member is wanted again', () => {
     const set = makeSet({ replicas: 5 });
-    expect(planLeft(four(due, { set }))).toEqual([{ kind: 'note', claim: due, leftAtMs: undefined }]);
+    expect(planRetainedClaims(four(due, { set }))).toEqual([
+      { kind: 'note', claim: due, leftAtMs: undefined },
+    ]);
   });
 });
 
 describe('seven days later the volume', () => {
   test('goes', () => {
-    expect(planLeft(four(due))).toEqual([{ kind: 'discard', claim: due }]);
+    expect(planRetainedClaims(four(due))).toEqual([{ kind: 'discard', claim: due }]);
   });
 
   test.each([
-    ['a moment earlier', claimOf(4, NOW_MS - KEEP_LEFT_MS + 1), {}],
+    ['a moment earlier', claimOf(4, NOW_MS - RETENTION_MS + 1), {}],
     ['without a note', claimOf(4), {}],
     ['while the set is suspended', due, { set: makeSet({ replicas: 4, suspend: true }) }],
     ['while the StatefulSet is made anew', due, { statefulSet: undefined }],
-    ['while nobody can be asked', due, { blind: 'no identity' }],
+    ['while nobody can be asked', due, { unreachable: 'no identity' }],
     [
       'while a Register is told about by nobody',
       due,
       { registers: [{ name: 'other', registerId: 'f'.repeat(32), isDeleting: false }] },
     ],
   ] as const)('stays %s', (_, claim, changes) => {
-    expect(planLeft(four(claim, changes))).toEqual([]);
+    expect(planRetainedClaims(four(claim, changes))).toEqual([]);
   });
 
   test('stays while a register lists its member, and while no member answers', () => {
     const listing = withMembers(four(due), ({ ordinal }) => ({
       report: makeReport(ordinal, [makeRegister(5)]),
     }));
-    expect(planLeft(listing)).toEqual([]);
+    expect(planRetainedClaims(listing)).toEqual([]);
     const silent = withMembers(four(due, { registers: [] }), () => ({ report: undefined }));
-    expect(planLeft(silent)).toEqual([]);
+    expect(planRetainedClaims(silent)).toEqual([]);
   });
 });
 
 test('whatever a set goes through, no volume goes earlier, and none of a member that is wanted', () => {
   const wishes = fc.record({ replicas: fc.integer({ min: 1, max: 6 }), suspend: fc.boolean() });
-  const story = fc.array(fc.record({ wish: wishes, days: fc.integer({ min: 0, max: 9 }) }), { maxLength: 8 });
+  const story = fc.array(fc.record({ desired: wishes, days: fc.integer({ min: 0, max: 9 }) }), {
+    maxLength: 8,
+  });
   fc.assert(
     fc.property(story, (steps) => {
       const world = new World();
-      for (const { wish, days } of steps) {
-        Object.assign(world.wish, wish);
+      for (const { desired, days } of steps) {
+        Object.assign(world.desired, desired);
         for (let round = 0; round < 30; round += 1) {
           const plan = planSet(world.facts());
-          for (const act of plan.acts) {
-            if (act.kind !== 'discard') continue;
-            expect(world.nowMs - (act.claim.leftAtMs ?? world.nowMs)).toBeGreaterThanOrEqual(KEEP_LEFT_MS);
-            expect(act.claim.ordinal).toBeGreaterThanOrEqual(world.wish.replicas);
-            expect(world.pods.has(act.claim.ordinal)).toBe(false);
+          for (const action of plan.actions) {
+            if (action.kind !== 'discard') continue;
+            expect(world.nowMs - (action.claim.leftAtMs ?? world.nowMs)).toBeGreaterThanOrEqual(RETENTION_MS);
+            expect(action.claim.ordinal).toBeGreaterThanOrEqual(world.desired.replicas);
+            expect(world.pods.has(action.claim.ordinal)).toBe(false);
           }
           world.carryOut(plan);
           world.pass();
@@ -121,13 +125,13 @@ test('a set that shrank keeps the volumes for a week and then has none too many'
       world.pass();
     }
   };
-  world.wish.replicas = 6;
+  world.desired.replicas = 6;
   live(20);
-  world.wish.replicas = 4;
+  world.desired.replicas = 4;
   live(40);
   expect([...world.claims.keys()]).toEqual([0, 1, 2, 3, 4, 5]);
   expect([...world.leftAtMs.keys()].sort()).toEqual([4, 5]);
-  world.nowMs += KEEP_LEFT_MS - 24 * 3_600_000;
+  world.nowMs += RETENTION_MS - 24 * 3_600_000;
   live(2);
   expect(world.claims.size).toBe(6);
   world.nowMs += 24 * 3_600_000;

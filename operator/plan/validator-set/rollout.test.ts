@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { MemberFacts, SetFacts } from './facts.ts';
-import { planRoll } from './rollout.ts';
+import { planRollout } from './rollout.ts';
 import {
   makeFacts,
   makePod,
@@ -18,12 +18,12 @@ const change = (facts: SetFacts, name: string, changes: Partial<MemberFacts>): S
   withMembers(facts, (each) => (each.name === name ? changes : {}));
 
 test('a set of the wanted revision is left alone', () => {
-  expect(planRoll(makeFacts(4))).toEqual({ outdated: [] });
+  expect(planRollout(makeFacts(4))).toEqual({ outdated: [] });
 });
 
 describe('order', () => {
   test('from the highest ordinal down, with the numbers that make it safe', () => {
-    const { next, outdated: names } = planRoll(outdated(4));
+    const { next, outdated: names } = planRollout(outdated(4));
     expect(names).toHaveLength(4);
     expect(next).toMatchObject({ uid: 'uid-3', how: 'evict', isForced: false });
     expect(next?.proof).toBe(
@@ -33,7 +33,7 @@ describe('order', () => {
 
   test('who proposes goes last', () => {
     const report = makeReport(3, [makeRegister(4, { isProposer: true })]);
-    expect(planRoll(change(outdated(4), 'main-3', { report })).next?.member.name).toBe('main-2');
+    expect(planRollout(change(outdated(4), 'main-3', { report })).next?.member.name).toBe('main-2');
   });
 
   test('who proposes in a register that was stopped goes in its turn', () => {
@@ -42,7 +42,7 @@ describe('order', () => {
       makeRegister(4, { registerId: '9'.repeat(32), status: 'Stopped', isProposer: true }),
     ];
     const facts = change(outdated(4), 'main-3', { report: makeReport(3, registers) });
-    expect(planRoll(facts).next?.member.name).toBe('main-3');
+    expect(planRollout(facts).next?.member.name).toBe('main-3');
   });
 
   test.each([
@@ -55,7 +55,7 @@ describe('order', () => {
       },
     ],
   ])('who %s goes before those that the quorum needs', (_, report) => {
-    const { next } = planRoll(change(outdated(4), 'main-1', { report }));
+    const { next } = planRollout(change(outdated(4), 'main-1', { report }));
     expect(next?.member.name).toBe('main-1');
     expect(next?.proof).toContain('3 of 4 answer and are caught up, 3 must agree');
   });
@@ -68,7 +68,7 @@ describe('order', () => {
       trouble: 'CrashLoopBackOff',
     });
     const facts = change(makeFacts(4), 'main-3', { pod: broken, report: undefined });
-    expect(planRoll(facts)).toMatchObject({ outdated: ['main-3'], next: { uid: 'uid-3', how: 'delete' } });
+    expect(planRollout(facts)).toMatchObject({ outdated: ['main-3'], next: { uid: 'uid-3', how: 'delete' } });
   });
 });
 
@@ -109,7 +109,7 @@ describe('nobody is taken', () => {
     ],
     [
       'while members cannot be asked at all',
-      { ...outdated(4), blind: 'no identity' },
+      { ...outdated(4), unreachable: 'no identity' },
       { reason: 'RolloutBlocked', message: 'members cannot be asked: no identity' },
     ],
     [
@@ -145,7 +145,7 @@ describe('nobody is taken', () => {
     ],
     [
       'while other sets roll',
-      { ...outdated(4), rollLimit: '2 other sets roll' },
+      { ...outdated(4), rolloutLimit: '2 other sets roll' },
       { reason: 'Progressing', message: '2 other sets roll' },
     ],
     [
@@ -155,20 +155,20 @@ describe('nobody is taken', () => {
     ],
   ];
   test.each(refused)('%s', (_, facts, blocked) => {
-    const plan = planRoll(facts);
+    const plan = planRollout(facts);
     expect(plan.next).toBeUndefined();
     expect(plan.blocked).toMatchObject(blocked);
   });
 
   test('when the strategy leaves it to people', () => {
     const facts = { ...outdated(4), set: makeSet({ update: { strategy: 'OnDelete' } }) };
-    const { outdated: names, next, blocked } = planRoll(facts);
+    const { outdated: names, next, blocked } = planRollout(facts);
     expect([names.length, next, blocked]).toEqual([4, undefined, undefined]);
   });
 
   test('before the cluster has seen the new template', () => {
     const statefulSet = { uid: 'sts', replicas: 4, claimSize: '1Gi' };
-    expect(planRoll({ ...outdated(4), statefulSet })).toEqual({ outdated: [] });
+    expect(planRollout({ ...outdated(4), statefulSet })).toEqual({ outdated: [] });
   });
 });
 
@@ -180,26 +180,26 @@ describe('a quorum that is lost', () => {
 
   test('lets members be replaced that do not work', () => {
     const facts = withMembers(outdated(4), ({ ordinal }) => (ordinal < 2 ? dark(ordinal) : {}));
-    expect(planRoll(facts).next).toMatchObject({ uid: 'uid-1', how: 'delete' });
+    expect(planRollout(facts).next).toMatchObject({ uid: 'uid-1', how: 'delete' });
   });
 
   test('lets nobody be taken of whom only the node is silent', () => {
     const away = (ordinal: number) => ({ report: undefined, ...old(ordinal, { isReady: false }) });
     const facts = withMembers(outdated(4), ({ ordinal }) => (ordinal < 2 ? away(ordinal) : {}));
-    expect(planRoll(facts).next).toBeUndefined();
+    expect(planRollout(facts).next).toBeUndefined();
   });
 });
 
 test('a set of one is replaced: it is away whatever anybody does', () => {
-  expect(planRoll(outdated(1)).next?.uid).toBe('uid-0');
+  expect(planRollout(outdated(1)).next?.uid).toBe('uid-0');
 });
 
 test('an annotation with the uid of the pod goes before every gate', () => {
   const facts = change(outdated(3), 'main-1', old(1, { isForced: true }));
-  expect(planRoll(facts).next).toMatchObject({ uid: 'uid-1', how: 'delete', isForced: true });
+  expect(planRollout(facts).next).toMatchObject({ uid: 'uid-1', how: 'delete', isForced: true });
 });
 
 test('without registers there is nothing that could be lost', () => {
   const alone = withMembers(outdated(3), ({ ordinal }) => ({ report: makeReport(ordinal, []) }));
-  expect(planRoll({ ...alone, registers: [] }).next?.uid).toBe('uid-2');
+  expect(planRollout({ ...alone, registers: [] }).next?.uid).toBe('uid-2');
 });

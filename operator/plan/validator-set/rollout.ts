@@ -2,15 +2,15 @@ import { validatorId } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { MemberFacts, PodFacts, SetFacts } from './facts.ts';
 import {
-  brokenBy,
-  describe,
-  fallsShort,
-  lost,
-  sightings,
-  surelyLost,
+  definitelyLost,
+  describeTally,
+  isImpaired,
+  losingQuorumWithout,
+  reportsByRegister,
   type Tally,
   tallies,
-  untold,
+  unreportedRegister,
+  withoutProvenQuorum,
 } from './quorum.ts';
 import { isGrowing } from './storage.ts';
 
@@ -26,18 +26,18 @@ export interface Replacement {
 }
 
 /** What keeps a replacement from happening now. */
-export interface Clause {
+export interface GateRefusal {
   readonly reason: Reason;
   readonly message: string;
   /** When time alone lifts it. */
   readonly retryAfterMs?: number;
 }
 
-export interface Roll {
+export interface RolloutPlan {
   /** Pods that are not of the wanted revision. */
   readonly outdated: readonly string[];
   readonly next?: Replacement;
-  readonly blocked?: Clause;
+  readonly blocked?: GateRefusal;
 }
 
 interface Running extends MemberFacts {
@@ -45,35 +45,35 @@ interface Running extends MemberFacts {
 }
 
 /** A member whose replacement is looked at, with everything that gates need. */
-interface Case {
+interface RolloutCandidate {
   readonly facts: SetFacts;
   readonly candidate: Running;
-  readonly known: readonly Tally[];
+  readonly tallied: readonly Tally[];
   /** The candidate does not answer: nobody counts it now. */
-  readonly isDead: boolean;
+  readonly isUnresponsive: boolean;
 }
 
-type Gate = (of: Case) => Clause | undefined;
+type Gate = (of: RolloutCandidate) => GateRefusal | undefined;
 
-const wait = (message: string, reason: Reason = 'WaitingForPods'): Clause => ({ reason, message });
+const refuse = (message: string, reason: Reason = 'WaitingForPods'): GateRefusal => ({ reason, message });
 
 /** The last pod that was told to go is gone from the cache. */
-const evictionSeen: Gate = ({ facts: { evictedUid, members } }) => {
+const evictionObserved: Gate = ({ facts: { evictedUid, members } }) => {
   const evicted = members.find(({ pod }) => evictedUid !== undefined && pod?.uid === evictedUid);
-  return evicted === undefined ? undefined : wait(`${evicted.name} is being replaced`);
+  return evicted === undefined ? undefined : refuse(`${evicted.name} is being replaced`);
 };
 
-const notBlind: Gate = ({ facts: { blind } }) =>
-  blind === undefined ? undefined : wait(`members cannot be asked: ${blind}`, 'RolloutBlocked');
+const membersReachable: Gate = ({ facts: { unreachable } }) =>
+  unreachable === undefined ? undefined : refuse(`members cannot be asked: ${unreachable}`, 'RolloutBlocked');
 
-const othersAreThere: Gate = ({ facts, candidate }) => {
+const otherPodsReady: Gate = ({ facts, candidate }) => {
   const absent = facts.members.find(
     ({ name, pod }) => name !== candidate.name && (pod === undefined || pod.isTerminating || !pod.isReady),
   );
   if (absent === undefined) return undefined;
   const { name, pod } = absent;
-  if (pod?.trouble === undefined) return wait(`${name} is not ready yet`);
-  return wait(`${name} is not ready: ${pod.trouble}`, 'RolloutBlocked');
+  if (pod?.trouble === undefined) return refuse(`${name} is not ready yet`);
+  return refuse(`${name} is not ready: ${pod.trouble}`, 'RolloutBlocked');
 };
 
 /** Such a pod is asked within seconds. */
@@ -89,10 +89,10 @@ const othersAnswer: Gate = ({ facts, candidate }) => {
   if (silent.length === 0) return undefined;
   const names = silent.map(({ name }) => name).join(', ');
   const isLasting = silent.some((each) => !isFresh(each, facts.nowMs));
-  return wait(`${names} did not answer within 5 s`, isLasting ? 'RolloutBlocked' : 'WaitingForPods');
+  return refuse(`${names} did not answer within 5 s`, isLasting ? 'RolloutBlocked' : 'WaitingForPods');
 };
 
-const othersSettled: Gate = ({ facts, candidate }) => {
+const othersReadyLongEnough: Gate = ({ facts, candidate }) => {
   const { minReadySeconds } = facts.set.spec.update;
   const left = facts.members
     .filter(({ name }) => name !== candidate.name)
@@ -106,30 +106,30 @@ const othersSettled: Gate = ({ facts, candidate }) => {
   };
 };
 
-const nobodyGrows: Gate = ({ facts, candidate }) => {
+const noVolumeGrows: Gate = ({ facts, candidate }) => {
   const { size } = facts.set.spec.storage;
   const growing = facts.members.find((each) => each.name !== candidate.name && isGrowing(each, size));
-  return growing === undefined ? undefined : wait(`the volume of ${growing.name} grows`, 'RolloutBlocked');
+  return growing === undefined ? undefined : refuse(`the volume of ${growing.name} grows`, 'RolloutBlocked');
 };
 
-const registersKnown: Gate = ({ facts }) => {
-  const unknown = untold(facts.registers, facts.members);
+const registersReported: Gate = ({ facts }) => {
+  const unknown = unreportedRegister(facts.registers, facts.members);
   if (unknown === undefined) return undefined;
-  return wait(`no member tells about Register ${unknown.name}`, 'RolloutBlocked');
+  return refuse(`no member tells about Register ${unknown.name}`, 'RolloutBlocked');
 };
 
-const quorumIsThere: Gate = ({ known }) => {
-  const [first] = lost(known);
+const quorumExists: Gate = ({ tallied }) => {
+  const [first] = withoutProvenQuorum(tallied);
   if (first === undefined) return undefined;
-  const reason = surelyLost([first]).length > 0 ? 'QuorumLost' : 'WaitingForPods';
-  return { reason, message: describe(first) };
+  const reason = definitelyLost([first]).length > 0 ? 'QuorumLost' : 'WaitingForPods';
+  return { reason, message: describeTally(first) };
 };
 
-const quorumStays: Gate = ({ facts, candidate, known }) => {
-  const [broken] = brokenBy(validatorId(candidate.name), known);
+const quorumRemains: Gate = ({ facts, candidate, tallied }) => {
+  const [broken] = losingQuorumWithout(validatorId(candidate.name), tallied);
   // a set of one is away while it is replaced, whatever anybody does
   if (broken === undefined || (broken.size === 1 && facts.members.length === 1)) return undefined;
-  const message = `${describe(broken)}; without ${candidate.name} ${broken.live.length - 1} are left`;
+  const message = `${describeTally(broken)}; without ${candidate.name} ${broken.live.length - 1} are left`;
   return { reason: 'QuorumAtRisk', message };
 };
 
@@ -138,30 +138,35 @@ const historiesAgree: Gate = ({ facts }) => {
   return fork === undefined ? undefined : { reason: 'QuorumAtRisk', message: fork };
 };
 
-const budgetFree: Gate = ({ facts: { rollLimit } }) =>
-  rollLimit === undefined ? undefined : wait(rollLimit, 'Progressing');
+const rolloutSlotFree: Gate = ({ facts: { rolloutLimit } }) =>
+  rolloutLimit === undefined ? undefined : refuse(rolloutLimit, 'Progressing');
 
 /** All must hold before a member that works is taken; the first that does not is told (notes/operator.md 4.3). */
 const gates: readonly Gate[] = [
-  evictionSeen,
-  notBlind,
+  evictionObserved,
+  membersReachable,
   historiesAgree,
-  othersAreThere,
+  otherPodsReady,
   othersAnswer,
-  registersKnown,
-  quorumIsThere,
-  quorumStays,
-  nobodyGrows,
-  othersSettled,
-  budgetFree,
+  registersReported,
+  quorumExists,
+  quorumRemains,
+  noVolumeGrows,
+  othersReadyLongEnough,
+  rolloutSlotFree,
 ];
 
 /** A member that does not work is replaced sooner: nobody counts it, so the quorum cannot suffer. */
-const gatesOfDead: readonly Gate[] = [evictionSeen, notBlind, historiesAgree, quorumStays];
+const gatesForUnresponsive: readonly Gate[] = [
+  evictionObserved,
+  membersReachable,
+  historiesAgree,
+  quorumRemains,
+];
 
 /** Two members that have different histories of one register; undefined when all that is known agrees. */
 export function findFork({ members }: SetFacts): string | undefined {
-  for (const [registerId, seen] of sightings(members)) {
+  for (const [registerId, seen] of reportsByRegister(members)) {
     const roots = new Map<number, { readonly root: string; readonly name: string }>();
     for (const { member, report } of seen) {
       for (const { height, root } of report.roots) {
@@ -183,33 +188,33 @@ function isProposing({ report }: MemberFacts): boolean {
 
 function rankOf(each: Running, maxBehind: number): number {
   if (each.pod.isBroken) return 0;
-  if (each.report !== undefined && fallsShort(each.report, maxBehind)) return 1;
+  if (each.report !== undefined && isImpaired(each.report, maxBehind)) return 1;
   return isProposing(each) ? 3 : 2;
 }
 
 /** Broken ones first, then who is of no use now, then by ordinal from the top, who proposes last. */
-function inTurn(stale: readonly Running[], maxBehind: number): readonly Running[] {
+function replacementOrder(stale: readonly Running[], maxBehind: number): readonly Running[] {
   return stale.toSorted(
     (left, right) => rankOf(left, maxBehind) - rankOf(right, maxBehind) || right.ordinal - left.ordinal,
   );
 }
 
-function proofOf({ facts, candidate, known, isDead }: Case): string {
-  if (isDead) return `${candidate.name} does not answer; ${counts(known)}`;
+function proofOf({ facts, candidate, tallied, isUnresponsive }: RolloutCandidate): string {
+  if (isUnresponsive) return `${candidate.name} does not answer; ${describeTallies(tallied)}`;
   const answered = facts.members.filter(({ report }) => report !== undefined).length;
-  return `${answered} of ${facts.members.length} members answered; ${counts(known)}; one goes`;
+  return `${answered} of ${facts.members.length} members answered; ${describeTallies(tallied)}; one goes`;
 }
 
-function counts(known: readonly Tally[]): string {
-  if (known.length === 0) return 'no register depends on the set';
-  const named = known.slice(0, 5).map(describe).join('; ');
-  return known.length > 5 ? `${named}; and ${known.length - 5} more` : named;
+function describeTallies(tallied: readonly Tally[]): string {
+  if (tallied.length === 0) return 'no register depends on the set';
+  const named = tallied.slice(0, 5).map(describeTally).join('; ');
+  return tallied.length > 5 ? `${named}; and ${tallied.length - 5} more` : named;
 }
 
-function judge(of: Case): Clause | undefined {
-  for (const gate of of.isDead ? gatesOfDead : gates) {
-    const clause = gate(of);
-    if (clause !== undefined) return clause;
+function checkGates(of: RolloutCandidate): GateRefusal | undefined {
+  for (const gate of of.isUnresponsive ? gatesForUnresponsive : gates) {
+    const refusal = gate(of);
+    if (refusal !== undefined) return refusal;
   }
   return undefined;
 }
@@ -219,13 +224,13 @@ function isRunning(member: MemberFacts): member is Running {
 }
 
 /** The next replacement, or what it waits for. At most one pod goes at a time. */
-export function planRoll(facts: SetFacts): Roll {
+export function planRollout(facts: SetFacts): RolloutPlan {
   const running = facts.members.filter(isRunning);
   const forced = running.find(({ pod }) => pod.isForced);
   const revision = facts.statefulSet?.updateRevision;
   const stale = running.filter(({ pod }) => pod.revision !== revision);
   const outdated = revision === undefined ? [] : stale.map(({ name }) => name);
-  if (forced !== undefined) return { outdated, next: force(forced) };
+  if (forced !== undefined) return { outdated, next: forcedReplacement(forced) };
   const { strategy, paused } = facts.set.spec.update;
   if (outdated.length === 0 || strategy === 'OnDelete') return { outdated };
   if (paused) {
@@ -234,24 +239,27 @@ export function planRoll(facts: SetFacts): Roll {
       blocked: { reason: 'Paused', message: `update.paused is true; ${outdated.join(', ')} wait` },
     };
   }
-  return { outdated, ...choose(facts, stale) };
+  return { outdated, ...chooseReplacement(facts, stale) };
 }
 
-function force(member: Running): Replacement {
+function forcedReplacement(member: Running): Replacement {
   const proof = `${member.name} is replaced because its annotation asks for it; no gate was asked`;
   return { member, uid: member.pod.uid, how: 'delete', isForced: true, proof };
 }
 
-function choose(facts: SetFacts, stale: readonly Running[]): Pick<Roll, 'next' | 'blocked'> {
-  const known = tallies(facts);
-  const [candidate] = inTurn(stale, facts.set.spec.update.maxBehindDockets);
+function chooseReplacement(
+  facts: SetFacts,
+  stale: readonly Running[],
+): Pick<RolloutPlan, 'next' | 'blocked'> {
+  const tallied = tallies(facts);
+  const [candidate] = replacementOrder(stale, facts.set.spec.update.maxBehindDockets);
   if (candidate === undefined) return {};
   const isSilent = candidate.report === undefined;
-  const isDead = candidate.pod.isBroken && (isSilent || surelyLost(known).length > 0);
-  const of = { facts, candidate, known, isDead };
-  const blocked = judge(of);
+  const isUnresponsive = candidate.pod.isBroken && (isSilent || definitelyLost(tallied).length > 0);
+  const of = { facts, candidate, tallied, isUnresponsive };
+  const blocked = checkGates(of);
   if (blocked !== undefined) return { blocked };
-  const how = isDead ? 'delete' : 'evict';
+  const how = isUnresponsive ? 'delete' : 'evict';
   const next = {
     member: candidate,
     uid: candidate.pod.uid,

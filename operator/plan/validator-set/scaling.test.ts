@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SetFacts } from './facts.ts';
 import { planSet } from './plan.ts';
-import { planWalk } from './scaling.ts';
+import { planScaling } from './scaling.ts';
 import {
   makeFacts,
   makeMember,
@@ -23,26 +23,30 @@ function shrinking(listed: number): SetFacts {
 
 test('a set is made whole at once, and grows at once', () => {
   expect(
-    planWalk({ ...makeFacts(1), set: makeSet({ replicas: 7 }), members: [], statefulSet: undefined }),
+    planScaling({ ...makeFacts(1), set: makeSet({ replicas: 7 }), members: [], statefulSet: undefined }),
   ).toEqual({
     replicas: 7,
   });
-  expect(planWalk({ ...makeFacts(4), set: makeSet({ replicas: 7 }) })).toEqual({ replicas: 7 });
+  expect(planScaling({ ...makeFacts(4), set: makeSet({ replicas: 7 }) })).toEqual({ replicas: 7 });
 });
 
 describe('one member fewer', () => {
   test('waits until registers have struck it from their lists', () => {
-    expect(planWalk(shrinking(5))).toEqual({
+    expect(planScaling(shrinking(5))).toEqual({
       replicas: 5,
       leaving: 'main-4',
-      waits: 'main-4 leaves: register 01234567 strikes it from its list first',
+      waitingFor: 'main-4 leaves: register 01234567 strikes it from its list first',
     });
   });
 
   test('then until it has handed on what it holds', () => {
-    const walk = planWalk(shrinking(4));
-    expect(walk).toMatchObject({ replicas: 5, leaving: 'main-4', waits: 'main-4 hands on what it holds' });
-    expect(walk.drain?.name).toBe('main-4');
+    const scaling = planScaling(shrinking(4));
+    expect(scaling).toMatchObject({
+      replicas: 5,
+      leaving: 'main-4',
+      waitingFor: 'main-4 hands on what it holds',
+    });
+    expect(scaling.drain?.name).toBe('main-4');
   });
 
   test.each([
@@ -55,21 +59,21 @@ describe('one member fewer', () => {
     const facts = withMembers(shrinking(4), ({ ordinal, report }) =>
       ordinal === 4 && report !== undefined ? { report: { ...report, drain } } : {},
     );
-    expect(planWalk(facts)).toEqual({ replicas: 4, leaving: 'main-4' });
+    expect(planScaling(facts)).toEqual({ replicas: 4, leaving: 'main-4' });
   });
 
   test('goes without a drain when it is dead', () => {
     const facts = withMembers(shrinking(4), ({ ordinal }) => (ordinal === 4 ? { report: undefined } : {}));
-    expect(planWalk(facts)).toEqual({ replicas: 4, leaving: 'main-4' });
+    expect(planScaling(facts)).toEqual({ replicas: 4, leaving: 'main-4' });
   });
 
   test('stays while no member that stays tells about a register', () => {
     const facts = withMembers(shrinking(4), ({ ordinal }) => (ordinal < 4 ? { report: undefined } : {}));
-    expect(planWalk(facts).waits).toBeDefined();
+    expect(planScaling(facts).waitingFor).toBeDefined();
   });
 
   test('stays while members cannot be asked', () => {
-    expect(planWalk({ ...shrinking(4), blind: 'no identity' }).waits).toContain('no identity');
+    expect(planScaling({ ...shrinking(4), unreachable: 'no identity' }).waitingFor).toContain('no identity');
   });
 
   describe('with a register that was deleted', () => {
@@ -89,13 +93,13 @@ describe('one member fewer', () => {
       }));
 
     test('is not held by it', () => {
-      expect(planWalk(deleted(() => 'Stopped'))).toEqual({ replicas: 4, leaving: 'main-4' });
+      expect(planScaling(deleted(() => 'Stopped'))).toEqual({ replicas: 4, leaving: 'main-4' });
     });
 
     test('nor by its resource, once that is deleted too', () => {
       const facts = deleted(() => 'Stopped');
       const registers = [...facts.registers, { ...named, isDeleting: true }];
-      expect(planWalk({ ...facts, registers })).toEqual({ replicas: 4, leaving: 'main-4' });
+      expect(planScaling({ ...facts, registers })).toEqual({ replicas: 4, leaving: 'main-4' });
     });
 
     test.each([
@@ -110,22 +114,22 @@ describe('one member fewer', () => {
       ],
     ])('is held %s', (_, change) => {
       const facts = deleted(() => 'Stopped');
-      expect(planWalk({ ...facts, ...change(facts) })).toMatchObject({
+      expect(planScaling({ ...facts, ...change(facts) })).toMatchObject({
         replicas: 5,
-        waits: 'main-4 leaves: register 99999999 strikes it from its list first',
+        waitingFor: 'main-4 leaves: register 99999999 strikes it from its list first',
       });
     });
 
     test('waits for the other registers, not for it', () => {
       const { registers } = shrinking(5);
       const stalled = { ...named, isDeleting: true, blocked: 'InvalidReference: it was deleted' };
-      const walk = planWalk({ ...shrinking(5), registers: [...registers, stalled] });
-      expect(walk.waits).toBe('main-4 leaves: register 01234567 strikes it from its list first');
-      expect(walk.isStuck).toBeUndefined();
+      const scaling = planScaling({ ...shrinking(5), registers: [...registers, stalled] });
+      expect(scaling.waitingFor).toBe('main-4 leaves: register 01234567 strikes it from its list first');
+      expect(scaling.isStalled).toBeUndefined();
     });
 
     test('is held while somebody seals it', () => {
-      expect(planWalk(deleted((ordinal) => (ordinal === 2 ? 'Running' : 'Stopped'))).replicas).toBe(5);
+      expect(planScaling(deleted((ordinal) => (ordinal === 2 ? 'Running' : 'Stopped'))).replicas).toBe(5);
     });
 
     test('the set is well: whoever is behind there lacks nothing', () => {
@@ -155,10 +159,10 @@ describe('one member fewer', () => {
     const registers = [
       { name: 'ledger', registerId: REGISTER, isDeleting: false, blocked: 'minValidators is 5' },
     ];
-    expect(planWalk({ ...shrinking(5), registers })).toMatchObject({
+    expect(planScaling({ ...shrinking(5), registers })).toMatchObject({
       replicas: 5,
-      isStuck: true,
-      waits: 'main-4 stays: Register ledger: minValidators is 5',
+      isStalled: true,
+      waitingFor: 'main-4 stays: Register ledger: minValidators is 5',
     });
   });
 });
@@ -168,11 +172,11 @@ test('seven to four go one by one', () => {
   const drained = withMembers(facts, ({ ordinal }) => ({
     report: { ...makeReport(ordinal, []), drain: { state: 'Drained' as const } },
   }));
-  expect(planWalk(drained)).toEqual({ replicas: 6, leaving: 'main-6' });
+  expect(planScaling(drained)).toEqual({ replicas: 6, leaving: 'main-6' });
 });
 
 test('a suspended set stops whole; who comes back comes back whole, also when fewer are wanted by then', () => {
-  expect(planWalk({ ...makeFacts(4), set: makeSet({ replicas: 4, suspend: true }) })).toEqual({
+  expect(planScaling({ ...makeFacts(4), set: makeSet({ replicas: 4, suspend: true }) })).toEqual({
     replicas: 0,
   });
   const members = Array.from({ length: 7 }, (_, each) => ({
@@ -182,18 +186,18 @@ test('a suspended set stops whole; who comes back comes back whole, also when fe
   }));
   const set = makeSet({ replicas: 4 }, { status: { members } });
   const statefulSet = { uid: 'sts', replicas: 0, updateRevision: 'new', claimSize: '1Gi' };
-  const walk = planWalk({
+  const scaling = planScaling({
     ...makeFacts(4),
     set,
     statefulSet,
     members: [makeMember(0, 7, { pod: undefined, report: undefined })],
   });
-  expect(walk.replicas).toBe(7);
+  expect(scaling.replicas).toBe(7);
 });
 
 test('a StatefulSet that is made anew keeps the pods that are there', () => {
   const facts = { ...makeFacts(5), set: makeSet({ replicas: 4 }), statefulSet: undefined };
-  expect(planWalk(facts).replicas).toBe(5);
+  expect(planScaling(facts).replicas).toBe(5);
 });
 
 test('who is on its way out is not told to go on; who stays is', () => {
@@ -202,14 +206,14 @@ test('who is on its way out is not told to go on; who stays is', () => {
     ...shrinking(4),
     statefulSet: { uid: 'sts', replicas: 4, updateRevision: 'new', claimSize: '1Gi' },
   };
-  const acts = (ordinal: number) =>
+  const actions = (ordinal: number) =>
     planSet(
       withMembers(facts, (each) =>
         each.ordinal === ordinal && each.report !== undefined
           ? { report: { ...each.report, drain: drained } }
           : {},
       ),
-    ).acts;
-  expect(acts(4)).toEqual([]);
-  expect(acts(1)).toMatchObject([{ kind: 'undrain', member: { name: 'main-1' } }]);
+    ).actions;
+  expect(actions(4)).toEqual([]);
+  expect(actions(1)).toMatchObject([{ kind: 'undrain', member: { name: 'main-1' } }]);
 });

@@ -23,7 +23,7 @@ export class FakeMembers implements Members, Principals {
   readonly behind = new Map<string, number>();
   /** Root of a pod that has another history. */
   readonly roots = new Map<string, string>();
-  readonly guilty = new Set<string>();
+  readonly equivocating = new Set<string>();
   proposer: string | undefined;
   /** Client ids with a principal. */
   readonly principals = new Set<string>();
@@ -37,7 +37,7 @@ export class FakeMembers implements Members, Principals {
     if (this.fault !== undefined) throw this.fault;
   }
 
-  async ask(_: unknown, { name }: { readonly name: string }): Promise<MemberReport> {
+  async queryReport(_: unknown, { name }: { readonly name: string }): Promise<MemberReport> {
     await this.held.get(name);
     this.#listen(name);
     return {
@@ -103,7 +103,7 @@ export class FakeMembers implements Members, Principals {
       members: [...members],
       behind,
       roots: [{ height: 1, root: this.roots.get(name) ?? 'root' }],
-      evidence: [...this.guilty].map((each) => ({ kind: 'vote', validatorIds: [validatorId(each)] })),
+      evidence: [...this.equivocating].map((each) => ({ kind: 'vote', validatorIds: [validatorId(each)] })),
     };
   }
 }

@@ -5,7 +5,7 @@ import { type TestAuthority, testAuthority } from '#kit/testing/certificates.ts'
 import { testInstallation } from '#kit/testing/runtime.ts';
 import { connectService, type Service, type ServiceOptions } from '../transport.ts';
 
-export interface Heard {
+export interface ReceivedCall {
   readonly method: string;
   readonly path: string;
   readonly body: unknown;
@@ -22,9 +22,9 @@ export type Reply = {
 };
 
 export interface HttpsService {
-  readonly heard: Heard[];
+  readonly received: ReceivedCall[];
   readonly authority: TestAuthority;
-  reply: (heard: Heard) => Reply | 'reset' | 'hang' | Promise<Reply>;
+  reply: (received: ReceivedCall) => Reply | 'reset' | 'hang' | Promise<Reply>;
   /** A client of it with the operator's identity. */
   connect(options?: Partial<ServiceOptions>): Promise<Service>;
   close(): Promise<void>;
@@ -48,7 +48,7 @@ export async function startHttpsService(clientId = 'service-tenant'): Promise<Ht
   const { port } = server.address() as AddressInfo;
   const open: Service[] = [];
   const service: HttpsService = {
-    heard: [],
+    received: [],
     authority,
     reply: () => ({ status: 200, body: {} }),
     connect: async (options = {}) => {
@@ -82,15 +82,15 @@ async function answer(
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(Buffer.from(chunk));
   const text = Buffer.concat(chunks).toString();
-  const heard: Heard = {
+  const received: ReceivedCall = {
     method: request.method ?? '',
     path: request.url ?? '',
     body: text === '' ? undefined : JSON.parse(text),
     authorization: request.headers.authorization,
     port: request.socket.remotePort,
   };
-  service.heard.push(heard);
-  const reply = await service.reply(heard);
+  service.received.push(received);
+  const reply = await service.reply(received);
   if (reply === 'reset') return void request.socket.destroy();
   if (reply === 'hang') return;
   response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers });

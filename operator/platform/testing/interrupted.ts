@@ -7,7 +7,10 @@ export type Interruption = 'request' | 'response' | undefined;
 export type Interrupting = Interruption | Promise<Interruption>;
 
 /** The same port, some of whose calls break off: the caller cannot tell whether they were carried out. */
-export function interrupted<Port extends object>(port: Port, when: (call: string) => Interrupting): Port {
+export function withInterruptions<Port extends object>(
+  port: Port,
+  when: (call: string) => Interrupting,
+): Port {
   return new Proxy(port, {
     get: (target, name, receiver) => {
       const member: unknown = Reflect.get(target, name, receiver);

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { walletAddress } from '#core/crypto/address.ts';
-import type { RegisterWish } from '../../plan/register/facts.ts';
+import type { DesiredRegister } from '../../plan/register/facts.ts';
 import { policyDifferences } from '../../plan/register/policy.ts';
 import type { Registers } from '../registers.ts';
 
@@ -25,7 +25,7 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
     });
     afterAll(() => subject.stop());
 
-    const wishOf = (over: Partial<RegisterWish> = {}): RegisterWish => ({
+    const wishOf = (over: Partial<DesiredRegister> = {}): DesiredRegister => ({
       title: 'Contract',
       purpose: 'General',
       organizationId: subject.organizationId,
@@ -34,7 +34,7 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
       validators: subject.validators,
       ...over,
     });
-    const online = async (over: Partial<RegisterWish> = {}) => {
+    const online = async (over: Partial<DesiredRegister> = {}) => {
       const uid = randomUUID();
       const { registerId } = await subject.registers.upsert(uid, wishOf(over));
       await subject.seal(registerId);
@@ -72,8 +72,8 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
       const { publicKey } = generateKeyPairSync('ed25519');
       const key = Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url');
       const owner = walletAddress('ED25519', key);
-      const wish = wishOf({ owners: [{ walletAddress: owner }] });
-      expect(await subject.registers.upsert(uid, wish)).toMatchObject({
+      const desired = wishOf({ owners: [{ walletAddress: owner }] });
+      expect(await subject.registers.upsert(uid, desired)).toMatchObject({
         phase: 'AwaitingAttestations',
         pendingAttestations: [{ walletAddress: owner, role: 'Owner' }],
       });

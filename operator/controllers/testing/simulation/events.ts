@@ -7,16 +7,16 @@ import type { World } from './world.ts';
 type Spec = Readonly<Record<string, unknown>>;
 
 /** A kind of which there is a second object that comes and goes. */
-type Second = 'Tenant' | 'Register' | 'ValidatorSet';
+type SecondKind = 'Tenant' | 'Register' | 'ValidatorSet';
 
 /** Something that happens to an installation. */
-export type Happening =
+export type SimulationEvent =
   | { readonly what: 'rename' | 'suspend' | 'retitle' | 'policy'; readonly to: number }
   | { readonly what: 'scale'; readonly to: number }
   | { readonly what: 'version'; readonly to: number; readonly isBad: boolean }
   | { readonly what: 'grow' }
   | { readonly what: 'lose' | 'cut'; readonly ordinal: number }
-  | { readonly what: 'delete' | 'remake'; readonly kind: Second }
+  | { readonly what: 'delete' | 'remake'; readonly kind: SecondKind }
   | { readonly what: 'meddle' | 'strip'; readonly place: number }
   | { readonly what: 'trouble'; readonly share: number; readonly lagMs: number; readonly isAway: boolean }
   | { readonly what: 'crash'; readonly call: number; readonly isBefore: boolean }
@@ -29,7 +29,7 @@ const small = fc.nat({ max: 9 });
 const is = <const What extends string>(...what: readonly What[]) => fc.constantFrom(...what);
 
 /** Happenings in the proportion in which they are interesting. */
-export const happenings: fc.Arbitrary<Happening> = fc.oneof(
+export const simulationEvents: fc.Arbitrary<SimulationEvent> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ what: is('rename', 'suspend', 'retitle', 'policy'), to: small }) },
   { weight: 3, arbitrary: fc.record({ what: is('scale'), to: fc.integer({ min: 1, max: 7 }) }) },
   { weight: 2, arbitrary: fc.record({ what: is('version'), to: small, isBad: fc.boolean() }) },
@@ -39,7 +39,7 @@ export const happenings: fc.Arbitrary<Happening> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       what: is('delete', 'remake'),
-      kind: fc.constantFrom<Second>('Tenant', 'Register', 'ValidatorSet'),
+      kind: fc.constantFrom<SecondKind>('Tenant', 'Register', 'ValidatorSet'),
     }),
   },
   { weight: 2, arbitrary: fc.record({ what: is('meddle', 'strip'), place: small }) },
@@ -76,7 +76,7 @@ export const happenings: fc.Arbitrary<Happening> = fc.oneof(
 /** Where the second of a kind is, and its spec for the nth time: another policy, and its own name in the services. */
 const seconds: Readonly<
   Record<
-    Second,
+    SecondKind,
     { readonly resource: Resource; readonly name: string; readonly spec: (time: number) => Spec }
   >
 > = {
@@ -118,7 +118,7 @@ export class Installation {
     this.#world.put(tenants, 'acme', { displayName: 'Acme', subdomain: 'acme' });
     this.#applySet();
     this.#world.put(registers, 'invoices', register('Invoices'));
-    for (const kind of Object.keys(seconds) as Second[]) this.#make(kind);
+    for (const kind of Object.keys(seconds) as SecondKind[]) this.#make(kind);
   }
 
   /** Faults end, and what people want can be had. */
@@ -128,7 +128,7 @@ export class Installation {
     this.#set = { ...this.#set, replicas: Math.max(4, replicas), image: 'registry.test/v:9' };
     this.#applySet();
     this.#merge(tenants, 'acme', { suspended: false });
-    for (const kind of Object.keys(seconds) as Second[]) this.#make(kind);
+    for (const kind of Object.keys(seconds) as SecondKind[]) this.#make(kind);
   }
 
   /** What the set is to have. */
@@ -140,7 +140,7 @@ export class Installation {
     return this.#set.image;
   }
 
-  async happen(event: Happening): Promise<void> {
+  async apply(event: SimulationEvent): Promise<void> {
     const world = this.#world;
     switch (event.what) {
       case 'rename':
@@ -170,11 +170,11 @@ export class Installation {
       case 'remake':
         return this.#make(event.kind);
       case 'meddle':
-        return world.meddle(services, (all) => all[event.place % Math.max(1, all.length)]);
+        return world.editByHand(services, (all) => all[event.place % Math.max(1, all.length)]);
       case 'strip':
         return this.#strip(event.place);
       case 'trouble':
-        world.trouble = { ...event, draw: this.#draw };
+        world.faults = { ...event, draw: this.#draw };
         return;
       case 'crash':
         return world.crashAt(event.call, event.isBefore);
@@ -192,7 +192,7 @@ export class Installation {
     }
   }
 
-  async #freeze({ afterMs, seconds }: Extract<Happening, { what: 'freeze' }>): Promise<void> {
+  async #freeze({ afterMs, seconds }: Extract<SimulationEvent, { what: 'freeze' }>): Promise<void> {
     const { leader, timing } = this.#world;
     // in the middle of what it does
     await timing.advance(afterMs);
@@ -212,13 +212,13 @@ export class Installation {
     this.#world.put(resource, name, { ...(before as Spec), ...change });
   }
 
-  #delete(kind: Second): void {
+  #delete(kind: SecondKind): void {
     const { resource, name } = seconds[kind];
     this.#world.kubernetes.delete(resource, name);
   }
 
   /** Unless it is there. */
-  #make(kind: Second): void {
+  #make(kind: SecondKind): void {
     const { resource, name, spec } = seconds[kind];
     if (this.#world.kubernetes.find(resource, name) !== undefined) return;
     this.#remakes += 1;

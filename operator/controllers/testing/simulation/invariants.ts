@@ -9,11 +9,11 @@ import { at } from '../../../kube/testing/fixtures.ts';
 import type { RegisterFacts } from '../../../plan/register/facts.ts';
 import type { FakeOrganizations } from '../../../platform/testing/fake-organizations.ts';
 import type { FakeRegisters } from '../../../platform/testing/fake-registers.ts';
-import { ORPHANS } from '../../orphans/record.ts';
+import { ORPHANS_CONFIG_MAP } from '../../orphans/record.ts';
 import { registers, tenants } from '../../reconciler/resources.ts';
 import { type Kubernetes, ordinalOf } from './kubernetes.ts';
 
-export interface Judged {
+export interface ObservedWorld {
   readonly state: ClusterState;
   readonly kubernetes: Kubernetes;
   readonly organizations: FakeOrganizations;
@@ -35,27 +35,27 @@ export function sealing(ledgers: FakeRegisters): readonly RegisterFacts[] {
 }
 
 /** Looks at every call as it arrives, and notes what must never be (notes/operator.md 3.6). */
-export class Judge {
-  readonly broken: string[] = [];
+export class InvariantChecker {
+  readonly violations: string[] = [];
   /** Writes of operators that reached the API server, without the lease. */
   readonly writes: string[] = [];
-  readonly #world: Judged;
-  readonly #asked = new Map<string, number>();
+  readonly #world: ObservedWorld;
+  readonly #answeredAt = new Map<string, number>();
   readonly #seen = new Map<string, number>();
-  #lostAtMs = -Infinity;
+  #memberLostAtMs = -Infinity;
 
-  constructor(world: Judged) {
+  constructor(world: ObservedWorld) {
     this.#world = world;
   }
 
   /** A member was asked and has answered. */
   answered(pod: string): void {
-    this.#asked.set(pod, this.#world.nowMs());
+    this.#answeredAt.set(pod, this.#world.nowMs());
   }
 
   /** The test has taken a member away: what was said before proves nothing about it. */
   lost(): void {
-    this.#lostAtMs = this.#world.nowMs();
+    this.#memberLostAtMs = this.#world.nowMs();
   }
 
   /** A call of the API server by a process, before it is carried out. */
@@ -64,37 +64,40 @@ export class Judge {
     const { verb, resource, subresource, name = '' } = request;
     const what = `${verb} ${resource.plural}${subresource === undefined ? '' : `/${subresource}`} ${name}`;
     this.writes.push(`${what} ${JSON.stringify(request.body ?? '').slice(0, 200)}`);
-    this.#judgeFence(identity, what);
-    if (resource === volumeClaims && verb === 'delete') this.#note(`a volume claim was deleted: ${name}`);
-    if (resource === pods && (verb === 'delete' || subresource === 'eviction')) this.#judgeLoss([name], what);
-    if (resource === statefulSets) this.#judgeSet(request);
-    if (subresource === 'status') this.#judgeStatus(request);
+    this.#checkFence(identity, what);
+    if (resource === volumeClaims && verb === 'delete')
+      this.#violation(`a volume claim was deleted: ${name}`);
+    if (resource === pods && (verb === 'delete' || subresource === 'eviction'))
+      this.#checkQuorum([name], what);
+    if (resource === statefulSets) this.#checkStatefulSet(request);
+    if (subresource === 'status') this.#checkStatus(request);
     const { finalizers } = metadataOf(request.body);
-    if (Array.isArray(finalizers) && !finalizers.includes(FINALIZER)) this.#judgeFinalizer(request);
+    if (Array.isArray(finalizers) && !finalizers.includes(FINALIZER)) this.#checkFinalizer(request);
   }
 
   /** A call of a service that changes something. */
   act(identity: string, what: string): void {
-    this.#judgeFence(identity, what);
+    this.#checkFence(identity, what);
   }
 
   /** More were made than there are resources that may have one. */
   count(surplus: number, what: string): void {
-    if (surplus > 0) this.#note(`${surplus} ${what} more than resources`);
+    if (surplus > 0) this.#violation(`${surplus} ${what} more than resources`);
   }
 
-  #note(what: string): void {
-    this.broken.push(`${this.#world.nowMs()}: ${what}`);
+  #violation(what: string): void {
+    this.violations.push(`${this.#world.nowMs()}: ${what}`);
   }
 
-  #judgeFence(identity: string, what: string): void {
+  #checkFence(identity: string, what: string): void {
     const lease = this.#world.state.list(at(leases))[0]?.['spec'];
     const holder = isRecord(lease) ? lease['holderIdentity'] : undefined;
-    if (holder !== identity) this.#note(`${identity} wrote while ${String(holder)} held the lease: ${what}`);
+    if (holder !== identity)
+      this.#violation(`${identity} wrote while ${String(holder)} held the lease: ${what}`);
   }
 
   /** What a pod must be asked about before it goes: whether every register keeps its quorum without it. */
-  #judgeLoss(names: readonly string[], what: string): void {
+  #checkQuorum(names: readonly string[], what: string): void {
     const { kubernetes, ledgers, nowMs } = this.#world;
     const gone = names.filter((name) => kubernetes.isUp(name)).map(validatorId);
     for (const { registerId, validators } of sealing(ledgers)) {
@@ -104,40 +107,40 @@ export class Judge {
       const needed = quorum(listed.length);
       if (left.length === live.length || listed.length <= 1) continue;
       if (live.length < needed || left.length >= needed) continue;
-      const provenMs = Math.min(...left.map((id) => this.#asked.get(podOf(id)) ?? -Infinity));
+      const provenMs = Math.min(...left.map((id) => this.#answeredAt.get(podOf(id)) ?? -Infinity));
       // a member that was lost after it had answered is nobody's fault
-      const isProven = nowMs() - provenMs <= FRESH_MS && this.#lostAtMs >= provenMs;
-      if (!isProven) this.#note(`${what}: register ${registerId} keeps ${left.length} of ${needed}`);
+      const isProven = nowMs() - provenMs <= FRESH_MS && this.#memberLostAtMs >= provenMs;
+      if (!isProven) this.#violation(`${what}: register ${registerId} keeps ${left.length} of ${needed}`);
     }
   }
 
-  #judgeSet(request: ApiRequest): void {
-    if (request.verb === 'patch') this.#judgeScale(request);
-    if (request.verb === 'delete') this.#judgeRelease(request);
+  #checkStatefulSet(request: ApiRequest): void {
+    if (request.verb === 'patch') this.#checkScale(request);
+    if (request.verb === 'delete') this.#checkOrphaning(request);
   }
 
-  #judgeScale({ name = '', body }: ApiRequest): void {
+  #checkScale({ name = '', body }: ApiRequest): void {
     const { kubernetes, ledgers } = this.#world;
     const before = replicasOf(kubernetes.find(statefulSets, name));
     const after = replicasOf(body);
     if (before === undefined || after === undefined || after >= before) return;
-    if (before - after > 1) this.#note(`${name} loses ${before - after} members at once`);
+    if (before - after > 1) this.#violation(`${name} loses ${before - after} members at once`);
     const listed = sealing(ledgers).flatMap(({ validators }) => validators.members);
     const going = kubernetes.list(pods).filter((pod) => ordinalOf(name, pod) >= after);
     for (const { metadata } of going) {
       const id = validatorId(metadata.name);
-      if (listed.some((each) => each.validatorId === id)) this.#note(`${id} goes and is on a list`);
+      if (listed.some((each) => each.validatorId === id)) this.#violation(`${id} goes and is on a list`);
     }
   }
 
-  #judgeRelease({ name = '', body }: ApiRequest): void {
+  #checkOrphaning({ name = '', body }: ApiRequest): void {
     const policy = isRecord(body) ? body['propagationPolicy'] : undefined;
     const owner = this.#world.kubernetes.find(statefulSets, name);
     if (owner !== undefined && policy !== 'Orphan')
-      this.#note(`StatefulSet ${name} was deleted with its pods`);
+      this.#violation(`StatefulSet ${name} was deleted with its pods`);
   }
 
-  #judgeStatus({ resource, name = '', body }: ApiRequest): void {
+  #checkStatus({ resource, name = '', body }: ApiRequest): void {
     const object = this.#world.kubernetes.find(resource, name);
     const status = isRecord(body) && isRecord(body['status']) ? body['status'] : {};
     const observed = status['observedGeneration'];
@@ -146,22 +149,24 @@ export class Judge {
     if (metadataOf(body).uid !== uid) return;
     const last = this.#seen.get(uid) ?? 0;
     if (observed < last || observed > generation)
-      this.#note(`${resource.kind} ${name}: observedGeneration ${observed} after ${last} of ${generation}`);
+      this.#violation(
+        `${resource.kind} ${name}: observedGeneration ${observed} after ${last} of ${generation}`,
+      );
     this.#seen.set(uid, Math.max(last, observed));
   }
 
-  #judgeFinalizer({ resource, name = '', body }: ApiRequest): void {
+  #checkFinalizer({ resource, name = '', body }: ApiRequest): void {
     const object = this.#world.kubernetes.find(resource, name);
     const uid = object?.metadata.uid ?? '';
     if (object === undefined || metadataOf(body).uid !== uid) return;
     if (!this.#isCleanedUp(resource, object))
-      this.#note(`${resource.kind} ${name} was let go before its cleanup`);
+      this.#violation(`${resource.kind} ${name} was let go before its cleanup`);
   }
 
   #isCleanedUp(resource: ApiRequest['resource'], object: KubeObject): boolean {
     const { kubernetes, organizations, ledgers } = this.#world;
     const uid = object.metadata.uid ?? '';
-    const orphans = kubernetes.find(configMaps, ORPHANS)?.['data'];
+    const orphans = kubernetes.find(configMaps, ORPHANS_CONFIG_MAP)?.['data'];
     if (isRecord(orphans) && orphans[uid] !== undefined) return true;
     if (resource === tenants) return organizations.stateOf(uid) !== 'bound';
     if (resource === registers) return ledgers.stateOf(uid) !== 'bound';

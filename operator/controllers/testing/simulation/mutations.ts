@@ -3,20 +3,20 @@ import type { Tenant } from '../../../api/tenant.ts';
 import type { Api } from '../../../kube/api.ts';
 import { volumeClaims } from '../../../kube/kinds.ts';
 import { isRecord } from '../../../kube/resource.ts';
-import type { Parts } from '../../reconciler/dependencies.ts';
-import type { Kind } from '../../reconciler/kind.ts';
+import type { Dependencies } from '../../reconciler/dependencies.ts';
+import type { KindHandler } from '../../reconciler/kind.ts';
 
 /** An error that is put into the operator on purpose: whoever judges it must notice. */
 export interface Mutation {
   /** Every call passes, whoever leads. */
   readonly isUnfenced?: boolean;
   /** Members seem to answer whether or not they do. */
-  readonly isCredulous?: boolean;
+  readonly trustsEveryMember?: boolean;
   readonly api?: (api: Api) => Api;
-  readonly tenants?: (kind: Kind<Tenant>, parts: Parts) => Kind<Tenant>;
+  readonly tenants?: (kind: KindHandler<Tenant>, dependencies: Dependencies) => KindHandler<Tenant>;
 }
 
-export const sound: Mutation = {};
+export const noMutation: Mutation = {};
 
 /** The same body with a status that says of every second generation that the one before was looked at. */
 function outdated(body: unknown, isOdd: boolean): unknown {
@@ -28,27 +28,27 @@ function outdated(body: unknown, isOdd: boolean): unknown {
 /** Mutations by what the operator does then. */
 export const mutations = {
   'writes without the lease': { isUnfenced: true },
-  'believes every member to be well': { isCredulous: true },
+  'believes every member to be well': { trustsEveryMember: true },
   'lets objects go before their cleanup': {
     tenants: (kind) => ({ ...kind, finalize: async () => ({ done: true }) }),
   },
   'writes whenever it looks': {
     tenants: (kind, { timing }) => ({
       ...kind,
-      reconcile: async (pass) => {
-        const verdict = await kind.reconcile(pass);
-        return { ...verdict, status: { ...verdict.status, userCount: timing.nowMs() } };
+      reconcile: async (request) => {
+        const result = await kind.reconcile(request);
+        return { ...result, status: { ...result.status, userCount: timing.nowMs() } };
       },
     }),
   },
   'deletes a volume claim': {
     tenants: (kind, { api, caches }) => ({
       ...kind,
-      reconcile: async (pass) => {
+      reconcile: async (request) => {
         const [claim] = caches.of(volumeClaims).list();
         const { namespace, name } = claim?.metadata ?? {};
         if (name !== undefined) await api.call({ verb: 'delete', resource: volumeClaims, namespace, name });
-        return kind.reconcile(pass);
+        return kind.reconcile(request);
       },
     }),
   },
@@ -68,11 +68,11 @@ export const mutations = {
   'makes an organisation at every look': {
     tenants: (kind) => ({
       ...kind,
-      reconcile: (pass) => {
+      reconcile: (request) => {
         const uid = randomUUID();
-        const { metadata, spec } = pass.resource;
-        const another = { ...pass.resource, metadata: { ...metadata, uid }, status: {} };
-        return kind.reconcile({ ...pass, resource: { ...another, spec: { ...spec, subdomain: uid } } });
+        const { metadata, spec } = request.resource;
+        const another = { ...request.resource, metadata: { ...metadata, uid }, status: {} };
+        return kind.reconcile({ ...request, resource: { ...another, spec: { ...spec, subdomain: uid } } });
       },
     }),
   },

@@ -14,8 +14,8 @@ import type { Principals } from '../../../platform/principals.ts';
 import type { Members } from '../../../platform/validators.ts';
 import { createOrphanSweeper } from '../../orphans/sweep.ts';
 import { Caches } from '../../reconciler/caches.ts';
-import type { Parts } from '../../reconciler/dependencies.ts';
-import { begin, createShell, type Shell } from '../../reconciler/reconciler.ts';
+import type { Dependencies } from '../../reconciler/dependencies.ts';
+import { createReconciler, type Reconciler, startAsLeader } from '../../reconciler/reconciler.ts';
 import { registers, tenants, validatorSets, watched } from '../../reconciler/resources.ts';
 import { registerKind } from '../../register/register.ts';
 import { tenantKind } from '../../tenant/tenant.ts';
@@ -65,7 +65,7 @@ export class Process {
   readonly #options: ProcessOptions;
   readonly #timing: ProcessTiming;
   readonly #caches: Caches;
-  readonly #shells: readonly Shell[];
+  readonly #shells: readonly Reconciler[];
 
   constructor(options: ProcessOptions) {
     const { identity, state, time, mutation } = options;
@@ -96,8 +96,16 @@ export class Process {
     const reporting = { controller: 'chancery.dev/operator', instance: identity };
     const recorder = new EventRecorder({ api: fenced, timing, metrics, log, ...reporting });
     const installations = watchInstallations(this.#caches.of(configMaps));
-    const parts = { runtime, timing, metrics, api: fenced, caches: this.#caches, recorder, installations };
-    this.#shells = this.#controllers(parts);
+    const dependencies = {
+      runtime,
+      timing,
+      metrics,
+      api: fenced,
+      caches: this.#caches,
+      recorder,
+      installations,
+    };
+    this.#shells = this.#controllers(dependencies);
     this.#start();
   }
 
@@ -125,11 +133,11 @@ export class Process {
     this.#caches.start();
     const kinds = [tenants, registers, validatorSets, configMaps];
     void Promise.all(kinds.map((each) => this.#caches.synced(each))).then(() => this.leader.start());
-    void this.leader.elected.then(() => begin(this.#caches, this.#shells));
+    void this.leader.elected.then(() => startAsLeader(this.#caches, this.#shells));
     void this.leader.ended.then(() => this.kill());
   }
 
-  #controllers(parts: Parts): readonly Shell[] {
+  #controllers(dependencies: Dependencies): readonly Reconciler[] {
     const { services, mutation } = this.#options;
     const { clients } = services;
     const reached: Clients = {
@@ -140,12 +148,12 @@ export class Process {
     const platform: Platform = { of: async () => reached, stop: () => undefined };
     const members = this.#reach(services.members);
     const principals = this.#reach(services.principals);
-    const tenant = tenantKind(parts, platform);
+    const tenant = tenantKind(dependencies, platform);
     return [
-      createValidatorSetController({ parts, members, principals }),
-      createShell(parts, mutation.tenants?.(tenant, parts) ?? tenant),
-      createShell(parts, registerKind(parts, platform)),
-      createOrphanSweeper(parts, platform),
+      createValidatorSetController({ dependencies, members, principals }),
+      createReconciler(dependencies, mutation.tenants?.(tenant, dependencies) ?? tenant),
+      createReconciler(dependencies, registerKind(dependencies, platform)),
+      createOrphanSweeper(dependencies, platform),
     ];
   }
 

@@ -13,11 +13,11 @@ import { FakeMembers } from '../../../platform/testing/fake-members.ts';
 import { fakeOrganizations } from '../../../platform/testing/fake-organizations.ts';
 import { fakeRegisters } from '../../../platform/testing/fake-registers.ts';
 import { installationMap, installationText } from '../../../platform/testing/installation.fixture.ts';
-import type { MemberPlace, Members } from '../../../platform/validators.ts';
+import type { MemberAddress, Members } from '../../../platform/validators.ts';
 import { registers, tenants, validatorSets } from '../../reconciler/resources.ts';
-import { Judge, sealing } from './invariants.ts';
+import { InvariantChecker, sealing } from './invariants.ts';
 import { Kubernetes, targetOf } from './kubernetes.ts';
-import { type Mutation, sound } from './mutations.ts';
+import { type Mutation, noMutation } from './mutations.ts';
 import { Process } from './process.ts';
 
 const STEP_MS = 500;
@@ -27,7 +27,7 @@ const SILENT_MS = 5_000;
 const CALL_MS = 4;
 
 /** What is wrong with calls at the moment, as shares of all of them. */
-export interface Trouble {
+export interface FaultProfile {
   /** A number in [0, 1) for each decision. */
   readonly draw: () => number;
   /** Of each kind of fault: 409, 429, 500, reset, timeout. */
@@ -38,7 +38,7 @@ export interface Trouble {
   readonly isAway: boolean;
 }
 
-const calm: Trouble = { draw: () => 0.5, share: 0, lagMs: 0, isAway: false };
+const calm: FaultProfile = { draw: () => 0.5, share: 0, lagMs: 0, isAway: false };
 
 interface Crash {
   left: number;
@@ -52,8 +52,8 @@ export class World {
   readonly kubernetes = new Kubernetes(this.state, this.timing);
   readonly organizations = fakeOrganizations();
   readonly ledgers = fakeRegisters();
-  readonly judge: Judge;
-  trouble: Trouble = calm;
+  readonly invariants: InvariantChecker;
+  faults: FaultProfile = calm;
   processes: Process[] = [];
   /** Uids of everything that was ever created. */
   readonly tenants = new Set<string>();
@@ -61,12 +61,18 @@ export class World {
   readonly #mutation: Mutation;
   readonly #members = new FakeMembers();
   #crash: Crash | undefined;
-  #born = 0;
+  #started = 0;
 
-  constructor(mutation: Mutation = sound) {
+  constructor(mutation: Mutation = noMutation) {
     this.#mutation = mutation;
     const { state, kubernetes, organizations, ledgers, timing } = this;
-    this.judge = new Judge({ state, kubernetes, organizations, ledgers, nowMs: () => timing.nowMs() });
+    this.invariants = new InvariantChecker({
+      state,
+      kubernetes,
+      organizations,
+      ledgers,
+      nowMs: () => timing.nowMs(),
+    });
     const map = { ...installationText, baseDomain: 'chancery.example.org' };
     put(state, configMaps, installationMap(map));
     this.#keepProcesses();
@@ -77,9 +83,9 @@ export class World {
     for (let passedMs = 0; passedMs < ms; passedMs += STEP_MS) {
       await this.timing.advance(STEP_MS);
       this.kubernetes.tick();
-      this.#turnLedgers();
-      this.judge.count(this.organizations.all().length - this.tenants.size, 'organisations');
-      this.judge.count(this.ledgers.all().length - this.registers.size, 'registers');
+      this.#advanceLedgers();
+      this.invariants.count(this.organizations.all().length - this.tenants.size, 'organisations');
+      this.invariants.count(this.ledgers.all().length - this.registers.size, 'registers');
       this.#keepProcesses();
     }
   }
@@ -116,7 +122,7 @@ export class World {
   lose(pod: string, how: 'lose' | 'cut'): void {
     if (how === 'cut') this.kubernetes.cut.add(pod);
     else this.kubernetes.delete(pods, pod);
-    this.judge.lost();
+    this.invariants.lost();
   }
 
   /** The process that makes the call which comes then dies, before it arrives or before its answer does. */
@@ -147,7 +153,7 @@ export class World {
 
   /** Faults end; what was done to members is undone. */
   calm(): void {
-    this.trouble = calm;
+    this.faults = calm;
     this.#crash = undefined;
     this.kubernetes.cut.clear();
     for (const process of this.processes) process.thaw();
@@ -175,13 +181,13 @@ export class World {
 
   #keepProcesses(): void {
     this.processes = this.processes.filter(({ isDead }) => !isDead);
-    while (this.processes.length < REPLICAS) this.#begin();
+    while (this.processes.length < REPLICAS) this.#startProcess();
   }
 
-  #begin(): void {
-    this.#born += 1;
+  #startProcess(): void {
+    this.#started += 1;
     const process = new Process({
-      identity: `operator-${this.#born}`,
+      identity: `operator-${this.#started}`,
       state: this.state,
       time: this.timing,
       services: {
@@ -191,11 +197,11 @@ export class World {
       },
       delivery: (by, call, isWrite) => this.#weather(by, call, isWrite),
       arrives: (by, call, isWrite) => {
-        if (isWrite) this.judge.act(by.identity, call);
+        if (isWrite) this.invariants.act(by.identity, call);
       },
       mutation: this.#mutation,
     });
-    process.api.lagMs = () => CALL_MS + this.trouble.draw() * this.trouble.lagMs;
+    process.api.lagMs = () => CALL_MS + this.faults.draw() * this.faults.lagMs;
     process.api.serve = (request) => this.#serve(process, request);
     this.processes.push(process);
   }
@@ -205,9 +211,9 @@ export class World {
     const way = { requestMs: CALL_MS, responseMs: CALL_MS };
     if (!isLease && this.#crash !== undefined) {
       this.#crash.left -= 1;
-      if (this.#crash.left <= 0) return this.#die(process, way);
+      if (this.#crash.left <= 0) return this.#crashProcess(process, way);
     }
-    const { share, draw, isAway } = this.trouble;
+    const { share, draw, isAway } = this.faults;
     const isService = !call.includes('/');
     if (isService && isAway) return { ...way, broken: 'request' };
     if (share === 0 || isLease) return way;
@@ -228,7 +234,7 @@ export class World {
     return { ...way, ...faults[place] };
   }
 
-  #die(process: Process, way: Delivery): Delivery {
+  #crashProcess(process: Process, way: Delivery): Delivery {
     const isBefore = this.#crash?.isBefore === true;
     this.#crash = undefined;
     // after it was carried out, and before anybody hears of that
@@ -238,7 +244,7 @@ export class World {
 
   #serve({ identity }: Process, request: ApiRequest): unknown {
     const { verb, resource, subresource, name = '', body } = request;
-    this.judge.call(identity, request);
+    this.invariants.call(identity, request);
     if (resource === pods && subresource === 'eviction') return void this.kubernetes.evict(name, body);
     if (resource === statefulSets && verb === 'patch') this.#refuseTemplate(name, body);
     const doomed = verb === 'delete' ? this.kubernetes.find(resource, name) : undefined;
@@ -260,18 +266,18 @@ export class World {
   #reachable(): Members {
     const { kubernetes, timing } = this;
     const members = this.#members;
-    const listen = async ({ name }: MemberPlace) => {
-      this.#turnMembers(name);
-      if (this.#mutation.isCredulous === true) return;
-      if (kubernetes.isUp(name)) return this.judge.answered(name);
+    const listen = async ({ name }: MemberAddress) => {
+      this.#refreshReports(name);
+      if (this.#mutation.trustsEveryMember === true) return;
+      if (kubernetes.isUp(name)) return this.invariants.answered(name);
       await new Promise<void>((resolve) => void timing.after(SILENT_MS, resolve));
       throw new AppError('timeout', 'MEMBER_SILENT', `${name} did not answer`);
     };
     return {
       ready: () => members.ready(),
-      ask: async (installation, place) => {
+      queryReport: async (installation, place) => {
         await listen(place);
-        return members.ask(installation, place);
+        return members.queryReport(installation, place);
       },
       drain: async (installation, place) => {
         await listen(place);
@@ -286,7 +292,7 @@ export class World {
   }
 
   /** What a member is asked about: the registers are all of one set. */
-  #turnMembers(name: string): void {
+  #refreshReports(name: string): void {
     this.#members.registers.clear();
     if (!name.startsWith('main-')) return;
     for (const { registerId, validators, height } of sealing(this.ledgers)) {
@@ -295,7 +301,7 @@ export class World {
     }
   }
 
-  #turnLedgers(): void {
+  #advanceLedgers(): void {
     const isUp = (validatorId: string) => this.kubernetes.isUp(validatorId.replace(/^validator-/, ''));
     const names = Array.from({ length: 10 }, (_, ordinal) => `validator-main-${ordinal}`);
     this.ledgers.absent.clear();
@@ -311,7 +317,7 @@ export class World {
   }
 
   /** An object that a person changes by hand. */
-  meddle(resource: Resource, pick: (objects: readonly KubeObject[]) => KubeObject | undefined): void {
+  editByHand(resource: Resource, pick: (objects: readonly KubeObject[]) => KubeObject | undefined): void {
     const object = pick(this.kubernetes.list(resource).filter(isOurs));
     if (object !== undefined)
       this.state.merge(targetOf(resource, object), { spec: { hand: 'made' }, data: null });

@@ -3,7 +3,7 @@ import type { ValidatorSet } from '../../../api/validator-set.ts';
 import type { Installation } from '../../../platform/installation.ts';
 
 /** From what the children of a set are made. The operator's own version is no part of it: upgrading it restarts nothing. */
-export interface Wanted {
+export interface RenderInput {
   readonly set: ValidatorSet;
   readonly installation: Installation;
   /** Pods at this step of the walk to spec.replicas. */
@@ -34,7 +34,7 @@ export function selectorLabels({ metadata }: ValidatorSet): Readonly<Record<stri
 }
 
 /** Labels of every child of a set. */
-export function childLabels({ set, installation }: Pick<Wanted, 'set' | 'installation'>) {
+export function childLabels({ set, installation }: Pick<RenderInput, 'set' | 'installation'>) {
   return {
     ...selectorLabels(set),
     [labels.instance]: set.metadata.name,
@@ -46,8 +46,8 @@ export function childLabels({ set, installation }: Pick<Wanted, 'set' | 'install
 }
 
 /** Metadata of a child. */
-export function childMetadata(wanted: Pick<Wanted, 'set' | 'installation'>, name: string) {
-  return { name, namespace: wanted.set.metadata.namespace, labels: childLabels(wanted) };
+export function childMetadata(input: Pick<RenderInput, 'set' | 'installation'>, name: string) {
+  return { name, namespace: input.set.metadata.namespace, labels: childLabels(input) };
 }
 
 export function namesOf({ metadata }: ValidatorSet) {

@@ -1,5 +1,5 @@
 import { labels, OPERATOR_CLIENT_ID } from '../../../api/names.ts';
-import { HTTPS_PORT, OPS_PORT, selectorLabels, type Wanted } from './input.ts';
+import { HTTPS_PORT, OPS_PORT, type RenderInput, selectorLabels } from './input.ts';
 
 const NATS_PORT = 4222;
 const OTLP_PORT = 4318;
@@ -21,7 +21,7 @@ const namespaceOf = (name: string) => ({
   namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
 });
 
-function ingress({ set, installation }: Wanted) {
+function ingress({ set, installation }: RenderInput) {
   const { allowedClients, metricsNamespaces } = installation.networkPolicies;
   const { namespace, operatorNamespace = namespace } = installation;
   const doors = tcp(set.spec.service.port, HTTPS_PORT);
@@ -36,14 +36,14 @@ function ingress({ set, installation }: Wanted) {
   return [{ from, ports: doors }, ...(readers.length === 0 ? [] : [{ from: readers, ports: tcp(OPS_PORT) }])];
 }
 
-function natsPorts({ endpoints }: Wanted['installation']) {
+function natsPorts({ endpoints }: RenderInput['installation']) {
   const ports = (endpoints.nats.url ?? '')
     .split(',')
     .map((each) => Number(/:(\d{1,5})$/.exec(each)?.[1] ?? NATS_PORT));
   return tcp(...ports);
 }
 
-function egress({ set, installation }: Wanted) {
+function egress({ set, installation }: RenderInput) {
   const { tenant, wallet, register } = installation.endpoints;
   const { identity, validators: settings } = installation;
   const service = (name: string, ...ports: readonly number[]) => ({
@@ -78,11 +78,11 @@ function egress({ set, installation }: Wanted) {
 }
 
 /** What may reach the members and what they may reach; everything else is denied. */
-export function networkPolicySpec(wanted: Wanted) {
+export function networkPolicySpec(input: RenderInput) {
   return {
-    podSelector: { matchLabels: selectorLabels(wanted.set) },
+    podSelector: { matchLabels: selectorLabels(input.set) },
     policyTypes: ['Ingress', 'Egress'],
-    ingress: ingress(wanted),
-    egress: egress(wanted),
+    ingress: ingress(input),
+    egress: egress(input),
   };
 }

@@ -1,6 +1,14 @@
 import { labels, validatorId } from '../../../api/names.ts';
 import { canonicalQuantity } from '../../../api/quantity.ts';
-import { childLabels, HTTPS_PORT, namesOf, OPS_PORT, paths, selectorLabels, type Wanted } from './input.ts';
+import {
+  childLabels,
+  HTTPS_PORT,
+  namesOf,
+  OPS_PORT,
+  paths,
+  type RenderInput,
+  selectorLabels,
+} from './input.ts';
 import { CONTAINER } from './settings.ts';
 
 const USER = 65_532;
@@ -11,7 +19,7 @@ function present<T extends object>(members: T): Partial<T> {
 }
 
 /** Image of a set: its own, or the installation's in the version of the set. */
-export function imageOf({ set, installation }: Pick<Wanted, 'set' | 'installation'>): string {
+export function imageOf({ set, installation }: Pick<RenderInput, 'set' | 'installation'>): string {
   const { image, version } = set.spec;
   if (image !== undefined) return image;
   const { validator } = installation.images;
@@ -22,7 +30,7 @@ export function imageOf({ set, installation }: Pick<Wanted, 'set' | 'installatio
   return `${tag < 0 ? bare : bare.slice(0, tag)}:${version}`;
 }
 
-function environment({ set, installation }: Wanted) {
+function environment({ set, installation }: RenderInput) {
   const { headlessService } = namesOf(set);
   const { namespace } = set.metadata;
   const { secret } = installation.endpoints.nats;
@@ -36,7 +44,7 @@ function environment({ set, installation }: Wanted) {
 }
 
 /** Where the identity comes from, by provider (decision D51). */
-function identityVolume({ installation }: Wanted) {
+function identityVolume({ installation }: RenderInput) {
   const { identity, installation: name } = installation;
   if (identity.provider === 'spire') {
     const csi = { driver: identity.csiDriver, readOnly: true };
@@ -54,20 +62,20 @@ function identityVolume({ installation }: Wanted) {
   };
 }
 
-function volumes(wanted: Wanted) {
-  const { caConfigMap, caKey } = wanted.installation.endpoints.nats;
+function volumes(input: RenderInput) {
+  const { caConfigMap, caKey } = input.installation.endpoints.nats;
   const ca = {
     name: 'nats-ca',
     configMap: { name: caConfigMap, defaultMode: 0o644, items: [{ key: caKey, path: 'ca.crt' }] },
   };
-  return [identityVolume(wanted).volume, ...(caConfigMap === undefined ? [] : [ca])];
+  return [identityVolume(input).volume, ...(caConfigMap === undefined ? [] : [ca])];
 }
 
-function mounts(wanted: Wanted) {
-  const { caConfigMap } = wanted.installation.endpoints.nats;
+function mounts(input: RenderInput) {
+  const { caConfigMap } = input.installation.endpoints.nats;
   return [
-    { name: namesOf(wanted.set).claim, mountPath: paths.data },
-    { name: 'identity', mountPath: identityVolume(wanted).mountPath, readOnly: true },
+    { name: namesOf(input.set).claim, mountPath: paths.data },
+    { name: 'identity', mountPath: identityVolume(input).mountPath, readOnly: true },
     ...(caConfigMap === undefined ? [] : [{ name: 'nats-ca', mountPath: paths.natsCa, readOnly: true }]),
   ];
 }
@@ -96,15 +104,15 @@ function probes() {
   };
 }
 
-function container(wanted: Wanted) {
-  const { set, installation } = wanted;
+function container(input: RenderInput) {
+  const { set, installation } = input;
   const port = (name: string, containerPort: number) => ({ name, containerPort, protocol: 'TCP' });
   return {
     name: CONTAINER,
-    image: imageOf(wanted),
+    image: imageOf(input),
     imagePullPolicy: installation.images.pullPolicy,
     envFrom: [{ configMapRef: { name: namesOf(set).configMap } }],
-    env: environment(wanted),
+    env: environment(input),
     ports: [port('grpc', set.spec.service.port), port('https', HTTPS_PORT), port('ops', OPS_PORT)],
     ...probes(),
     resources: resources(set.spec.resources ?? installation.validators.resources),
@@ -113,12 +121,12 @@ function container(wanted: Wanted) {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     },
-    volumeMounts: mounts(wanted),
+    volumeMounts: mounts(input),
   };
 }
 
 /** Over hosts unless the spec says otherwise; a constraint without a selector means the members. */
-function spread({ set }: Wanted) {
+function spread({ set }: RenderInput) {
   const labelSelector = { matchLabels: selectorLabels(set) };
   const { topologySpreadConstraints: given } = set.spec;
   if (given !== undefined)
@@ -138,13 +146,13 @@ function spread({ set }: Wanted) {
  * operator renders it: a change of this function restarts validators everywhere.
  * @param configHash hash of the settings, so that a change of them is a roll
  */
-export function podTemplate(wanted: Wanted, configHash: string) {
-  const { set, installation } = wanted;
+export function podTemplate(input: RenderInput, configHash: string) {
+  const { set, installation } = input;
   const { spec } = set;
   const pullSecrets = installation.images.pullSecrets.map((name) => ({ name }));
   return {
     metadata: {
-      labels: { ...spec.podLabels, ...childLabels(wanted) },
+      labels: { ...spec.podLabels, ...childLabels(input) },
       annotations: { ...spec.podAnnotations, [labels.configHash]: configHash },
     },
     spec: {
@@ -160,9 +168,9 @@ export function podTemplate(wanted: Wanted, configHash: string) {
         fsGroupChangePolicy: 'OnRootMismatch',
         seccompProfile: { type: 'RuntimeDefault' },
       },
-      topologySpreadConstraints: spread(wanted),
-      containers: [container(wanted)],
-      volumes: volumes(wanted),
+      topologySpreadConstraints: spread(input),
+      containers: [container(input)],
+      volumes: volumes(input),
       ...present({
         nodeSelector: spec.nodeSelector,
         tolerations: spec.tolerations,
