@@ -40,8 +40,12 @@ export const operatorSettings = z.object({
     .describe('Lease duration: how long other processes respect a lease that is not renewed.'),
   CHANCERY_LEASE_RENEW_MS: milliseconds(500)
     .default(10_000)
-    .describe('Renew deadline: how long a leader writes after its last renewal; less than CHANCERY_LEASE_MS.'),
-  CHANCERY_LEASE_RETRY_MS: milliseconds(100).default(2_000).describe('Interval between attempts to acquire or renew the lease.'),
+    .describe(
+      'Renew deadline: how long a leader writes after its last renewal; less than CHANCERY_LEASE_MS.',
+    ),
+  CHANCERY_LEASE_RETRY_MS: milliseconds(100)
+    .default(2_000)
+    .describe('Interval between attempts to acquire or renew the lease.'),
   KUBECONFIG: z
     .string()
     .optional()

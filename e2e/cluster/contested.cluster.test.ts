@@ -62,7 +62,7 @@ test('is given up within a minute, names the other side in condition and event, 
   const openedMs = await within('the fight to be given up', 60_000, async () => {
     return (await ready())?.reason === 'ReconcileThrottled';
   });
-  const message = `PodDisruptionBudget ${namespace}/main: changed again and again by ${rival}`;
+  const message = `PodDisruptionBudget ${namespace}/main: fields of the operator are changed repeatedly by ${rival}; stop that writer`;
   expect(await ready()).toMatchObject({ status: 'False', message });
 
   const before = { writes: bot.writes, ready: await ready() };

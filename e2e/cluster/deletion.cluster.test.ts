@@ -130,7 +130,7 @@ test('only the right uid forces an object to go', async () => {
   await force(await look('get', 'tenant/doomed', '-o', 'jsonpath={.metadata.uid}'));
   await within('the complaint', 15_000, async () => {
     const notes = await look('get', 'events', '-o', 'jsonpath={.items[*].message}');
-    return notes.includes('chancery.dev/force-delete is ignored: it does not hold the uid');
+    return notes.includes('chancery.dev/force-delete is ignored: its value is not the uid');
   });
   expect(await isGone('tenant/forced')).toBe(false);
   await force(await look('get', 'tenant/forced', '-o', 'jsonpath={.metadata.uid}'));

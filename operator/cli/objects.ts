@@ -18,8 +18,8 @@ export const noObjects: Objects = { tenants: [], validatorSets: [], registers: [
 const MAX_TEXT_BYTES = 32 * 1024 * 1024;
 
 /**
- * The objects of our kinds in a file of YAML or JSON, Lists taken apart; other kinds are passed over.
- * @param namespace of objects that name none
+ * The objects of the three kinds in a YAML or JSON file, including items of Lists; other kinds are skipped.
+ * @param namespace default namespace of objects without one
  * @throws AppError invalid INVALID_FILE, INVALID_CUSTOM_RESOURCE; the message names file, object and field
  */
 export function readObjects(
@@ -47,7 +47,7 @@ function documentsOf(text: string, file: string): readonly unknown[] {
     return loadAll(text);
   } catch (error) {
     const [line] = error instanceof Error ? error.message.split('\n') : [];
-    throw invalid(file, `cannot be read: ${line ?? 'it is no YAML'}`, error);
+    throw invalid(file, `cannot be read: ${line ?? 'it is not YAML'}`, error);
   }
 }
 

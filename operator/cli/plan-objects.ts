@@ -124,7 +124,7 @@ function notesOf(before: RegisterFacts | undefined, facts: RegisterFacts | undef
   const isSame = arithmetic(before) === arithmetic(facts);
   const votes =
     before.operatorRole === 'Owner' && before.roster.length > 0
-      ? ['Others are on the roster: what the owner cannot decide alone waits for their votes']
+      ? ['The roster may have other members: changes that the owner cannot decide alone wait for their votes']
       : [];
   return [...(isSame ? [] : [`${arithmetic(before)} -> ${arithmetic(facts)}`]), ...votes];
 }

@@ -137,14 +137,14 @@ describe('plan', () => {
     const texts = await Promise.all(names.map((name) => readFile(new URL(`${name}.yaml`, folder), 'utf8')));
     const { code, out } = await call('plan -f samples -n acme', { samples: texts.join('\n---\n') });
     expect(out).toBe(`Tenant acme/acme: 1 step
-  1. Make organisation Acme Industries with the subdomain acme
+  1. Create organisation Acme Industries with the subdomain acme
 
 ValidatorSet acme/main: 1 step
   4 members: quorum 3, tolerates 1
   1. Start main-0 to main-3
 
 Register acme/invoices: 1 step
-  1. Make register Invoices with 4 validators, quorum 3
+  1. Create register Invoices with 4 validators, quorum 3
 
 3 objects, 3 steps; nothing is disrupted
 `);
@@ -153,11 +153,11 @@ Register acme/invoices: 1 step
 
   test('of what is there already has no steps', async () => {
     const { code, out } = await plan(live);
-    expect(out).toBe(`Tenant acme/acme: as wanted
+    expect(out).toBe(`Tenant acme/acme: no changes
 
-ValidatorSet acme/main: as wanted
+ValidatorSet acme/main: no changes
 
-Register acme/invoices: as wanted
+Register acme/invoices: no changes
 
 3 objects, 0 steps; nothing is disrupted
 `);
@@ -191,10 +191,10 @@ Register acme/invoices: 3 steps
       there,
     );
     expect(out).toContain(
-      '1. Stop main-3, after every register has struck it from its list and it has drained; its volume stays',
+      '1. Stop main-3, after every register has removed it from its list and it has drained; its volume is kept',
     );
     expect(out).toContain('1. Remove validator-main-3: 4 -> 3 validators, quorum 3 -> 3, 3 answer');
-    expect(out).toContain('! validator-main-2 stays: validators.minValidators of the policy is 3');
+    expect(out).toContain('! validator-main-2 cannot be removed: validators.minValidators of the policy is 3');
     expect(code).toBe(1);
   });
 
@@ -202,7 +202,7 @@ Register acme/invoices: 3 steps
     const { out } = await plan(list(object('ValidatorSet', 'main', { replicas: 4, version: '1.1.0' })));
     const order = [...out.matchAll(/Replace (main-\d)/g)].map(([, name]) => name);
     expect(order).toEqual(['main-3', 'main-2', 'main-0', 'main-1']);
-    expect(out).toContain('4 of 4 answer and are caught up, 3 must agree; one goes');
+    expect(out).toContain('4 of 4 answer and are caught up, 3 must agree; one is replaced');
   });
 
   test('of a roll that cannot begin says why', async () => {
@@ -211,7 +211,7 @@ Register acme/invoices: 3 steps
       list(object('ValidatorSet', 'main', { replicas: 4, version: '1.1.0' })),
       there,
     );
-    expect(out).toContain('The roll stops: main-0 is not ready yet');
+    expect(out).toContain('The rollout stops: main-0 is not ready yet');
     expect(out).not.toContain('Replace');
   });
 
@@ -227,14 +227,14 @@ Register acme/invoices: 3 steps
     );
     const { out } = await plan(desired);
     expect(out).toBe(`Tenant acme/acme: 1 step
-  1. Organisation ${ORGANIZATION_ID}: change its name to Acme Ltd, suspend it  [nobody of the organisation can sign in]
+  1. Organisation ${ORGANIZATION_ID}: change its name to Acme Ltd, suspend it  [members of the organisation cannot sign in]
 
 Register acme/invoices: 3 steps
-  1. Validation: Running -> Paused  [nothing is sealed meanwhile]
+  1. Validation: Running -> Paused  [no dockets are sealed meanwhile]
   2. Change title
   3. Change the policy: consensus.docketBuildIntervalMs (unset) -> 500
 
-2 objects, 4 steps; disrupted: nobody of the organisation can sign in, nothing is sealed meanwhile
+2 objects, 4 steps; disrupted: members of the organisation cannot sign in, no dockets are sealed meanwhile
 `);
   });
 
@@ -260,14 +260,14 @@ Register acme/invoices: 3 steps
     );
     const { code, out } = await plan(desired);
     expect(out).toContain('! Organisation');
-    expect(out).toContain('! Tenant nobody of spec.tenantRef does not exist; make it');
-    expect(out).toContain('2 cannot become what the file wants');
+    expect(out).toContain('! Tenant nobody of spec.tenantRef does not exist; create it');
+    expect(out).toContain('2 cannot reach the desired state');
     expect(code).toBe(1);
   });
 
   test('reads what there is from the cluster when asked to', async () => {
     const { out, asked } = await call('plan -f new --cluster', { new: list(liveTenant) }, live);
-    expect(out).toContain('Tenant acme/acme: as wanted');
+    expect(out).toContain('Tenant acme/acme: no changes');
     expect(asked).toEqual([
       [
         'get',
@@ -283,17 +283,17 @@ Register acme/invoices: 3 steps
 describe('what is wrong', () => {
   test.each([
     ['plan', {}, 'plan needs -f FILE'],
-    ['dance', {}, 'dance is no command'],
+    ['dance', {}, 'dance is not a command'],
     ['plan -f new --what', {}, "Unknown option '--what'"],
     ['plan -f new', {}, 'no file new'],
     ['plan -f new', { new: 'a: [' }, 'new cannot be read'],
-    ['plan -f new', { new: 'kind: ConfigMap' }, 'new holds no Tenant, ValidatorSet or Register'],
+    ['plan -f new', { new: 'kind: ConfigMap' }, 'new contains no Tenant, ValidatorSet or Register'],
     [
       'plan -f new',
       { new: list(object('Tenant', 'acme', { displayName: 'A' })) },
       'acme: Tenant is not valid',
     ],
-    ['plan -f new --live old --cluster', { new: live, old: live }, 'one too many'],
+    ['plan -f new --live old --cluster', { new: live, old: live }, 'exclude each other'],
   ])('%s', async (args, files, problem) => {
     const { code, out, err } = await call(args, files);
     expect(err).toContain(problem);
@@ -359,7 +359,7 @@ Register acme/invoices: ready (Reconciled)
     expect(out).toContain(`Register acme/invoices: not ready (QuorumLost): ${message}`);
     expect(out).toContain('quorum 3, tolerates 1: 1 too few to seal');
     expect(out).toContain('Degraded=True: Too few validators answer: 2 of 4');
-    expect(out).toContain('Tenant acme/new: not seen by the operator yet');
+    expect(out).toContain('Tenant acme/new: not reconciled by the operator yet');
     expect(out).toContain('0 of 2 objects are ready');
     expect(code).toBe(1);
   });

@@ -22,12 +22,12 @@ import { registerKind } from './register/register.ts';
 import { tenantKind } from './tenant/tenant.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
 
-/** The operator as a process of this host, on a real API server behind a door that spoils a quarter of all calls. */
+/** The operator as a local process, with a real API server behind a proxy that injects faults into a quarter of all calls. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const faultsMs = full ? 600_000 : 30_000;
 const edits = full ? 200 : 40;
-/** Of each of five kinds of faults. */
+/** Share of each of five kinds of faults. */
 const share = 0.05;
 const MERGE = 'application/merge-patch+json';
 
@@ -56,7 +56,7 @@ const kinds = Object.keys(names) as KindHandler[];
 const plurals = { Tenant: 'tenants', Register: 'registers', ValidatorSet: 'validatorsets' } as const;
 const all = kinds.flatMap((kind) => names[kind].map((name) => ({ kind, name })));
 
-/** What an object is to be after so many edits. */
+/** Desired content of an object after this number of edits. */
 const specs: Readonly<Record<KindHandler, (name: string, edit: number) => object>> = {
   Tenant: (name, edit) => ({ displayName: `Tenant ${edit}`, subdomain: `tenant-${name}` }),
   Register: (_, edit) => ({
@@ -85,7 +85,7 @@ let api: ApiServer;
 let proxy: FaultyProxy;
 let operator: Component | undefined;
 let sealing: NodeJS.Timeout;
-/** How often the process has lost its lease: what the kubelet does then is done here. */
+/** Number of lost leases; the test restarts the process like the kubelet. */
 let losses = 0;
 let edited = 0;
 const unhandled: unknown[] = [];
@@ -113,8 +113,8 @@ function isSettled({ metadata, status }: Found): boolean {
   return status?.observedGeneration === metadata.generation && ready?.status === 'True';
 }
 
-/** Every object and what it stands for: organisations, ledgers, StatefulSets. */
-async function isAllAsWanted(): Promise<boolean> {
+/** Every object and its result: organisations, registers, StatefulSets. */
+async function hasConverged(): Promise<boolean> {
   for (const kind of kinds) {
     const wanted = (await itemsAt(pathOf(kind))).filter(({ metadata }) => metadata.name !== 'main');
     if (wanted.length !== names[kind].length || !wanted.every(isSettled)) return false;
@@ -134,14 +134,14 @@ async function isAllAsWanted(): Promise<boolean> {
   });
 }
 
-/** Calls of reconciles since then: the lease, lists and watches go on whatever anybody edits. */
+/** Calls of reconciles since then, without the lease, lists and watches, which do not depend on edits. */
 function callsSince(first: number): number {
   const isReconcile = ({ method, path }: ProxiedCall) =>
     !path.includes('/leases') && (method !== 'GET' || !/\/[a-z]+s$/.test(path));
   return proxy.calls.slice(first).filter(isReconcile).length;
 }
 
-/** One object after the other is edited. */
+/** Edits one object after the other. */
 async function edit(count: number, everyMs: number): Promise<void> {
   for (let place = 0; place < count; place += 1) {
     const { kind, name } = all[place % all.length] ?? { kind: 'Tenant', name: 't0' };
@@ -195,7 +195,7 @@ beforeAll(async () => {
   api = await openApiServer();
   proxy = await openFaultyProxy(api.url, Math.random);
   const map = installationMap({ ...installationText, baseDomain: 'chancery.example.org' }, namespace);
-  // what the members of the set of the registers say is known, and stays
+  // the reports of the members of the registers' set are fixed
   const { status } = setOf(4);
   const main = objectOf('ValidatorSet', 'main', { replicas: 4 }, { 'chancery.dev/paused': 'true' });
   await apply(namespace, map, main);
@@ -203,7 +203,7 @@ beforeAll(async () => {
   await apply(namespace, ...all.map(({ kind, name }) => objectOf(kind, name, specs[kind](name, 0))));
   sealing = setInterval(() => ledgers.seal(), 200);
   await startOperator(kubeconfigOf(proxy.url));
-  await waitFor(isAllAsWanted, { what: 'everything to be as wanted', deadlineMs: 60_000, everyMs: 500 });
+  await waitFor(hasConverged, { what: 'convergence', deadlineMs: 60_000, everyMs: 500 });
 }, 180_000);
 
 afterAll(async () => {
@@ -216,11 +216,11 @@ afterAll(async () => {
 });
 
 test(
-  'all edits are carried out soon after the faults end, in bounded calls, and nobody asks before the time',
+  'all edits are carried out soon after the faults end, with a bounded number of calls, and Retry-After is honoured',
   async () => {
     const before = proxy.calls.length;
     await edit(edits, 100);
-    await waitFor(isAllAsWanted, { what: 'the edits', deadlineMs: 60_000, everyMs: 200 });
+    await waitFor(hasConverged, { what: 'the edits', deadlineMs: 60_000, everyMs: 200 });
     const nominal = callsSince(before);
 
     const first = proxy.calls.length;
@@ -230,12 +230,12 @@ test(
     clearInterval(breaking);
     proxy.share = 0;
     const endedAt = performance.now();
-    await waitFor(isAllAsWanted, { what: 'everything to be as wanted', deadlineMs: 60_000, everyMs: 200 });
+    await waitFor(hasConverged, { what: 'convergence', deadlineMs: 60_000, everyMs: 200 });
     const seconds = ((performance.now() - endedAt) / 1_000).toFixed(1);
     const met = [...proxy.faults].map(([fault, count]) => `${count} ${fault}`).join(', ');
     const calls = callsSince(first);
     process.stdout.write(
-      `as wanted ${seconds} s after the faults (${met}); ${calls} calls, ${nominal} without faults, ${losses} leases lost\n`,
+      `converged ${seconds} s after the faults (${met}); ${calls} calls, ${nominal} without faults, ${losses} leases lost\n`,
     );
     expect([...proxy.faults.keys()].length).toBeGreaterThanOrEqual(5);
     expect(calls).toBeLessThanOrEqual(5 * nominal);

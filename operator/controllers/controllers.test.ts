@@ -29,7 +29,7 @@ function applySamples(): void {
   world.put(registers, 'invoices', invoices);
 }
 
-/** What kubectl delete does. */
+/** Deletes an object like kubectl delete. */
 function deleteObject(resource: typeof tenants, name: string): void {
   const { group, version, plural } = resource;
   const target = { group, version, plural, namespace: 'acme', name };
@@ -41,7 +41,7 @@ const is = (resource: typeof tenants, name: string, reason: string) => () =>
   world.condition(resource, name, 'Ready')?.reason === reason;
 
 describe('a tenant, a set and a register', () => {
-  test('become an organisation and a ledger that four validators sealed', async () => {
+  test('become an organisation and a register that four validators have sealed', async () => {
     await world.start('one');
     applySamples();
     await world.until('both to be ready', both);
@@ -67,7 +67,7 @@ describe('a tenant, a set and a register', () => {
     });
   });
 
-  test('give the organisation its address', async () => {
+  test('give the organisation its Ingress', async () => {
     await world.start('one');
     world.put(tenants, 'acme', acme);
     await world.until('the tenant', () => world.isReady(tenants, 'acme'));
@@ -77,7 +77,7 @@ describe('a tenant, a set and a register', () => {
   });
 
   test(
-    'cost nothing when nothing changes',
+    'cause no writes without changes',
     async () => {
       await world.start('one');
       applySamples();
@@ -106,7 +106,7 @@ describe('a tenant, a set and a register', () => {
     });
   });
 
-  test('follow a set that grows and shrinks', async () => {
+  test('follow a set that is scaled up and down', async () => {
     await world.start('one');
     applySamples();
     await world.until('both to be ready', both);
@@ -122,8 +122,8 @@ describe('a tenant, a set and a register', () => {
   });
 });
 
-describe('what is missing', () => {
-  test('is named, and the register goes on when it appears', async () => {
+describe('a missing dependency', () => {
+  test('is named, and the register continues when it exists', async () => {
     await world.start('one');
     world.put(registers, 'invoices', invoices);
     await world.until('the complaint', is(registers, 'invoices', 'InvalidReference'));
@@ -137,7 +137,7 @@ describe('what is missing', () => {
   });
 
   test(
-    'a service that does not answer costs few calls and keeps nobody else',
+    'an unresponsive service costs few calls and delays no other object',
     async () => {
       world.interrupt = (call) => (call === 'ensure' ? 'request' : undefined);
       await world.start('one');
@@ -155,7 +155,7 @@ describe('what is missing', () => {
     LONG_MS,
   );
 
-  test('a subdomain that somebody has names the way out', async () => {
+  test('a taken subdomain is reported with the remedy', async () => {
     const { organizationId } = world.organizations.addUnbound({ subdomain: 'acme' });
     await world.start('one');
     world.put(tenants, 'acme', acme);
@@ -166,7 +166,7 @@ describe('what is missing', () => {
     expect(world.organizations.all()).toHaveLength(1);
   });
 
-  test('an unknown register is not made up', async () => {
+  test('an unknown register is not created by an adoption', async () => {
     await world.start('one');
     world.putSet('main', 4);
     world.put(tenants, 'acme', acme);
@@ -193,14 +193,14 @@ describe('deletion', () => {
   const bothBlocked = () =>
     is(tenants, 'acme', 'DeletionBlocked')() && is(registers, 'invoices', 'DeletionBlocked')();
 
-  test('keeps what is to be kept', async () => {
+  test('keeps data with the policy Retain', async () => {
     await ready({ tenant: 'Retain', register: 'Retain' });
     await world.until('the objects to go', gone);
     expect(world.organizations.all()).toMatchObject([{ state: 'Active' }]);
     expect(world.ledgers.all()).toMatchObject([{ phase: 'Online' }]);
   });
 
-  test('suspends and deletes what is to go', async () => {
+  test('suspends and deletes with the other policies', async () => {
     await ready({ tenant: 'Suspend', register: 'Purge' });
     await world.until('the objects to go', gone);
     expect(world.organizations.all()).toMatchObject([{ state: 'Suspended' }]);
@@ -211,7 +211,7 @@ describe('deletion', () => {
     ['refuses', 0],
     ['is silent for 10 s each time', 10_000],
   ])(
-    'waits for a service that %s, says so, and ends when it is back',
+    'waits with a condition for a service that %s, and ends when it answers',
     async (_, silentMs) => {
       world.interrupt = async (call) => {
         if (call !== 'remove') return undefined;
@@ -222,7 +222,7 @@ describe('deletion', () => {
       await world.until('both complaints', bothBlocked);
       world.calls.length = 0;
       await world.pass(600_000);
-      // each of the two twice to three times a minute: one look may fail as the service returns
+      // each of the two is retried two to three times a minute; one attempt may fail while the service returns
       const looks = world.calls.filter((each) => each === 'remove').length;
       expect(looks).toBeGreaterThanOrEqual(2 * 2 * 10);
       expect(looks).toBeLessThanOrEqual(2 * 3 * 10);
@@ -235,12 +235,12 @@ describe('deletion', () => {
     LONG_MS,
   );
 
-  test('looks again soon for a service that is away, then seldom', async () => {
+  test('retries an unavailable service soon, then rarely', async () => {
     const looks: number[] = [];
     await world.start('one');
     world.put(tenants, 'acme', { ...acme, deletionPolicy: 'Delete' });
     await world.until('the tenant', () => world.isReady(tenants, 'acme'));
-    // its children are seen
+    // its children are in the caches
     await world.pass(10_000);
     world.interrupt = (call) => {
       if (call !== 'remove') return undefined;
@@ -254,7 +254,7 @@ describe('deletion', () => {
     expect(third - second).toBeGreaterThan(20_000);
   });
 
-  test('that keeps the data does not wait for a service that is away, and nothing is forgotten', async () => {
+  test('that keeps the data does not wait for an unavailable service, and its cleanup follows later', async () => {
     world.interrupt = (call) => (call === 'remove' ? 'request' : undefined);
     await ready({ tenant: 'Suspend', register: 'Retain' });
     const beganMs = world.timing.monotonicMs();
@@ -270,7 +270,7 @@ describe('deletion', () => {
     expect(world.organizations.all()).toMatchObject([{ state: 'Suspended' }]);
   });
 
-  test('of everything at once waits for nothing but what refers to it', async () => {
+  test('of all objects at once waits only for referring objects', async () => {
     const members = new FakeMembers();
     await world.start('one', (dependencies) => [
       createValidatorSetController({ dependencies, members, principals: members }),
@@ -326,7 +326,7 @@ describe('deletion', () => {
 
 describe('faults', () => {
   test(
-    'of the API server and of the services: everything converges, and nothing is there twice',
+    'of the API server and of the services: the state converges, and nothing is created twice',
     async () => {
       await world.start('one');
       let calls = 0;
@@ -367,7 +367,7 @@ describe('faults', () => {
   );
 
   test(
-    'of the process after every call: the next one makes nothing twice',
+    'of the process after every call: the next process creates nothing twice',
     async () => {
       applySamples();
       for (let crash = 1; crash <= 12; crash += 1) {

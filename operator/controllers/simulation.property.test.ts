@@ -10,15 +10,15 @@ import { type Mutation, mutations, noMutation } from './testing/simulation/mutat
 import { World } from './testing/simulation/world.ts';
 
 /**
- * All controllers in two processes, from the custom resources to pods and services, while people edit, members are
- * lost, calls fail, caches are behind and processes die after any call: what must hold whatever happens, and that it
- * ends as wanted (notes/operator.md 3.6).
+ * Simulation of all controllers in two processes, from the custom resources to pods and services. People edit, members are
+ * lost, calls fail, caches are stale, and processes crash after any call. The invariants must hold at any time, and the
+ * state must converge after the faults.
  */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const MINUTE_MS = 60_000;
 const RESYNC_MS = 6 * MINUTE_MS;
-/** At one object until it is as wanted; a set has that many for each of its members. */
+/** Reconciles of one object until it has converged; a set has this number per member. */
 const MAX_RECONCILES = 20;
 const MAX_MEMBERS = 7;
 
@@ -47,7 +47,7 @@ function isConverged(
   );
 }
 
-/** Chance that a seed decides (mulberry32). */
+/** Seeded pseudo-random numbers (mulberry32). */
 function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -58,7 +58,7 @@ function seededRandom(seed: number): () => number {
   };
 }
 
-/** Looks at objects of a kind so far, by the processes that live. */
+/** Number of reconciles of a kind by the running processes. */
 async function reconcileCount(world: World, controller: string): Promise<number> {
   const read = world.processes.map(({ metrics }) =>
     metrics.read('controller_runtime_reconcile_total', { controller }),
@@ -66,7 +66,7 @@ async function reconcileCount(world: World, controller: string): Promise<number>
   return (await Promise.all(read)).reduce((sum, each) => sum + each, 0);
 }
 
-/** Faults end: it becomes as wanted, in few looks. */
+/** Ends all faults and checks that the state converges in few reconciles. */
 async function settle(world: World, installation: Installation): Promise<readonly string[]> {
   const limits = {
     tenant: 2 * MAX_RECONCILES,
@@ -81,15 +81,15 @@ async function settle(world: World, installation: Installation): Promise<readonl
     return world.invariants.violations.length > 0 || isConverged(world, installation);
   };
   const tookMs = await world.until(isOver, 10 * MINUTE_MS);
-  const violations = tookMs === undefined ? [`does not end as wanted: ${world.describe()}`] : [];
+  const violations = tookMs === undefined ? [`does not converge: ${world.describe()}`] : [];
   for (const [controller, bound] of Object.entries(limits)) {
     const made = (await reconcileCount(world, controller)) - (before.get(controller) ?? 0);
-    if (made > bound) violations.push(`${made} looks of ${controller}, at most ${bound}`);
+    if (made > bound) violations.push(`${made} reconciles of ${controller}, at most ${bound}`);
   }
   return violations;
 }
 
-/** New processes look at everything that is as wanted; until then what is counted in passing was looked at again. */
+/** Restarts all processes in the converged state and checks that they write nothing. */
 async function secondRun(world: World): Promise<readonly string[]> {
   await world.pass(RESYNC_MS);
   world.restart();
@@ -102,8 +102,8 @@ async function secondRun(world: World): Promise<readonly string[]> {
 }
 
 /**
- * An installation under what happens, then without faults, then in new processes.
- * @returns everything that must never be
+ * Simulates an installation under events, then without faults, then with new processes.
+ * @returns all violations
  */
 async function simulate(
   seed: number,
@@ -120,7 +120,7 @@ async function simulate(
 }
 
 test(
-  'whatever happens: one leader writes, the quorum stays, nothing is made twice or goes too soon; and it ends as wanted',
+  'under any events only the leader writes, quorums remain, nothing is created twice or deleted early, and the state converges',
   async () => {
     const seeds = fc.integer();
     const events = fc.array(simulationEvents, { maxLength: 25 });
@@ -132,7 +132,7 @@ test(
   full ? 3_600_000 : 120_000,
 );
 
-describe('an operator with an error is found out when it', () => {
+describe('the simulation detects an operator that', () => {
   const renamed = (to: number): SimulationEvent => ({ what: 'rename', to });
   const later: SimulationEvent = { what: 'pass', seconds: 60 };
   const cases: Readonly<
@@ -142,18 +142,18 @@ describe('an operator with an error is found out when it', () => {
       [later, renamed(1), { what: 'freeze', afterMs: 8, seconds: 30 }],
       /wrote while operator-\d+ held the lease/,
     ],
-    'believes every member to be well': [
+    'trusts every member': [
       [later, { what: 'cut', ordinal: 1 }, { what: 'version', to: 2, isBad: false }, later],
       /keeps 2 of 3/,
     ],
-    'lets objects go before their cleanup': [
+    'removes finalizers before the cleanup': [
       [later, { what: 'delete', kind: 'Tenant' }, later],
-      /Tenant beta was let go before its cleanup/,
+      /Tenant beta was removed before its cleanup/,
     ],
-    'writes whenever it looks': [[], /the second run writes/],
+    'writes in every reconcile': [[], /the second run writes/],
     'deletes a volume claim': [[later, renamed(1)], /a volume claim was deleted/],
-    'says that it saw an older generation': [[renamed(1), later], /observedGeneration 0 after/],
-    'makes an organisation at every look': [[], /organisations more than resources/],
+    'reports an older generation': [[renamed(1), later], /observedGeneration 0 after/],
+    'creates an organisation in every reconcile': [[], /organisations more than resources/],
   };
   test.each(Object.entries(cases))(
     '%s',
@@ -165,7 +165,7 @@ describe('an operator with an error is found out when it', () => {
   );
 });
 
-test('a new leader whose watches had fallen silent undoes nothing that the former one did', async () => {
+test('a new leader with half-open watches does not undo writes of the former leader', async () => {
   const events: readonly SimulationEvent[] = [
     { what: 'pass', seconds: 62 },
     { what: 'deafen' },

@@ -16,15 +16,15 @@ export interface Clients {
 
 export interface Platform {
   /**
-   * The services of an installation; connections are kept while it is described the same.
+   * The services of an installation; connections are kept while its description is unchanged.
    *
-   * Errors: those of Links.of.
+   * Errors: those of ServiceSessions.of.
    */
   of(installation: Installation): Promise<Clients>;
   stop(): void;
 }
 
-/** Clients of the services on the operator's own identity. */
+/** Creates clients of the services with the operator's identity. */
 export function createPlatform(sessions: ServiceSessions): Platform {
   const known = new WeakMap<ServiceSession, Clients>();
   const open = new Set<Service>();

@@ -7,20 +7,20 @@ export type Found =
   | { readonly installation: Installation; readonly fault?: undefined }
   | { readonly installation?: undefined; readonly fault: AppError };
 
-/** Installations by namespace, as the chart described them. */
+/** Installations by namespace. */
 export interface Installations {
   find(namespace: string): Found;
-  /** Those that can be read and that this operator looks after. */
+  /** Readable installations that this operator manages. */
   all(): readonly Installation[];
-  /** Whether this operator looks after a namespace: unless its installation names another operator. */
+  /** Whether this operator manages a namespace, which is the case unless its installation names another operator. */
   isOurs(namespace: string): boolean;
-  /** Calls back with the namespace whose description changed. Returns the function that ends it. */
+  /** Calls back with the namespace of a changed description. Returns a function that unsubscribes. */
   subscribe(listener: (namespace: string) => void): () => void;
 }
 
 /**
- * Reads installations from the cache of ConfigMaps; each is parsed once a version.
- * @param operatorNamespace of this operator; every installation is its when undefined
+ * Reads installations from the cache of ConfigMaps; each version is parsed once.
+ * @param operatorNamespace namespace of this operator; undefined to manage every installation
  */
 export function watchInstallations(configMaps: Cache, operatorNamespace?: string): Installations {
   const known = new Map<string, Found>();

@@ -4,13 +4,13 @@ import type { DesiredOrganization, OrganizationFacts } from '../plan/tenant/fact
 import { isRefusal } from './refusals.ts';
 import type { Service } from './transport.ts';
 
-/** The tenant service as the operator uses it. Every act may be repeated; errors are those of Service.call. */
+/** The tenant service as the operator uses it. Calls are idempotent; errors are those of Service.call. */
 export interface Organizations {
-  /** The organisation that stands for a resource; one that was deleted is shown as Terminating. */
+  /** The organisation of a resource; a deleted one has the state Terminating. */
   find(resourceUid: string, signal?: AbortSignal): Promise<OrganizationFacts | undefined>;
-  /** Makes, adopts or changes the organisation of a resource; never a second one for one uid. */
+  /** Creates, adopts or changes the organisation of a resource; never two for one uid. */
   upsert(resourceUid: string, desired: DesiredOrganization, signal?: AbortSignal): Promise<OrganizationFacts>;
-  /** Ends what a resource has to do with its organisation; does nothing for an unknown uid. */
+  /** Unbinds the organisation of a resource by the deletion policy; an unknown uid is not an error. */
   remove(resourceUid: string, policy: TenantSpec['deletionPolicy'], signal?: AbortSignal): Promise<void>;
 }
 

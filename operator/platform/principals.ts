@@ -8,20 +8,20 @@ import type { ServiceSession, ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 
 /**
- * What validators are to the services: a principal in the tenant service, without which a member gets no tokens
- * (decision D28), and keys in the wallet service.
+ * Records of validators at the services: a principal in the tenant service, which a member needs for tokens, and keys in
+ * the wallet service.
  */
 export interface Principals {
   /**
-   * Makes sure that a member has its principal; nothing is written when it is there.
+   * Ensures the principal of a member; an existing one is not written.
    *
    * Errors: the tenant service's; unavailable, timeout; NotLeader.
    */
   upsert(installation: Installation, clientId: string, signal?: AbortSignal): Promise<void>;
-  /** Takes the principal of a member that is gone: its tokens die. One that is gone already is fine. Throws like upsert. */
+  /** Revokes the principal of a removed member and its tokens; a missing one is not an error. Throws like upsert. */
   revoke(installation: Installation, clientId: string, signal?: AbortSignal): Promise<void>;
   /**
-   * Destroys the keys of a member that left for good, in the wallet service; none is fine.
+   * Destroys the keys of a permanently removed member in the wallet service; missing keys are not an error.
    *
    * Errors: those of Service.call; NotLeader.
    */
@@ -31,12 +31,12 @@ export interface Principals {
 
 type Client = RpcClient<typeof PrincipalService.method>;
 
-/** Asked right before the call: who does not lead changes nothing. */
+/** Calls the guard right before the call. */
 function callOptions(session: ServiceSession, signal: AbortSignal | undefined): CallOptions {
   return { timeoutMs: Math.min(10_000, session.guard()), signal };
 }
 
-/** Asked once in a long while: nothing is kept open for it. */
+/** A client for rare calls; no connection is kept open. */
 function walletService({ installation, workload, token, guard }: ServiceSession): Service {
   return connectService({
     name: 'the wallet service',
@@ -48,7 +48,7 @@ function walletService({ installation, workload, token, guard }: ServiceSession)
   });
 }
 
-/** Principals over gRPC, one client an installation; keys over HTTP. */
+/** Principals over gRPC with one client per installation; keys over HTTP. */
 export function connectPrincipals(sessions: ServiceSessions): Principals {
   const clients = new Map<string, { readonly session: ServiceSession; readonly client: Client }>();
   const clientOf = async (installation: Installation) => {

@@ -42,7 +42,7 @@ const sync = z.object({
   isStale: z.boolean(),
 });
 
-/** What the register service says of a register. */
+/** The status of a register in the register service. */
 export const statusSchema = z
   .object({
     registerId: text,
@@ -90,14 +90,14 @@ export const statusSchema = z
     }),
   );
 
-/** Answer of a change. */
+/** Response to a change. */
 export const changedSchema = z.object({ txId: optional(text), proposalId: optional(text) });
 
-/** Answer of a change of the validation. */
+/** Response to a change of the validation state. */
 export const actedSchema = z.object({ registerId: text });
 
-/** Answer of a removal. */
+/** Response to a removal. */
 export const removedSchema = z.object({ registerId: optional(text) });
 
-/** Answer to how many there are. */
+/** Response to a count. */
 export const countSchema = z.object({ count });

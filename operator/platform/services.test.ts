@@ -50,7 +50,7 @@ describe('organisations', () => {
     ]);
   });
 
-  test('are missing only where the service says so', async () => {
+  test('are missing only with the code of the service', async () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => notFound('ORGANIZATION_NOT_FOUND');
     expect(await organizations.find(UIDS.tenant)).toBeUndefined();
@@ -58,7 +58,7 @@ describe('organisations', () => {
     await expect(organizations.find(UIDS.tenant)).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('are made with the uid in the body', async () => {
+  test('are created with the uid in the body', async () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => ({ status: 201, body });
     const desired = {
@@ -73,7 +73,7 @@ describe('organisations', () => {
     ]);
   });
 
-  test('are removed as the policy says', async () => {
+  test('are removed by the policy', async () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => ({ status: 204 });
     await organizations.remove(UIDS.tenant, 'Suspend');
@@ -83,7 +83,7 @@ describe('organisations', () => {
   });
 });
 
-test('the wallet is asked for once', async () => {
+test('the wallet is requested once', async () => {
   const wallets = walletsOf(await server.connect());
   const body = {
     name: 'registers',
@@ -163,7 +163,7 @@ describe('registers', () => {
     deletion: null,
   };
 
-  test('are understood whole', async () => {
+  test('are parsed completely', async () => {
     const registers = registersOf(await server.connect());
     server.reply = () => ({ status: 200, body });
     expect(await registers.find(UIDS.register)).toMatchObject({
@@ -186,7 +186,7 @@ describe('registers', () => {
     ]);
   });
 
-  test('are understood before they begin', async () => {
+  test('are parsed before their genesis', async () => {
     const registers = registersOf(await server.connect());
     const draft = {
       ...body,
@@ -210,7 +210,7 @@ describe('registers', () => {
     expect(await registers.find(UIDS.register)).toMatchObject({ phase: 'Pending', policy: {}, height: 0 });
   });
 
-  test('are missing only where the service says so', async () => {
+  test('are missing only with the code of the service', async () => {
     const registers = registersOf(await server.connect());
     server.reply = () => notFound('REGISTER_NOT_FOUND');
     expect(await registers.find(UIDS.register)).toBeUndefined();
@@ -218,7 +218,7 @@ describe('registers', () => {
     await expect(registers.find(UIDS.register)).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('are changed, kept from work and removed by uid', async () => {
+  test('are changed, paused and removed by uid', async () => {
     const registers = registersOf(await server.connect());
     server.reply = ({ path }) =>
       path.endsWith('/changes')

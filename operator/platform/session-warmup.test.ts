@@ -11,9 +11,9 @@ const runtime = testRuntime('operator', { level: 'silent' });
 
 let timing: ManualTiming;
 let configMaps: Store;
-/** Namespaces whose token was asked for, in order. */
+/** Namespaces whose token was requested, in order. */
 let tokens: string[];
-/** Namespaces that have no identity. */
+/** Namespaces without an identity. */
 let away: Set<string>;
 
 beforeEach(() => {
@@ -27,7 +27,7 @@ function put(namespace: string, more: object = {}): void {
   configMaps.put(installationMap({ ...installationText, ...more }, namespace));
 }
 
-/** Of a process in namespace `acme` that leads nothing. */
+/** Warm-up of a process in namespace `acme` that does not lead. */
 function begin(): () => void {
   const sessions: SessionWarmupOptions['sessions'] = {
     of: async (installation) => {
@@ -44,7 +44,7 @@ function begin(): () => void {
   return warmUpSessions({ sessions, installations, timing, log: runtime.log });
 }
 
-test('the installations that are looked after, and no others, have identity and token at once and from then on', async () => {
+test('identity and token of managed installations, and of no others, are ready at once and kept ready', async () => {
   put('acme');
   put('gamma', { operatorNamespace: 'gamma' });
   begin();
@@ -58,7 +58,7 @@ test('the installations that are looked after, and no others, have identity and 
   expect(tokens).toEqual(['acme', 'beta']);
 });
 
-test('one that has none yet is tried again, and holds up no other', async () => {
+test('a failing installation is retried and delays no other', async () => {
   put('acme');
   put('beta', { operatorNamespace: 'acme' });
   away.add('acme');
@@ -70,7 +70,7 @@ test('one that has none yet is tried again, and holds up no other', async () => 
   expect(tokens).toEqual(['beta', 'acme', 'beta']);
 });
 
-test('after its end nobody is asked', async () => {
+test('after the stop no token is requested', async () => {
   put('acme');
   const end = begin();
   await settle();

@@ -11,12 +11,12 @@ export interface SessionWarmupOptions {
   readonly log: Logger;
 }
 
-/** Between two looks; a token that is still good costs nothing. */
+/** Interval; a valid token causes no call. */
 const WARMUP_INTERVAL_MS = 10_000;
 
 /**
- * Holds identity and service token of every installation ready, whether this process leads or not: who takes over need
- * not wait for them. Nothing is changed by it. Returns the function that ends it.
+ * Keeps identity and service token of every installation ready in every process, so that a new leader need not wait for
+ * them. It changes nothing at the services. Returns a function that stops it.
  */
 export function warmUpSessions({ sessions, installations, timing, log }: SessionWarmupOptions): () => void {
   const opening = new Set<Installation>();
@@ -28,7 +28,7 @@ export function warmUpSessions({ sessions, installations, timing, log }: Session
       const { token } = await sessions.of(installation);
       await token();
     } catch (error) {
-      // who leads says so in the conditions
+      // the leader reports this in the conditions
       log.debug({ err: error, subject: installation.namespace }, 'No identity or token yet');
     } finally {
       opening.delete(installation);

@@ -13,7 +13,7 @@ function describe(namespace: string, text: object = installationText): Installat
   return parseInstallation([installationMap(text, namespace)]);
 }
 
-/** An identity that says whether it was stopped. */
+/** An identity that records whether it was stopped. */
 function identityOf(trustDomain: string, onStop: () => void = () => undefined): Workload {
   return {
     id: `spiffe://${trustDomain}/service/service-operator`,
@@ -30,7 +30,7 @@ function linksWith(connect: (installation: Installation) => Promise<Workload>) {
   return createServiceSessions({ runtime, guard: () => 10_000, connect });
 }
 
-test('each namespace with an issuer of its own has an identity of its own, opened once', async () => {
+test('each namespace with its own issuer has one identity', async () => {
   const opened: string[] = [];
   const sessions = linksWith(async ({ namespace, installation }) => {
     opened.push(namespace);
@@ -39,12 +39,12 @@ test('each namespace with an issuer of its own has an identity of its own, opene
   const [acme, beta] = [describe('acme'), describe('beta')];
   const [one, again, other] = await Promise.all([sessions.of(acme), sessions.of(acme), sessions.of(beta)]);
   expect(again).toBe(one);
-  // installations of one name in two namespaces are two installations
+  // installations of the same name in two namespaces are different
   expect(other.workload).not.toBe(one.workload);
   expect(opened).toEqual(['acme', 'beta']);
 });
 
-test('with SPIRE one identity serves the installations of its trust domain, and no other', async () => {
+test('with SPIRE one identity serves the installations of its trust domain only', async () => {
   let opened = 0;
   const sessions = linksWith(async () => {
     opened += 1;
@@ -55,11 +55,11 @@ test('with SPIRE one identity serves the installations of its trust domain, and 
   expect([opened, two.workload]).toEqual([1, one.workload]);
   const foreign: Installation = { ...describe('gamma', spireText), installation: 'gamma.example' };
   await expect(sessions.of(foreign)).rejects.toThrow(
-    'The operator has an identity of acme.chancery.local and none of gamma.example',
+    'The operator has an identity in trust domain acme.chancery.local, but not in gamma.example',
   );
 });
 
-test('what failed is asked for again, and the end ends all identities', async () => {
+test('a failed identity is requested again, and stopping stops all identities', async () => {
   let isAway = true;
   const ended: string[] = [];
   const sessions = linksWith(async ({ namespace, installation }) => {
@@ -75,7 +75,7 @@ test('what failed is asked for again, and the end ends all identities', async ()
   await expect.poll(() => ended.toSorted()).toEqual(['acme', 'beta']);
 });
 
-test('a token is kept while its issuer stays, whatever else the description says; without one no member can be asked', async () => {
+test('a token is kept while its issuer is unchanged; without one no member can be queried', async () => {
   const sessions = linksWith(async ({ installation }) => identityOf(installation));
   const later = describe('acme', { ...installationText, version: '9.9.9' });
   const [one, two] = [await sessions.of(describe('acme')), await sessions.of(later)];

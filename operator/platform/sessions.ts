@@ -5,16 +5,16 @@ import { OPERATOR_CLIENT_ID } from '../api/names.ts';
 import { RequeueError } from '../controllers/reconciler/requeue-error.ts';
 import type { Installation } from './installation.ts';
 
-/** What a client of a service is made with. */
+/** Identity, token and guard for the clients of an installation's services. */
 export interface ServiceSession {
   readonly installation: Installation;
   readonly workload: Workload;
   /** The operator's own service token. */
   readonly token: () => Promise<string>;
-  /** With the name of the installation. */
+  /** Runtime with the name of the installation. */
   readonly runtime: Runtime;
   /**
-   * Asked right before each call that changes something: who does not lead changes nothing.
+   * Called right before each call that changes something, because only the leader may change anything.
    * @returns milliseconds that the call may take
    * @throws NotLeader
    */
@@ -23,9 +23,9 @@ export interface ServiceSession {
 
 export interface ServiceSessions {
   /**
-   * The way to the services of an installation. The same object is given while the installation is described the
-   * same, so that clients can be kept by it.
-   * @throws AppError unavailable while the operator has no identity; Blocked for another trust domain than its own
+   * The session for the services of an installation. It is the same object while the description is unchanged, so that
+   * clients can be cached by it.
+   * @throws AppError unavailable while the operator has no identity; RequeueError for a foreign trust domain
    */
   of(installation: Installation): Promise<ServiceSession>;
   stop(): void;
@@ -34,15 +34,15 @@ export interface ServiceSessions {
 export interface ServiceSessionsOptions {
   readonly runtime: Runtime;
   readonly guard: () => number;
-  /** Opens the identity that an installation knows the operator by; asked again after a failure. */
+  /** Obtains the operator's identity in an installation; called again after a failure. */
   readonly connect: (installation: Installation) => Promise<Workload>;
 }
 
-/** One identity an installation, and one token; with SPIRE one identity for all of its trust domain. */
+/** One identity and one token per installation; with SPIRE one identity for the whole trust domain. */
 export function createServiceSessions(options: ServiceSessionsOptions): ServiceSessions {
   const { runtime, guard, connect } = options;
   const sessions = new WeakMap<Installation, ServiceSession>();
-  /** A description that changes in other things needs no other token. */
+  /** Tokens outlive unrelated changes of the description. */
   const tokens = new WeakMap<Workload, Map<string, ServiceSession['token']>>();
   const identities = new Map<string, Promise<Workload>>();
   let isStopped = false;
@@ -81,7 +81,7 @@ export function createServiceSessions(options: ServiceSessionsOptions): ServiceS
   const make = (installation: Installation, identity: Workload): ServiceSession => {
     const { installation: name } = installation;
     if (identity.trustDomain !== name) {
-      const message = `The operator has an identity of ${identity.trustDomain} and none of ${name}; with SPIRE it serves the installations of one trust domain`;
+      const message = `The operator has an identity in trust domain ${identity.trustDomain}, but not in ${name}; with SPIRE it serves one trust domain`;
       throw new RequeueError('DependencyNotReady', message, { state: 'stalled' });
     }
     return {

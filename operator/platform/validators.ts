@@ -7,7 +7,7 @@ import type { Installation } from './installation.ts';
 import type { ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 
-/** A member and where its pod is. */
+/** Name and address of a member's pod. */
 export interface MemberAddress {
   /** Name of the pod. */
   readonly name: string;
@@ -15,33 +15,33 @@ export interface MemberAddress {
   readonly address: string;
 }
 
-/** Members, asked one by one over mutual TLS: nobody answers for another one. */
+/** Members, queried individually over mutual TLS; a member reports only about itself. */
 export interface Members {
-  /** Makes sure that members of the installation can be asked at all: identity and token. Throws AppError, Blocked. */
+  /** Ensures identity and token for the members of an installation. Throws AppError, RequeueError. */
   ready(installation: Installation): Promise<void>;
   /**
-   * What a member says of itself, within 5 s.
+   * The report of a member, within 5 s.
    *
-   * Errors: unavailable, timeout, bad_gateway; what it refused.
+   * Errors: unavailable, timeout, bad_gateway; a refusal of the member.
    */
   queryReport(
     installation: Installation,
     address: MemberAddress,
     signal?: AbortSignal,
   ): Promise<MemberReport>;
-  /** Tells a member to finish and take nothing new; `Drained` once it has. Repeatable. Throws like ask, and NotLeader. */
+  /** Starts the drain of a member; the state is `Drained` when it has ended. Idempotent. Throws like queryReport, and NotLeader. */
   drain(
     installation: Installation,
     address: MemberAddress,
     signal?: AbortSignal,
   ): Promise<{ readonly state: string }>;
-  /** Takes a drain back. Repeatable. Throws like drain. */
+  /** Cancels a drain. Idempotent. Throws like drain. */
   undrain(installation: Installation, address: MemberAddress, signal?: AbortSignal): Promise<void>;
   stop(): void;
 }
 
 const HTTPS_PORT = 7443;
-/** An answer that takes longer is none. */
+/** Timeout of a report. */
 const ANSWER_MS = 5_000;
 
 const word = z.string().max(4096);
@@ -84,7 +84,7 @@ interface MemberConnection {
   readonly service: Service;
 }
 
-/** Connections to members, kept as long as the pod is where it is. */
+/** Connections to members, kept while the address of the pod is unchanged. */
 export function connectMembers(sessions: ServiceSessions): Members {
   const connections = new Map<string, MemberConnection>();
 

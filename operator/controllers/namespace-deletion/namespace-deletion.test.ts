@@ -52,13 +52,13 @@ const isHeld = (resource: Resource, name: string): boolean =>
 const leave = () => releaseOnNamespaceDeletion({ api, timing, log, namespace: 'acme' });
 const going = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 
-test('in a namespace that stays nothing is touched, and it costs one call', async () => {
+test('without a deletion of the namespace nothing is changed, and it costs one call', async () => {
   storeNamespace({});
   await leave();
   expect(server.requests.map(({ method }) => method)).toEqual(['GET']);
 });
 
-test('what keeps its data goes; what was to lose it stays and names the way out', async () => {
+test('objects that keep their data are released; the others stay with a remedy in the condition', async () => {
   storeNamespace(going);
   await leave();
   expect([
@@ -79,7 +79,7 @@ test('what keeps its data goes; what was to lose it stays and names the way out'
   });
 });
 
-test('an object that somebody writes meanwhile is looked at again', async () => {
+test('an object with a conflicting write is tried again', async () => {
   storeNamespace(going);
   let conflicts = 0;
   server.intercept = ({ method, target }) => {
@@ -91,7 +91,7 @@ test('an object that somebody writes meanwhile is looked at again', async () => 
   expect(isHeld(registers, 'kept')).toBe(false);
 });
 
-test('who does not lead lets nothing go', async () => {
+test('a process that does not lead removes no finalizer', async () => {
   storeNamespace(going);
   const fenced = guarded(api, () => {
     throw new NotLeader();

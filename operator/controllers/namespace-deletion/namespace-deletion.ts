@@ -96,7 +96,7 @@ async function releaseObject(
   const plan = planNamespaceDeletion({ kind, metadata, deletionPolicy: spec.deletionPolicy });
   if (plan.action === 'none') return;
   const subject = `${kind} ${metadata.name}`;
-  if (plan.action === 'go') {
+  if (plan.action === 'release') {
     await removeFinalizer(api, resource, object, signal);
     log.info({ subject }, 'Removed the finalizer; the object is deleted with its namespace');
     return;

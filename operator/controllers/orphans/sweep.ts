@@ -54,7 +54,10 @@ async function sweep(
   for (const [uid, orphan] of orphans) {
     await carryOut(clients, uid, { orphan, signal });
     await deleteOrphanRecord(api, namespace, uid);
-    log.info({ subject: orphan.name, action: orphan.policy }, 'Carried out the recorded cleanup of a deleted object');
+    log.info(
+      { subject: orphan.name, action: orphan.policy },
+      'Carried out the recorded cleanup of a deleted object',
+    );
   }
   return undefined;
 }

@@ -8,13 +8,13 @@ import { registers, tenants, validatorSets, watched } from './resources.ts';
 const template = fileURLToPath(
   new URL('../../../charts/chancery/templates/operator-rbac.yaml', import.meta.url),
 );
-/** The rules in the namespaces of installations. */
+/** The rules for the namespaces of installations. */
 const rules = /define "operator\.rules"(.*?)\bend\b/s.exec(readFileSync(template, 'utf8'))?.[1] ?? '';
 
 const place = ({ group, plural }: Pick<Resource, 'group' | 'plural'>) => `${group}/${plural}`;
 const listOf = (text = ''): readonly string[] => text.split(',').map((each) => each.trim());
 
-/** `verb group/resource` of everything that the chart allows. */
+/** `verb group/resource` of all permissions in the chart. */
 function allowed(): readonly string[] {
   const found = rules.matchAll(/apiGroups: \[(.*?)\], resources: \[(.*?)\], verbs: \[(.*?)\]/g);
   return [...found].flatMap(([, group = '', resources, verbs]) =>
@@ -24,7 +24,7 @@ function allowed(): readonly string[] {
   );
 }
 
-/** The same of everything that the code asks for. */
+/** The same for all calls of the code. */
 function asked(): readonly string[] {
   const own = [registers, tenants, validatorSets];
   const kinds = watched.map(({ resource }) => resource);
@@ -45,6 +45,6 @@ function asked(): readonly string[] {
   ];
 }
 
-test("the chart's role allows what the operator asks for, and no verb more", () => {
+test("the chart's role allows exactly the verbs that the operator uses", () => {
   expect(allowed().toSorted()).toEqual(asked().toSorted());
 });

@@ -20,7 +20,7 @@ import { createReconciler, type Reconciler } from './reconciler.ts';
 import { RequeueError } from './requeue-error.ts';
 import { validatorSets, watched } from './resources.ts';
 
-/** The shell around a kind of a test, on an API server on loopback. */
+/** A reconciler of a test kind, with an API server on loopback. */
 
 const fine: ReconcileResult = { outcome: { state: 'ready', reason: 'Reconciled', message: 'All is well' } };
 const uid = '11111111-2222-4333-8444-555555555555';
@@ -105,7 +105,7 @@ const merge = (body: object) => server.state.merge(at(validatorSets, 'main'), bo
 const install = () => put(server.state, configMaps, installationMap());
 
 describe('a reconcile', () => {
-  test('is written once, and the next one that finds the same writes nothing', async () => {
+  test('writes the status once; without a change the next one writes nothing', async () => {
     install();
     store();
     await run();
@@ -121,7 +121,7 @@ describe('a reconcile', () => {
     expect(server.state.writes).toBe(writes);
   });
 
-  test('is left to the operator that the installation names', async () => {
+  test('is left to another operator that the installation names', async () => {
     put(server.state, configMaps, installationMap({ ...installationText, operatorNamespace: 'platform' }));
     store();
     await run();
@@ -133,7 +133,7 @@ describe('a reconcile', () => {
     await toSay('Reconciled');
   });
 
-  test('is held up by nothing but its own finalizer, which comes first', async () => {
+  test('adds the finalizer first', async () => {
     install();
     store({ finalizers: ['example.org/other'] });
     await run();
@@ -141,7 +141,7 @@ describe('a reconcile', () => {
     expect(live().metadata.finalizers).toEqual(['example.org/other', FINALIZER]);
   });
 
-  test('follows when a kind of optional children goes from the cluster', async () => {
+  test('is triggered when an optional kind of children becomes unavailable', async () => {
     install();
     store();
     await run();
@@ -156,7 +156,7 @@ describe('a reconcile', () => {
     await toSay('Reconciled');
   });
 
-  test('reports a turn of Ready as one event', async () => {
+  test('reports a changed reason of Ready as one event', async () => {
     install();
     store();
     await run();
@@ -166,7 +166,7 @@ describe('a reconcile', () => {
   });
 });
 
-describe('what a reconcile throws becomes a condition:', () => {
+describe('an error of a reconcile becomes a condition:', () => {
   test.each([
     [
       new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'tenant cannot be reached'),
@@ -195,7 +195,7 @@ describe('what a reconcile throws becomes a condition:', () => {
     expect(condition(type)).toBeUndefined();
   });
 
-  test('a verb that the role does not allow, by its name', async () => {
+  test('a verb that the role does not allow, with its name', async () => {
     install();
     store();
     server.intercept = ({ method, target }: ReceivedRequest) =>
@@ -210,7 +210,7 @@ describe('what a reconcile throws becomes a condition:', () => {
     expect(condition('Ready')?.message).toContain('patch services acme/main');
   });
 
-  test('a status that may not be written, in an event', async () => {
+  test('a forbidden status write, in an event', async () => {
     install();
     store();
     server.intercept = ({ target }: ReceivedRequest) =>
@@ -226,7 +226,7 @@ describe('what a reconcile throws becomes a condition:', () => {
     await toSay('Reconciled');
   });
 
-  test('a kind that may not be listed, and nobody else is held up', async () => {
+  test('a kind that may not be listed; other kinds are not affected', async () => {
     install();
     store();
     server.intercept = ({ method, target }: ReceivedRequest) =>
@@ -238,7 +238,7 @@ describe('what a reconcile throws becomes a condition:', () => {
   });
 });
 
-test('while somebody keeps changing a child it is said who, and the rest of the status goes on', async () => {
+test('while another manager keeps changing a child, the condition names it and the rest of the status is updated', async () => {
   install();
   store();
   const child = (clusterIP: string) => make(services, 'main', { spec: { clusterIP } });
@@ -256,7 +256,7 @@ test('while somebody keeps changing a child it is said who, and the rest of the 
     return condition('Ready')?.reason === 'ReconcileThrottled';
   });
   expect(isUncontested).toBe(false);
-  expect(condition('Ready')?.message).toBe('Service acme/main: changed again and again by rival');
+  expect(condition('Ready')?.message).toBe('Service acme/main: fields of the operator are changed repeatedly by rival; stop that writer');
   expect(condition('Stalled')?.status).toBe('True');
   const before = reconciled;
   reconciler.controller.queue.add('acme/main');
@@ -264,8 +264,8 @@ test('while somebody keeps changing a child it is said who, and the rest of the 
   expect(condition('Ready')?.reason).toBe('ReconcileThrottled');
 });
 
-describe('nothing is done', () => {
-  test('without a description of the installation, and all is done when it comes', async () => {
+describe('a reconcile changes nothing', () => {
+  test('without a description of the installation, until it is created', async () => {
     store();
     await run();
     await toSay('InstallationConfigInvalid');
@@ -274,7 +274,7 @@ describe('nothing is done', () => {
     await toSay('Reconciled');
   });
 
-  test('while it is paused; observedGeneration shows what was not looked at', async () => {
+  test('while it is paused; observedGeneration is not updated', async () => {
     install();
     store();
     await run();
@@ -291,7 +291,7 @@ describe('nothing is done', () => {
 describe('deletion', () => {
   const remove = () => server.state.delete(at(validatorSets, 'main'), undefined);
 
-  test('waits for the cleanup, says why, and goes when it is done', async () => {
+  test('waits for the cleanup with a condition and ends when it is done', async () => {
     install();
     store();
     finalize = async () => ({ done: false, reason: 'InUse', message: 'Register ledger', retryAfterMs: 50 });
@@ -303,7 +303,7 @@ describe('deletion', () => {
     await waitFor(() => server.state.list(at(validatorSets)).length === 0);
   });
 
-  test('is blocked by an error, and never lets go because of one', async () => {
+  test('is blocked by an error', async () => {
     install();
     store();
     finalize = async () => {
@@ -317,7 +317,7 @@ describe('deletion', () => {
     expect(live().metadata.finalizers).toEqual([FINALIZER]);
   });
 
-  test('says that it waits before a silent service is given up, and goes when that answers', async () => {
+  test('reports a silent service before its timeout and ends when it answers', async () => {
     install();
     store();
     const answer = Promise.withResolvers<{ done: true }>();
@@ -327,7 +327,7 @@ describe('deletion', () => {
     await toSay('Reconciled');
     remove();
     await toSay('DeletionBlocked');
-    expect(condition('Ready')?.message).toBe('Cannot be deleted yet: the cleanup waits for an answer');
+    expect(condition('Ready')?.message).toBe('Cannot be deleted yet: the cleanup waits for a service');
     answer.resolve({ done: true });
     await waitFor(() => server.state.list(at(validatorSets)).length === 0);
   });

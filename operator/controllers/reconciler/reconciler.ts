@@ -209,7 +209,11 @@ class ObjectReconciler<R extends ManagedResource> {
       await release();
       recorder.record(
         request.object,
-        warning('DeletionBlocked', 'Delete', 'Deleted without cleanup, as the force-delete annotation requests'),
+        warning(
+          'DeletionBlocked',
+          'Delete',
+          'Deleted without cleanup, as the force-delete annotation requests',
+        ),
       );
       return undefined;
     }

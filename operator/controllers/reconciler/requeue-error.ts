@@ -69,6 +69,7 @@ const QUIET_CONFLICTS = 3;
 function outcomeOfRefusal(reason: string, message: string, failures: number): Outcome | undefined {
   const isStale = reason === 'Conflict' || reason === 'NotFound';
   if (isStale && failures < QUIET_CONFLICTS) return undefined;
-  if (reason === 'Forbidden') return retry(`The operator's role does not allow this request; add the verb to its role: ${message}`);
+  if (reason === 'Forbidden')
+    return retry(`The operator's role does not allow ${message}; extend its role`);
   return retry(message);
 }

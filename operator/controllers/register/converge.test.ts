@@ -16,11 +16,11 @@ type Members = Readonly<Record<string, unknown>>;
 
 interface Harness {
   readonly fake: FakeRegisters;
-  /** What the resource wants from now on. */
+  /** Changes the spec of the resource. */
   spec: Members;
   relatedObjects: RelatedObjects;
   nowMs: number;
-  /** One reconcile; what the operator keeps in its own memory survives. */
+  /** One reconcile; the operator's memory is kept. */
   request(): Promise<ReconcileResult>;
 }
 
@@ -28,7 +28,7 @@ const { log } = testRuntime('operator', { level: 'silent' });
 
 interface HarnessOptions {
   readonly when?: (call: string) => Interruption;
-  /** Services that are there already. */
+  /** Existing services. */
   readonly fake?: FakeRegisters;
 }
 
@@ -65,7 +65,7 @@ function harness(
   return made;
 }
 
-/** Passes and dockets until the register is as wanted; how many passes it took. */
+/** Reconciles and seals until the register matches the spec; returns the number of reconciles. */
 async function settle(made: Harness, most = 40): Promise<number> {
   for (let passes = 1; passes <= most; passes += 1) {
     const result = await made.request().catch(() => undefined);
@@ -76,7 +76,7 @@ async function settle(made: Harness, most = 40): Promise<number> {
 }
 
 describe('a new register', () => {
-  test('is made in one pass and ready after docket 0', async () => {
+  test('is created in one reconcile and ready after docket 0', async () => {
     const made = harness();
     expect((await made.request()).outcome).toMatchObject({ reason: 'GenesisPending' });
     expect(made.fake.all()).toMatchObject([{ phase: 'GenesisSubmitted' }]);
@@ -89,7 +89,7 @@ describe('a new register', () => {
     expect(made.fake.writes()).toBe(before);
   });
 
-  test('of another owner waits for the signature and costs nothing meanwhile', async () => {
+  test('of another owner waits for the signature without further calls', async () => {
     const made = harness({ owners: [{ walletAddress: OWNER }] });
     expect((await made.request()).outcome.message).toContain(OWNER);
     const before = made.fake.writes();
@@ -102,7 +102,7 @@ describe('a new register', () => {
     expect(made.fake.all()).toMatchObject([{ phase: 'GenesisSubmitted' }]);
   });
 
-  test('waits for a validator that does not answer, and is tried again soon', async () => {
+  test('waits for an unresponsive validator and is retried soon', async () => {
     const made = harness();
     made.fake.absent.add('validator-main-2');
     const result = await made.request();
@@ -113,7 +113,7 @@ describe('a new register', () => {
     expect(made.fake.all()).toHaveLength(1);
   });
 
-  test('that cannot be adopted shows as failed', async () => {
+  test('that cannot be adopted has the phase Failed', async () => {
     const made = harness({ registerId: 'f'.repeat(32) });
     const result = await made.request();
     expect(result.outcome).toMatchObject({ state: 'stalled', reason: 'InvalidReference' });
@@ -122,7 +122,7 @@ describe('a new register', () => {
 });
 
 describe('adoption', () => {
-  /** A register that stands for another resource, which is in the cluster or not. */
+  /** A register that is bound to another resource, which may exist in the cluster. */
   async function adopt(
     isThere: boolean,
   ): Promise<{ readonly fake: FakeRegisters; readonly result: ReconcileResult }> {
@@ -145,20 +145,20 @@ describe('adoption', () => {
     return { fake, result: await made.request() };
   }
 
-  test('takes over from a resource that is gone', async () => {
+  test('replaces a resource that no longer exists', async () => {
     const { fake, result } = await adopt(false);
     expect(result.outcome.state).toBe('ready');
     expect(fake.all()).toHaveLength(1);
   });
 
-  test('takes nothing from a resource that is there', async () => {
+  test('does not replace an existing resource', async () => {
     const { result } = await adopt(true);
     expect(result.outcome).toMatchObject({ state: 'stalled', reason: 'AdoptionRefused' });
   });
 });
 
 describe('changes', () => {
-  test('of every aggregate go side by side, each once', async () => {
+  test('of different aggregates are requested concurrently, each once', async () => {
     const made = harness({ devMode: true });
     await settle(made);
     const before = made.fake.writes();
@@ -172,7 +172,7 @@ describe('changes', () => {
     expect(made.fake.all()).toMatchObject([{ title: 'Bills', devMode: false, policyVersion: 2 }]);
   });
 
-  test('that the ledger refuses are asked for once, and again after five minutes', async () => {
+  test('that the ledger refuses are requested once, and again after five minutes', async () => {
     const made = harness();
     await settle(made);
     let asked = 0;
@@ -193,7 +193,7 @@ describe('changes', () => {
     expect(asked).toBe(3);
   });
 
-  test('that others must vote for are proposed once', async () => {
+  test('that need votes are proposed once', async () => {
     const made = harness();
     await settle(made);
     made.fake.voters = 2;
@@ -206,7 +206,7 @@ describe('changes', () => {
     expect(made.fake.all()[0]?.proposals).toHaveLength(1);
   });
 
-  test('of a set walk one validator a docket and never cost the quorum', async () => {
+  test('of a set change one validator per docket and keep the quorum', async () => {
     const made = harness();
     await settle(made);
     made.relatedObjects = { ...made.relatedObjects, validatorSet: setOf(7) };
@@ -217,7 +217,7 @@ describe('changes', () => {
     expect(made.fake.all()[0]?.validators.size).toBe(1);
   });
 
-  test('stop at the member that the quorum needs', async () => {
+  test('stop at a member that the quorum needs', async () => {
     const made = harness();
     await settle(made);
     const [ledger] = made.fake.all();
@@ -228,7 +228,7 @@ describe('changes', () => {
   });
 });
 
-test('a crash after any call makes no second register, and everything converges', async () => {
+test('a crash after any call creates no second register, and the state converges', async () => {
   const edits = fc.array(fc.tuple(goodSpecsOf.Register, fc.integer({ min: 1, max: 7 })), {
     minLength: 1,
     maxLength: 3,
@@ -241,7 +241,7 @@ test('a crash after any call makes no second register, and everything converges'
     const made = harness({}, { when: () => broken[call++] });
     let metadata: Members = {};
     for (const [spec, replicas] of specs) {
-      // entries of metadata are only added, owners stay
+      // metadata can only be added, and owners are immutable
       metadata = { ...(spec['metadata'] as Members | undefined), ...metadata };
       const { registerId: _, owners: __, admins: ___, devMode: ____, ...free } = spec;
       made.spec = { ...free, metadata, validatorSetRef: { name: 'main' }, tenantRef: { name: 'acme' } };

@@ -48,7 +48,7 @@ export class RefusedChanges {
     const kept = this.#byUid.get(uid) ?? new Map<Aggregate, RememberedRefusal>();
     this.#byUid.set(
       uid,
-      kept.set(aggregate, { desired: changeKey(change), message, atMs, ledgerState: ledgerStateOf(facts) }),
+      kept.set(aggregate, { key: changeKey(change), message, atMs, ledgerState: ledgerStateOf(facts) }),
     );
   }
 

@@ -27,7 +27,7 @@ const start = (identity: string) =>
     createValidatorSetController({ dependencies, members, principals: members }),
   ]);
 
-/** What Kubernetes does of a StatefulSet: its pods run, and it says so. */
+/** Simulates the StatefulSet controller: pods run and the status is written. */
 function runPods(): void {
   const found = world.find(statefulSets, 'main');
   const { replicas } = (found?.['spec'] ?? { replicas: 0 }) as { replicas: number };
@@ -76,14 +76,14 @@ test('an edit of the template is not Ready before its StatefulSet has a revision
   });
   await world.pass(5_000);
   expect([...said, `${ready()?.status} ${updated()}`]).toEqual([
-    'False The cluster has yet to see the last change 0',
+    'False Waiting for Kubernetes to observe the last change of the StatefulSet 0',
     'False 0',
   ]);
   runPods();
   await world.until('the set to be ready', () => world.isReady(validatorSets, 'main'));
 });
 
-test('a process that begins hears the members before it says anything, and writes nothing', async () => {
+test('a new process queries the members before it writes a status, and writes nothing new', async () => {
   const one = await start('one');
   await runSet();
   await one.kill();
@@ -95,7 +95,7 @@ test('a process that begins hears the members before it says anything, and write
   expect(version()).toBe(before);
 });
 
-test('a member that is silent when a process begins is told of at once', async () => {
+test('a silent member is reported at once by a new process', async () => {
   const one = await start('one');
   await runSet();
   await one.kill();
@@ -107,7 +107,7 @@ test('a member that is silent when a process begins is told of at once', async (
   expect(ready()?.message).not.toContain('main-1');
 });
 
-test('while somebody keeps changing a child no pod is taken, what members say is told, and then the roll goes on', async () => {
+test('while another manager keeps changing a child, no pod is replaced and reports are still shown; then the rollout continues', async () => {
   await start('one');
   await runSet();
   const summary = (type: 'Ready' | 'QuorumHealthy') => world.condition(validatorSets, 'main', type);

@@ -46,7 +46,7 @@ export interface ValidatorSetOptions {
 type ObjectRequest = ReconcileRequest<ValidatorSet>;
 
 const REGISTER_AGAIN_MS = 10_000;
-/** Sets that are rolled at the same time: an upgrade of the installation does not touch all of them at once. */
+/** Largest number of concurrent rollouts, so that an upgrade of the installation does not affect all sets at once. */
 const MAX_CONCURRENT_ROLLOUTS = 2;
 
 /** The controller of ValidatorSets. */
@@ -121,7 +121,7 @@ class SetReconciler {
   /** Uid of the pod that was evicted last, by uid of the set. */
   readonly #evicted = new Map<string, string>();
   readonly #keys = new Map<string, string>();
-  /** Uids of the sets of which a roll has begun. */
+  /** Uids of the sets with a rollout in progress. */
   readonly #rollingOut = new Set<string>();
 
   constructor(dependencies: Dependencies, members: Members, services: SetServices) {
@@ -145,7 +145,7 @@ class SetReconciler {
     ]);
     const now = written.has(statefulSets.kind) ? planSet({ ...facts, isChanging: true }) : plan;
     const events: EventDetails[] = [];
-    // what others make of the children is nothing to act by
+    // no actions while another manager keeps changing the children
     for (const action of isUncontested ? now.actions : []) {
       if (!(await this.#isStillSafe(request, action))) continue;
       if (!(await perform(this.#actor(request), action))) continue;
@@ -164,13 +164,13 @@ class SetReconciler {
     const plan = planSet(facts);
     const { suspend } = request.resource.spec;
     if (suspend || plan.replicas >= (facts.statefulSet?.replicas ?? 0)) return { facts, plan };
-    // what members said some seconds ago does not prove that the one that goes is in no register now
+    // reports from some seconds ago do not prove that the removed member is in no register now
     await this.#services.watch.refresh(keyOf(request.resource.metadata));
     const fresh = this.#observe(request);
     return { facts: fresh, plan: planSet(fresh) };
   }
 
-  /** A process that has just begun hears the members first: that it has not asked them is no silence of theirs. */
+  /** Queries the members of a set that is new to this process, so that they do not count as silent. */
   async #observeAfterQuery(request: ObjectRequest): Promise<SetFacts> {
     const facts = this.#observe(request);
     if (!this.#poll(request, facts)) return facts;
@@ -178,7 +178,7 @@ class SetReconciler {
     return this.#observe(request);
   }
 
-  /** While Registers refer to the set it stays; then its children go, and its principals with them. */
+  /** A set stays while Registers refer to it; then its principals are revoked and its children are deleted. */
   async finalize(request: FinalizeRequest<ValidatorSet>): Promise<FinalizeResult> {
     const { resource: set, installation, signal } = request;
     const users = this.#boundTo(set).map(({ metadata }) => metadata.name);
@@ -191,7 +191,7 @@ class SetReconciler {
     }
     const named = users.slice(0, 5).join(', ');
     const more = users.length > 5 ? ` and ${users.length - 5} more` : '';
-    const message = `Registers still refer to it: ${named}${more}`;
+    const message = `Registers still refer to this set: ${named}${more}; delete them or change their validatorSetRef`;
     return { done: false, reason: 'InUse', message, retryAfterMs: 300_000 };
   }
 
@@ -249,10 +249,10 @@ class SetReconciler {
     const others = [...this.#rollingOut].filter((each) => each !== uid).length;
     return others < MAX_CONCURRENT_ROLLOUTS
       ? undefined
-      : `${others} other sets are rolled; this one comes after them`;
+      : `${others} other sets are being rolled out; this one follows`;
   }
 
-  /** Whether the set is new to this process. */
+  /** Updates the polled pods; returns whether the set is new to this process. */
   #poll({ resource: set, installation }: ObjectRequest, { members }: SetFacts): boolean {
     const asked = members.flatMap(({ name, pod }) =>
       pod?.address === undefined ? [] : { uid: pod.uid, name, address: pod.address, isReady: pod.isReady },
@@ -267,7 +267,7 @@ class SetReconciler {
     return { api, members: this.#members, principals, installation, namespace, setName, signal, log };
   }
 
-  /** Before a pod goes every member is asked anew: what was true some seconds ago proves nothing. */
+  /** Queries every member again before a pod is deleted, because reports from some seconds ago prove nothing. */
   async #isStillSafe(request: ObjectRequest, action: Action): Promise<boolean> {
     if (action.kind !== 'replace' || action.replacement.isForced) return true;
     await this.#services.watch.refresh(keyOf(request.resource.metadata));
@@ -278,7 +278,7 @@ class SetReconciler {
     );
   }
 
-  /** Principals of the members there are to be, and of none that is gone. Where that fails the rest has been done. */
+  /** Registers principals of desired members and revokes those of removed ones. A failure here does not undo the other actions. */
   async #register(
     { resource: set, installation, signal, log }: ObjectRequest,
     plan: SetPlan,
@@ -301,7 +301,7 @@ class SetReconciler {
       const failure = outcomeOf(error, 0);
       if (failure === undefined || signal.aborted) throw error;
       log.warn({ err: error }, 'Members could not be registered');
-      // what the members are worth counts for more than that a new one cannot come
+      // a lost quorum is more important than a new member that cannot be registered
       if (plan.outcome.reason === 'QuorumLost') return verdictOf(plan, plan.members);
       const outcome = { ...failure, message: `Members cannot be registered: ${failure.message}` };
       return { ...verdictOf(plan, plan.members), outcome, requeueAfterMs: REGISTER_AGAIN_MS };

@@ -23,7 +23,7 @@ function poll(members = new FakeMembers()) {
   return { watch, members, timing, news };
 }
 
-test('every member is asked at once and again; only what is new is told', async () => {
+test('every member is queried at once and repeatedly; only changes are notified', async () => {
   const { watch, members, timing, news } = poll();
   await timing.advance(0);
   expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).report?.validatorId).toBe(
@@ -41,7 +41,7 @@ test('every member is asked at once and again; only what is new is told', async 
   expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).report?.registers[0]?.height).toBe(2);
 });
 
-test('since when a member says its height is known', async () => {
+test('the time of the last change of a height is known', async () => {
   const { watch, members, timing } = poll();
   const registerId = '0'.repeat(32);
   const since = () => watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).heightSinceMs?.get(registerId);
@@ -58,7 +58,7 @@ test('since when a member says its height is known', async () => {
   expect(since()).toBe(first + 9_000);
 });
 
-test('who is silent is unknown at once, and what is known is when it was last heard', async () => {
+test('a silent member is unknown at once, and its last answer time is kept', async () => {
   const { watch, members, timing, news } = poll();
   await timing.advance(0);
   const heardAtMs = watch.pollResultOf(key, { uid: 'uid-1', isReady: true }).answeredAtMs;
@@ -69,7 +69,7 @@ test('who is silent is unknown at once, and what is known is when it was last he
   expect(news).toEqual([key, key]);
 });
 
-test('a member that hangs hides nothing of the others, and counts again when it answers', async () => {
+test('a hanging member does not delay the reports of others, and counts again when it answers', async () => {
   const { watch, members, timing, news } = poll();
   members.silent.add('main-1');
   await timing.advance(0);
@@ -90,7 +90,7 @@ test('a member that hangs hides nothing of the others, and counts again when it 
   expect(watch.pollResultOf(key, { uid: 'uid-0', isReady: true }).report).toBeDefined();
 });
 
-test('a pod that is another one by now has said nothing', async () => {
+test('a replaced pod has no report', async () => {
   const { watch, timing } = poll();
   await timing.advance(0);
   expect(watch.pollResultOf(key, { uid: 'uid-9', isReady: true })).toEqual({ isUnqueried: true });
@@ -100,7 +100,7 @@ test('a pod that is another one by now has said nothing', async () => {
   expect(watch.pollResultOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
 });
 
-test('where nobody can be asked it says why, and asks nobody', async () => {
+test('without an identity the reason is reported and no member is queried', async () => {
   const members = new FakeMembers();
   members.fault = new AppError('unavailable', 'WORKLOAD_IDENTITY_MISSING', 'no identity yet');
   const { watch, timing, news } = poll(members);
@@ -113,7 +113,7 @@ test('where nobody can be asked it says why, and asks nobody', async () => {
   expect(news).toEqual([key, key]);
 });
 
-test('a refresh asks everybody anew, and nobody is asked after the end', async () => {
+test('a refresh queries every member again, and no member is queried after the stop', async () => {
   const { watch, members, timing } = poll();
   await timing.advance(0);
   members.silent.add('main-0');
@@ -139,7 +139,7 @@ describe('a member that becomes ready', () => {
     ]);
   const answer = (watch: MemberPoller) => watch.pollResultOf(key, { uid: 'uid-1', isReady: true });
 
-  test('is unasked until then, whatever its silence before', async () => {
+  test('counts as not queried until then, also after silence', async () => {
     const { watch, members, timing } = poll();
     members.silent.add('main-1');
     look(watch, false);
@@ -150,7 +150,7 @@ describe('a member that becomes ready', () => {
     expect(answer(watch)).toEqual({});
   });
 
-  test('is asked at once, although a round waits for another one', async () => {
+  test('is queried at once, although a round waits for another member', async () => {
     const { watch, members, timing, news } = poll();
     look(watch, false);
     const hangs = Promise.withResolvers<void>();
@@ -177,7 +177,7 @@ describe('a member that becomes ready', () => {
     members.silent.add('main-1');
     await timing.advance(0);
     members.silent.clear();
-    // asked beside the rounds from now on
+    // from now on it is queried outside the rounds
     const dropped = Promise.withResolvers<void>();
     members.held.set('main-1', dropped.promise);
     await timing.advance(3_000);
@@ -193,7 +193,7 @@ describe('a member that becomes ready', () => {
     expect(answer(watch).report).toBeDefined();
   });
 
-  test('is not taken for silent because of an older round', async () => {
+  test('does not count as silent because of an older round', async () => {
     const { watch, members, timing } = poll();
     look(watch, false);
     const dropped = Promise.withResolvers<void>();

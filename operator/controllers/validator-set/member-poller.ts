@@ -5,12 +5,12 @@ import type { MemberFacts, MemberReport, RegisterReport } from '../../plan/valid
 import type { Installation } from '../../platform/installation.ts';
 import type { Members } from '../../platform/validators.ts';
 
-/** A pod that is asked. */
+/** A pod that is polled. */
 export interface PolledPod {
   readonly uid: string;
   readonly name: string;
   readonly address: string;
-  /** A turn of it is a reason to ask at once. */
+  /** A change of readiness causes an immediate poll. */
   readonly isReady: boolean;
 }
 
@@ -18,24 +18,24 @@ export interface MemberPollerOptions {
   readonly members: Members;
   readonly timing: Timing;
   readonly log: Logger;
-  /** Called with the key of a set when its members say something new. */
+  /** Called with the key of a set when the reports of its members have changed. */
   readonly onChange: (key: string) => void;
 }
 
 interface PollResult {
   readonly report?: MemberReport;
   readonly answeredAtMs?: number;
-  /** Since when it has said these heights, by register id. */
+  /** Since when it has reported these heights, by register id. */
   readonly heightSinceMs?: ReadonlyMap<string, number>;
-  /** It was asked and did not answer. */
+  /** The last query was not answered. */
   readonly isSilent?: boolean;
-  /** It was ready when it was asked. */
+  /** Whether the pod was ready at the query. */
   readonly wasReady?: boolean;
 }
 
 interface PolledSet {
   installation: Installation;
-  /** Questions to single pods beside the rounds. */
+  /** Queries of single pods outside the rounds. */
   readonly separatePolls: Set<string>;
   pods: readonly PolledPod[];
   answers: ReadonlyMap<string, PollResult>;
@@ -45,12 +45,12 @@ interface PolledSet {
   isEnded: boolean;
 }
 
-/** Pause between two rounds; with 5 s for an answer a member that falls silent is noticed within 8 s. */
+/** Pause between two rounds. With the timeout of 5 s a silent member is detected within 8 s. */
 const PAUSE_MS = 3_000;
 
 /**
- * Asks the members of every set again and again, so that a reconcile waits for one that is silent when a set is new to
- * this process, and later only for proofs. An answer counts until the next round is over: who did not answer in it is
+ * Polls the members of every set in rounds, so that reconciles need not wait for silent members, except for a new set and
+ * for proofs before a replacement. A report is valid until the next round ends; a member that did not answer in it is
  * unknown.
  */
 export class MemberPoller {
@@ -62,8 +62,8 @@ export class MemberPoller {
   }
 
   /**
-   * Follows these pods of a set from now on.
-   * @returns whether the set was not followed before: nothing is known of its members then
+   * Polls these pods of a set from now on.
+   * @returns whether the set was not polled before, so that nothing is known of its members
    */
   poll(key: string, installation: Installation, pods: readonly PolledPod[]): boolean {
     const before = this.#sets.get(key);
@@ -74,7 +74,7 @@ export class MemberPoller {
       before.installation = installation;
       before.pods = pods;
       if (changedPods.length > 0) this.#schedule(key, before, 0);
-      // a round may wait for another one that is silent
+      // a running round may wait for a silent pod, so ready pods are polled separately
       for (const pod of changedPods) if (pod.isReady) void this.#pollSeparately(key, before, pod);
       return false;
     }
@@ -93,7 +93,7 @@ export class MemberPoller {
     return true;
   }
 
-  /** What a pod said last; without a report when it was silent, or was not asked since it became ready. */
+  /** The last result of a pod; without a report when it was silent or was not queried since it became ready. */
   pollResultOf(
     key: string,
     { uid, isReady }: Pick<PolledPod, 'uid' | 'isReady'>,
@@ -107,16 +107,16 @@ export class MemberPoller {
     };
   }
 
-  /** Why no member of a set can be asked at all. */
+  /** Why no member of a set can be queried. */
   unreachableReason(key: string): string | undefined {
     return this.#sets.get(key)?.unreachable;
   }
 
-  /** Asks every member of a set now; resolves when all have answered or were silent for 5 s. */
+  /** Queries every member of a set; resolves when all have answered or timed out after 5 s. */
   async refresh(key: string): Promise<void> {
     const polled = this.#sets.get(key);
     if (polled === undefined) return;
-    // answers to a round that began earlier may be older than the question
+    // reports of a running round may be older than this request
     await polled.round;
     await this.#round(key, polled);
   }
@@ -154,8 +154,8 @@ export class MemberPoller {
       await members.ready(installation);
       polled.unreachable = undefined;
     } catch (error) {
-      polled.unreachable = error instanceof Error ? error.message : 'members cannot be asked';
-      log.debug({ err: error, subject: key }, 'Members cannot be asked');
+      polled.unreachable = error instanceof Error ? error.message : 'members cannot be queried';
+      log.debug({ err: error, subject: key }, 'Members cannot be queried');
     }
     const known = polled.answers;
     const isSilent = ({ uid }: PolledPod) => known.get(uid)?.isSilent === true;
@@ -165,7 +165,7 @@ export class MemberPoller {
     await Promise.all(pods.filter((pod) => !isSilent(pod)).map(query));
     const latestResult = ({ uid }: PolledPod): PollResult => {
       const [asked, now] = [results.get(uid), polled.answers.get(uid)];
-      // who became ready meanwhile was asked again beside the round
+      // a pod that became ready meanwhile was queried separately
       const isLater = now !== known.get(uid) && now?.wasReady === true && asked?.wasReady !== true;
       return (isLater ? now : (asked ?? now)) ?? {};
     };
@@ -174,8 +174,8 @@ export class MemberPoller {
   }
 
   /**
-   * Asks a member that was silent or has just become ready, once at a time. No round waits for it, and it waits for no
-   * round: the loss of one would hide for seconds what becomes of the others.
+   * Queries a silent or newly ready member independently of the rounds, one query at a time. Otherwise the timeout of one
+   * member would delay the reports of all others.
    */
   async #pollSeparately(key: string, polled: PolledSet, pod: PolledPod): Promise<void> {
     const pollKey = `${pod.uid} ${pod.isReady}`;
@@ -185,7 +185,7 @@ export class MemberPoller {
     const answer = await this.#query(polled, pod);
     polled.separatePolls.delete(pollKey);
     if (polled.isEnded || !polled.pods.some(({ uid }) => uid === pod.uid)) return;
-    // another question that began later was answered
+    // a later query was answered meanwhile
     if (answer.report === undefined && polled.answers.get(pod.uid) !== known) return;
     const before = fingerprint(polled);
     polled.answers = new Map(polled.answers).set(pod.uid, answer);

@@ -12,7 +12,7 @@ import type {
   StatefulSetFacts,
 } from '../../plan/validator-set/facts.ts';
 
-/** Readings of raw objects: what is missing or malformed counts as unknown. */
+/** Facts from raw objects; missing or malformed members count as unknown. */
 
 type Tree = Readonly<Record<string, unknown>>;
 
@@ -32,7 +32,7 @@ function conditionOf(object: KubeObject, type: string): Tree | undefined {
   return records(at(object, 'status', 'conditions')).find((each) => each['type'] === type);
 }
 
-/** Why the container of a pod does not run. */
+/** Reason why the container of a pod does not run. */
 function containerProblem(pod: KubeObject): string | undefined {
   const [container] = records(at(pod, 'status', 'containerStatuses'));
   const waiting = text(at(container, 'state', 'waiting', 'reason'));
@@ -85,7 +85,7 @@ export function statefulSetFacts(object: KubeObject): StatefulSetFacts {
   return {
     uid,
     replicas: typeof replicas === 'number' ? replicas : 0,
-    // a revision from before the last change of the template says nothing about it
+    // an unobserved change of the template has no revision yet
     updateRevision: isSeen ? text(at(object, 'status', 'updateRevision')) : undefined,
     claimSize: text(at(template, 'spec', 'resources', 'requests', 'storage')),
   };
@@ -93,7 +93,7 @@ export function statefulSetFacts(object: KubeObject): StatefulSetFacts {
 
 export function boundRegister(register: Register): BoundRegister {
   const { metadata, status } = register;
-  // deleted by somebody else while its resource is still there
+  // the register was deleted outside Kubernetes while its resource exists
   const isDeleted = status.phase === 'Deleting';
   const stalled = findCondition(status.conditions, 'Stalled');
   return {
@@ -104,12 +104,12 @@ export function boundRegister(register: Register): BoundRegister {
   };
 }
 
-/** What is known of the answer of a pod. */
+/** Looks up the last poll result of a pod. */
 export type PollResultOf = (
   pod: PodFacts,
 ) => Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnqueried'> | undefined;
 
-/** How many members there are to look at: wanted, there, or stopped with the set. */
+/** Number of members to consider: desired, existing, or stopped with the set. */
 export function memberCount({ spec, status }: ValidatorSet, replicas: number): number {
   const kept = (status.members ?? []).filter(({ phase }) => phase !== 'Removed');
   const stopped = kept.map(({ ordinal }) => (ordinal ?? -1) + 1);
@@ -117,7 +117,7 @@ export function memberCount({ spec, status }: ValidatorSet, replicas: number): n
   return Math.max(spec.suspend ? 0 : spec.replicas, replicas, ...known);
 }
 
-/** Members of a set: those that are wanted and those that are there. */
+/** Members of a set: desired and existing ones. */
 export function memberFacts(
   set: ValidatorSet,
   replicas: number,
@@ -137,7 +137,7 @@ export function memberFacts(
   });
 }
 
-/** Claims of the set that no member has, and those that carry the note of a member that left. */
+/** Claims of the set without a member, and claims that are annotated as left. */
 export function retainedClaims(
   set: ValidatorSet,
   members: readonly MemberFacts[],

@@ -25,7 +25,7 @@ function actor(members = new FakeMembers()) {
   return { made, calls, members };
 }
 
-test('a member that left loses its key, then its volume as it was looked at', async () => {
+test('the key of a removed member is destroyed, then its volume is deleted with a version precondition', async () => {
   const { made, calls, members } = actor();
   expect(await perform(made, { kind: 'discard', claim })).toBe(true);
   expect([...members.keyless]).toEqual(['validator-main-4']);
@@ -38,21 +38,21 @@ test('a member that left loses its key, then its volume as it was looked at', as
   ]);
 });
 
-test('both stay while the wallet service is away, and nothing else is held up', async () => {
+test('key and volume stay while the wallet service is unavailable, and other actions continue', async () => {
   const { made, calls, members } = actor();
   members.fault = new AppError('unavailable', 'SERVICE_UNREACHABLE', 'the wallet service does not answer');
   expect(await perform(made, { kind: 'discard', claim })).toBe(false);
   expect(calls).toEqual([]);
 });
 
-test('who does not lead any more discards nothing', async () => {
+test('a process that does not lead deletes nothing', async () => {
   const { made, calls, members } = actor();
   members.fault = new NotLeader();
   await expect(perform(made, { kind: 'discard', claim })).rejects.toThrow(NotLeader);
   expect(calls).toEqual([]);
 });
 
-test('the time of leaving is written on the claim, and taken away', async () => {
+test('the left-at annotation is set and removed', async () => {
   const { made, calls } = actor();
   await perform(made, { kind: 'note', claim, leftAtMs: Date.UTC(2026, 0, 1) });
   await perform(made, { kind: 'note', claim, leftAtMs: undefined });

@@ -12,7 +12,7 @@ import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
 import { RequeueError } from '../reconciler/requeue-error.ts';
 
-/** With what acts are done. */
+/** Context of an action. */
 export interface Actor {
   readonly api: Api;
   readonly members: Members;
@@ -40,7 +40,7 @@ async function resize({ api, namespace, signal }: Actor, claim: ClaimFacts, size
   });
 }
 
-/** Deletes the object and leaves its pods, so that it can be made anew with another claim template. */
+/** Deletes the StatefulSet without its pods, so that it can be created again with another claim template. */
 async function orphanPods({ api, namespace, setName, signal }: Actor, uid: string): Promise<void> {
   const body = { preconditions: { uid }, propagationPolicy: 'Orphan' };
   await ignoreGone(
@@ -48,7 +48,7 @@ async function orphanPods({ api, namespace, setName, signal }: Actor, uid: strin
   );
 }
 
-/** Notes on a claim when its member left. */
+/** Records on a claim when its member was removed; undefined deletes the record. */
 async function annotateClaim(
   { api, namespace, signal }: Actor,
   { name, uid }: RetainedClaim,
@@ -61,8 +61,9 @@ async function annotateClaim(
 }
 
 /**
- * The key first: the note on the claim remembers both. The claim goes as it was looked at; one that was noted anew since
- * then stays. A wallet service that is away holds up nothing else, and both stay.
+ * Destroys the key of a removed member, then deletes its claim. The order matters: while the claim exists, its annotation
+ * keeps both due. The resource version protects a claim that was changed meanwhile. If the wallet service is unavailable,
+ * key and claim stay and nothing else is delayed.
  */
 async function deleteRetainedClaim(actor: Actor, claim: RetainedClaim): Promise<boolean> {
   const { api, principals, installation, namespace, setName, signal, log } = actor;
@@ -71,10 +72,10 @@ async function deleteRetainedClaim(actor: Actor, claim: RetainedClaim): Promise<
     await principals.destroyKeys(installation, validatorId(podName(setName, ordinal)), signal);
   } catch (error) {
     if (error instanceof NotLeader || !isAppError(error)) throw error;
-    log.warn({ err: error, subject: name }, 'The key of a member that left could not be destroyed yet');
+    log.warn({ err: error, subject: name }, 'The key of a removed member could not be destroyed yet');
     return false;
   }
-  log.info({ subject: name }, 'Discards the volume of a member that left');
+  log.info({ subject: name }, 'Deletes the volume of a removed member');
   const body = { preconditions: { uid, resourceVersion } };
   await ignoreGone(api.call({ verb: 'delete', resource: volumeClaims, namespace, name, body, signal }));
   return true;
@@ -84,12 +85,12 @@ async function ignoreGone(call: Promise<unknown>): Promise<void> {
   try {
     await call;
   } catch (error) {
-    // gone already, or another object by now
+    // already deleted, or replaced by another object of that name
     if (!isApiError(error, 'NotFound', 'Conflict')) throw error;
   }
 }
 
-/** Asks the API server to evict a pod: it asks the disruption budget. */
+/** Evicts a pod, so that the API server checks the disruption budget. */
 async function evict({ api, namespace, signal }: Actor, { member, uid }: Replacement): Promise<void> {
   const { name } = member;
   const body = {
@@ -103,7 +104,7 @@ async function evict({ api, namespace, signal }: Actor, { member, uid }: Replace
     await ignoreGone(api.call({ verb: 'create', ...where, body, signal }));
   } catch (error) {
     if (!isApiError(error, 'TooManyRequests')) throw error;
-    const message = `The disruption budget keeps ${name}: ${error.message}`;
+    const message = `The disruption budget does not allow the eviction of ${name}: ${error.message}`;
     throw new RequeueError('RolloutBlocked', message, {
       retryAfterMs: error.retryAfterMs ?? 10_000,
       cause: error,
@@ -121,9 +122,9 @@ function addressOf({ name, pod }: MemberFacts) {
 }
 
 /**
- * Does one act.
- * @returns whether it was done; what can wait is tried again with the next look
- * @throws ApiError, NotLeader; Blocked when a disruption budget says no; what a member refuses
+ * Carries out one action.
+ * @returns whether it was done; an action that can wait is repeated by the next reconcile
+ * @throws ApiError, NotLeader; RequeueError when a disruption budget refuses; the refusal of a member
  */
 export async function perform(actor: Actor, action: Action): Promise<boolean> {
   if (action.kind === 'discard') return deleteRetainedClaim(actor, action.claim);

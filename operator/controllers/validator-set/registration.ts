@@ -2,14 +2,14 @@ import type { Timing } from '../../kube/time.ts';
 import type { Installation } from '../../platform/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 
-/** After this time a principal is asked for again: somebody may have taken it away. */
+/** After this time a principal is ensured again, because another client may have revoked it. */
 const VERIFY_AGAIN_MS = 600_000;
 
-/** Keeps a principal for every member, with few calls. */
+/** Ensures a principal for every member, with few calls. */
 export class Registration {
   readonly #principals: Principals;
   readonly #timing: Timing;
-  /** When a client id was last found registered, by uid of its set. */
+  /** When a client id was last ensured, by uid of its set. */
   readonly #verifiedAt = new Map<string, Map<string, number>>();
 
   constructor(principals: Principals, timing: Timing) {
@@ -17,7 +17,7 @@ export class Registration {
     this.#timing = timing;
   }
 
-  /** Makes sure of all principals of a set. Throws what the tenant service answers. */
+  /** Ensures all principals of a set. Throws the errors of the tenant service. */
   async ensure(
     setUid: string,
     installation: Installation,
@@ -33,7 +33,7 @@ export class Registration {
     }
   }
 
-  /** Takes the principals of members that are gone. Throws what the tenant service answers. */
+  /** Revokes the principals of removed members. Throws the errors of the tenant service. */
   async retire(
     setUid: string,
     installation: Installation,

@@ -18,29 +18,29 @@ test.each([
   ['Tenant', 'Suspend'],
   ['Tenant', 'Retain'],
   ['Register', 'Retain'],
-] as const)('a %s with the policy %s goes with its namespace', (kind, policy) => {
-  expect(planNamespaceDeletion(leaver(kind, policy))).toEqual({ action: 'go' });
+] as const)('a %s with the policy %s is released', (kind, policy) => {
+  expect(planNamespaceDeletion(leaver(kind, policy))).toEqual({ action: 'release' });
 });
 
 test.each([
   ['Tenant', 'Delete', 'the organisation that deletionPolicy Delete'],
   ['Register', 'Tombstone', 'the register that deletionPolicy Tombstone'],
   ['Register', 'Purge', 'the register that deletionPolicy Purge'],
-] as const)('a %s with the policy %s stays and says what to do', (kind, policy, what) => {
+] as const)('a %s with the policy %s stays with a remedy', (kind, policy, what) => {
   const plan = planNamespaceDeletion(leaver(kind, policy));
-  expect(plan).toMatchObject({ action: 'stay', message: expect.stringContaining(what) });
+  expect(plan).toMatchObject({ action: 'keep', message: expect.stringContaining(what) });
   expect(plan).toMatchObject({ message: expect.stringContaining(`${annotations.forceDelete}=${uid}`) });
 });
 
-test('by force goes what has the right uid', () => {
+test('force-delete with the right uid releases an object', () => {
   const forced = (value: string) => ({ annotations: { [annotations.forceDelete]: value } });
-  expect(planNamespaceDeletion(leaver('Register', 'Purge', forced(uid)))).toEqual({ action: 'go' });
+  expect(planNamespaceDeletion(leaver('Register', 'Purge', forced(uid)))).toEqual({ action: 'release' });
   expect(planNamespaceDeletion(leaver('Register', 'Purge', forced('other')))).toMatchObject({
-    action: 'stay',
+    action: 'keep',
   });
 });
 
-test('what the operator does not hold is left alone', () => {
+test('an object without the finalizer is not changed', () => {
   const others = { finalizers: ['example.org/other'] };
   expect(planNamespaceDeletion(leaver('Register', 'Purge', others))).toEqual({ action: 'none' });
 });

@@ -1,7 +1,7 @@
 import { annotations, FINALIZER, forceDeletion, type ManagedKind } from '../../api/names.ts';
 import type { ObjectMetadata } from '../../api/object.ts';
 
-/** An object whose namespace goes while its operator runs in it. */
+/** An object in a namespace that is being deleted together with its operator. */
 export interface ObjectOfDeletedNamespace {
   readonly kind: ManagedKind;
   readonly metadata: Pick<ObjectMetadata, 'name' | 'namespace' | 'uid' | 'annotations' | 'finalizers'>;
@@ -9,13 +9,13 @@ export interface ObjectOfDeletedNamespace {
   readonly deletionPolicy: string | undefined;
 }
 
-/** `go`: its finalizer is taken away. `stay`: somebody has to know something first. */
+/** `release`: the finalizer is removed. `keep`: a person must decide first. */
 export type NamespaceDeletionPlan =
   | { readonly action: 'none' }
-  | { readonly action: 'go' }
-  | { readonly action: 'stay'; readonly message: string };
+  | { readonly action: 'release' }
+  | { readonly action: 'keep'; readonly message: string };
 
-/** What a policy removes from the database of a service, which may outlive the namespace. */
+/** What a deletion policy removes from the database of a service, which may outlive the namespace. */
 const removals: Readonly<Record<string, string>> = {
   Delete: 'the organisation',
   Tombstone: 'the register',
@@ -23,8 +23,8 @@ const removals: Readonly<Record<string, string>> = {
 };
 
 /**
- * Whether an object may go with its namespace. The services go with it too, so nothing outside can be ended any more:
- * what keeps its data goes, what was to lose it stays and tells a person so.
+ * Whether an object may be deleted with its namespace. The services are deleted too, so no cleanup is possible any more.
+ * Objects that keep their data are released. Objects whose data was to be removed stay, with a message for a person.
  */
 export function planNamespaceDeletion({
   kind,
@@ -33,12 +33,12 @@ export function planNamespaceDeletion({
 }: ObjectOfDeletedNamespace): NamespaceDeletionPlan {
   if (!metadata.finalizers.includes(FINALIZER)) return { action: 'none' };
   const kept = removals[deletionPolicy];
-  if (kept === undefined || forceDeletion(metadata) === 'yes') return { action: 'go' };
+  if (kept === undefined || forceDeletion(metadata) === 'yes') return { action: 'release' };
   const object = `${kind.toLowerCase()}/${metadata.name} -n ${metadata.namespace}`;
   const message = [
-    `The namespace is being deleted, and the services with it: ${kept} that deletionPolicy ${deletionPolicy} was to remove stays in its database.`,
-    `To let this object go: kubectl annotate --overwrite ${object} ${annotations.forceDelete}=${metadata.uid}`,
+    `The namespace is being deleted with its services, so ${kept} that deletionPolicy ${deletionPolicy} should remove stays in its database.`,
+    `To delete this object anyway: kubectl annotate --overwrite ${object} ${annotations.forceDelete}=${metadata.uid}`,
     `and then: kubectl patch ${object} --type=merge -p '{"metadata":{"finalizers":null}}'`,
   ].join(' ');
-  return { action: 'stay', message };
+  return { action: 'keep', message };
 }

@@ -3,7 +3,7 @@ import { isRecord } from '../../kube/resource.ts';
 import type { Json, RegisterChange, RegisterFacts, ValidatorFacts } from './facts.ts';
 import { policyNumber } from './policy.ts';
 
-/** Numbers of a set of validators (decision D1). */
+/** Size, quorum and fault tolerance of the validators of a register. */
 export function validatorNumbers(
   members: readonly ValidatorFacts[],
   threshold = 1,
@@ -20,7 +20,7 @@ export function validatorNumbers(
   };
 }
 
-/** A policy with the members of a patch in the places of its own. */
+/** A policy after a patch: members of the patch replace those of the policy. */
 export function mergePatch(policy: Json, patch: Json): Json {
   const all = new Map(Object.entries(policy));
   for (const [name, value] of Object.entries(patch)) {
@@ -35,7 +35,7 @@ function withMembers(facts: RegisterFacts, members: readonly ValidatorFacts[]): 
   return { ...facts, validators: validatorNumbers(members, threshold) };
 }
 
-/** A register after a change took effect. */
+/** The facts of a register after a change took effect. */
 export function applyChange(facts: RegisterFacts, change: RegisterChange): RegisterFacts {
   const { members } = facts.validators;
   switch (change.change) {

@@ -5,17 +5,17 @@ import type { Aggregate, RegisterChange, RegisterFacts, RegisterPlanInput } from
 import { planMembership } from './membership.ts';
 import { describeDifferences, needsTransition, policyDifferences, policyPatch } from './policy.ts';
 
-/** Where one aggregate of a register stands. */
+/** State of one aggregate of a register. */
 export interface AggregateState {
   readonly aggregate: Aggregate;
-  /** What is not as wanted, for people; undefined when all is. */
+  /** Difference from the desired state, for people; undefined when there is none. */
   readonly difference?: string | undefined;
-  /** What the ledger is asked for in this round. */
+  /** Change that is requested in this round. */
   readonly change?: RegisterChange | undefined;
   readonly disruption: Disruption;
-  /** Why nothing is asked for although something is not as wanted. */
+  /** Why no change is requested despite a difference. */
   readonly waitingFor?: string | undefined;
-  /** Nothing goes on until somebody acts. */
+  /** A person must act. */
   readonly isStalled: boolean;
 }
 
@@ -23,7 +23,7 @@ type DesiredChange =
   | { readonly difference: string; readonly change: RegisterChange; readonly disruption?: Disruption }
   | { readonly difference: string; readonly stalledBecause: string };
 
-/** Identity of a change, to know one that was refused again. */
+/** Identity of a change, to recognise a refused one. */
 export function changeKey(change: RegisterChange): string {
   return JSON.stringify(change);
 }
@@ -46,7 +46,7 @@ export function aggregateOf(operationType: string): Aggregate | undefined {
   return operations[operationType];
 }
 
-/** Each aggregate of a register that exists: what is wanted of it and what is under way. */
+/** State of each aggregate of an existing register: difference and pending change. */
 export function aggregateStates(input: RegisterPlanInput, facts: RegisterFacts): readonly AggregateState[] {
   const { register, validatorSet, setNames } = input;
   return [
@@ -73,13 +73,13 @@ function aggregateState(
     return { aggregate, difference, waitingFor: desired.stalledBecause, disruption: 'none', isStalled: true };
   const { change, disruption = 'none' } = desired;
   const refusal = refused.get(aggregate);
-  if (refusal?.desired === changeKey(change)) {
+  if (refusal?.key === changeKey(change)) {
     return { aggregate, difference, waitingFor: refusal.message, disruption: 'none', isStalled: true };
   }
   return { aggregate, difference, change, disruption, isStalled: false };
 }
 
-/** At most one transaction of an aggregate is outstanding, and at most one proposal of ours. */
+/** Describes the outstanding transaction or the operator's proposal of an aggregate; there is at most one of each. */
 function pendingChange(facts: RegisterFacts, aggregate: Aggregate): string | undefined {
   const transaction = facts.outstanding.find((each) => each.aggregate === aggregate);
   if (transaction !== undefined) return `Transaction ${transaction.txId} waits to be sealed`;
@@ -105,7 +105,7 @@ function metadataChange({ spec }: Register, facts: RegisterFacts): DesiredChange
     change: 'metadata',
     ...(isTitled ? {} : { title: spec.title }),
     ...(isDescribed ? {} : { description: spec.description }),
-    // the ledger takes it as a whole
+    // the ledger replaces the metadata as a whole
     ...(entries.length === 0 ? {} : { metadata: { ...facts.metadata, ...spec.metadata } }),
   };
   return { difference: `Change ${changes.join(', ')}`, change };
@@ -126,13 +126,13 @@ function policyChange({ spec }: Register, { policy }: RegisterFacts): DesiredCha
 function devModeChange({ spec }: Register, facts: RegisterFacts): DesiredChange | undefined {
   if (spec.devMode === facts.devMode) return undefined;
   if (!spec.devMode) return { difference: 'Switch development mode off', change: { change: 'devModeOff' } };
-  const stalledBecause = 'Development mode was switched off, for good; write devMode: false';
+  const stalledBecause = 'Development mode cannot be switched on again; write devMode: false';
   return { difference: 'Development mode is off in the ledger', stalledBecause };
 }
 
 /**
- * Admins who had not signed when the register began join through the roster. Once all of them are in, the roster
- * belongs to its members: nobody whom they remove is brought back.
+ * Admins who had not signed at the genesis are added through governance. Once all of them are members, the roster belongs
+ * to its members: an admin whom they remove is not added again.
  */
 function memberChange({ spec, status }: Register, { roster }: RegisterFacts): DesiredChange | undefined {
   const isSettled = status.conditions?.some(
@@ -145,7 +145,7 @@ function memberChange({ spec, status }: Register, { roster }: RegisterFacts): De
   if (missing === undefined) return undefined;
   const { walletAddress, role } = missing;
   const change: RegisterChange = { change: 'addMember', walletAddress, role };
-  return { difference: `Take ${walletAddress} into the roster as ${role}`, change };
+  return { difference: `Add ${walletAddress} to the roster as ${role}`, change };
 }
 
 function validatorChange(

@@ -3,16 +3,16 @@ import { ADMIN, NOW_MS, ORGANIZATION_ID, OWNER, REGISTER_ID, setOf, tenantOf } f
 import { type Case, checkPlan, planInput } from '../testing/register-input.ts';
 import { planRegister } from './plan.ts';
 
-describe('before there is a register', () => {
+describe('without a register the plan', () => {
   const cases: readonly Case[] = [
     {
-      name: 'makes it when all members of the set run',
-      steps: ['Make register Invoices with 4 validators, quorum 3'],
+      name: 'creates it when all members of the set run',
+      steps: ['Create register Invoices with 4 validators, quorum 3'],
       outcome: ['reconciling', 'GenesisPending'],
       phase: 'Pending',
     },
     {
-      name: 'names a tenant that is not there',
+      name: 'names a missing tenant',
       tenant: undefined,
       outcome: ['stalled', 'InvalidReference', 'Tenant acme of spec.tenantRef does not exist'],
     },
@@ -22,24 +22,24 @@ describe('before there is a register', () => {
       outcome: ['reconciling', 'DependencyNotReady', 'Tenant acme has no organisation yet'],
     },
     {
-      name: 'names a set that is not there',
+      name: 'names a missing set',
       validatorSet: undefined,
       outcome: ['stalled', 'InvalidReference', 'ValidatorSet main'],
     },
     {
       name: 'waits for the last member of its set',
       validatorSet: setOf(4, { usable: 3 }),
-      outcome: ['reconciling', 'DependencyNotReady', '3 of 4 validators of main have a key and run'],
+      outcome: ['reconciling', 'DependencyNotReady', '3 of 4 validators of main are running and have a key'],
     },
     {
-      name: 'begins with a quorum of its set after two minutes',
+      name: 'starts with a quorum of its set after two minutes',
       validatorSet: setOf(4, { usable: 3 }),
       nowMs: NOW_MS + 120_000,
-      steps: ['Make register Invoices with 3 validators, quorum 3'],
+      steps: ['Create register Invoices with 3 validators, quorum 3'],
       outcome: ['reconciling', 'GenesisPending'],
     },
     {
-      name: 'does not begin with less than a quorum, however long it takes',
+      name: 'never starts with less than a quorum',
       validatorSet: setOf(4, { usable: 2 }),
       nowMs: NOW_MS + 3_600_000,
       outcome: ['reconciling', 'DependencyNotReady', '2 of 4'],
@@ -52,20 +52,20 @@ describe('before there is a register', () => {
       outcome: ['reconciling', 'GenesisPending'],
     },
     {
-      name: 'waits for validators where it may make the System register that it names',
+      name: 'waits for validators of a System register with an id',
       spec: { registerId: REGISTER_ID, purpose: 'System', tenantRef: undefined },
       validatorSet: setOf(4, { usable: 0 }),
       outcome: ['reconciling', 'DependencyNotReady', '0 of 4'],
     },
     {
-      name: 'makes the System register that it names',
+      name: 'creates a System register under its id',
       spec: { registerId: REGISTER_ID, purpose: 'System', tenantRef: undefined },
       validatorSet: setOf(4, { usable: 4 }),
-      steps: ['Make register Invoices with 4 validators, quorum 3'],
+      steps: ['Create register Invoices with 4 validators, quorum 3'],
       outcome: ['reconciling', 'GenesisPending'],
     },
     {
-      name: 'is not made a second time when it was lost',
+      name: 'does not create a lost register again',
       status: { registerId: REGISTER_ID },
       outcome: ['stalled', 'InvalidReference', 'restore its database'],
       phase: 'Failed',
@@ -73,7 +73,7 @@ describe('before there is a register', () => {
   ];
   test.each(cases)('$name', (one) => void checkPlan(one));
 
-  test('says everything that the register service must know', () => {
+  test('sends the complete desired state to the register service', () => {
     const spec = {
       description: 'All of them',
       admins: [{ walletAddress: ADMIN }],
@@ -102,7 +102,7 @@ describe('before there is a register', () => {
   });
 });
 
-describe('while people have to sign', () => {
+describe('while signatures are missing the plan', () => {
   const pending = {
     walletAddress: OWNER,
     role: 'Owner',
@@ -113,39 +113,39 @@ describe('while people have to sign', () => {
   const status = { observedGeneration: 1 };
   const cases: readonly Case[] = [
     {
-      name: 'waits for the owner and says what to sign',
+      name: 'waits for the owner and names what to sign',
       facts,
       status,
       outcome: ['reconciling', 'GenesisPending', `Waits for the signature of ${OWNER}`],
       phase: 'AwaitingAttestations',
     },
     {
-      name: 'goes on when the owner has signed',
+      name: 'continues when the owner has signed',
       facts: { ...facts, pendingAttestations: [] },
       status,
-      steps: ['Make register Invoices'],
+      steps: ['Create register Invoices'],
       outcome: ['reconciling', 'GenesisPending'],
     },
     {
-      name: 'draws it up again when the time is over',
+      name: 'drafts again when the attestation has expired',
       facts,
       status,
       nowMs: NOW_MS + 86_400_000,
-      steps: ['Make register Invoices'],
+      steps: ['Create register Invoices'],
       outcome: ['reconciling', 'GenesisPending'],
     },
     {
-      name: 'draws it up again when the spec has changed',
+      name: 'drafts again when the spec has changed',
       facts,
       status,
       metadata: { generation: 2 },
-      steps: ['Make register Invoices'],
+      steps: ['Create register Invoices'],
       outcome: ['reconciling', 'GenesisPending'],
     },
   ];
   test.each(cases)('$name', (one) => void checkPlan(one));
 
-  test('shows the signature that is missing in base64', () => {
+  test('shows the bytes to sign in base64', () => {
     const { judgement } = planRegister(planInput({ facts, status }));
     expect(judgement.status.pendingAttestations).toEqual([{ ...pending, dataToSign: 'AP8=' }]);
     expect(judgement.conditionUpdates).toContainEqual(

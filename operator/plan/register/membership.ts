@@ -4,25 +4,25 @@ import type { ValidatorSet } from '../../api/validator-set.ts';
 import type { RegisterFacts, ValidatorFacts } from './facts.ts';
 import { policyNumber } from './policy.ts';
 
-/** What the members of a set do for the membership of a register. */
+/** Plan from the validators of a register to the members of its set. */
 export interface MembershipPlan {
   /** The next change; one at a time. */
   readonly next?: {
     readonly change: 'addValidator' | 'removeValidator';
     readonly validatorId: string;
-    /** The arithmetic that makes it safe. */
+    /** Description with the arithmetic that proves it safe. */
     readonly summary: string;
   };
-  /** Why the next change is not made, although one is wanted. */
+  /** Why the next change is not made. */
   readonly blocked?: string;
-  /** Changes that are wanted in all. */
+  /** Number of remaining changes. */
   readonly remaining: number;
 }
 
 const usablePhases = new Set(['KeyReady', 'Registered', 'PendingApproval', 'Syncing', 'Active']);
 const PREFIX = 'validator-';
 
-/** Members of a set that have a key and run, lowest ordinal first. */
+/** Running members of a set with a key, lowest ordinal first. */
 export function usableMembers(set: ValidatorSet): readonly string[] {
   const members = set.status.members ?? [];
   return members
@@ -34,15 +34,15 @@ export function usableMembers(set: ValidatorSet): readonly string[] {
     .flatMap(({ validatorId }) => validatorId ?? []);
 }
 
-/** Ordinal of a validator within a set; undefined for a validator of something else. */
+/** Ordinal of a validator within a set; undefined for a validator outside it. */
 function ordinalIn(setName: string, validatorId: string): number | undefined {
   return validatorId.startsWith(PREFIX) ? findOrdinal(setName, validatorId.slice(PREFIX.length)) : undefined;
 }
 
 /**
- * Walks the validators of a register towards the members of its set: new ones come before old ones go, one at a time,
- * and nobody goes whom the rest could not do without.
- * @param setNames sets of the namespace; validators of other places are not the operator's to remove
+ * Plans one change of the validators of a register towards the members of its set. New members are added before old ones
+ * are removed. A member is not removed if the others have no quorum.
+ * @param setNames sets of the namespace; validators of other sets are never removed
  */
 export function planMembership(
   set: ValidatorSet,
@@ -81,7 +81,7 @@ function planAddition(
   { facts, maxValidators, remaining }: ChangeContext & { readonly maxValidators: number },
 ): MembershipPlan {
   if (size >= maxValidators) {
-    const blocked = `${validatorId} cannot join: validators.maxValidators of the policy is ${maxValidators}; raise it`;
+    const blocked = `${validatorId} cannot be added: validators.maxValidators of the policy is ${maxValidators}; raise it`;
     return { blocked, remaining };
   }
   const summary = `Add ${validatorId}: ${arithmetic(size, size + 1, facts)}`;
@@ -98,13 +98,13 @@ function planRemoval(
   const size = staying.length;
   const minValidators = policyNumber(facts.policy, 'validators.minValidators', 1);
   if (size < minValidators) {
-    const blocked = `${validatorId} stays: validators.minValidators of the policy is ${minValidators}; lower it or raise replicas`;
+    const blocked = `${validatorId} cannot be removed: validators.minValidators of the policy is ${minValidators}; lower it or raise replicas`;
     return { blocked, remaining };
   }
   const needed = quorum(size, thresholdOf(facts));
   const operational = staying.filter((each) => each.operational).length;
   if (operational < needed) {
-    const blocked = `${validatorId} stays: without it ${operational} of ${size} validators answer and ${needed} must agree; bring back the others`;
+    const blocked = `${validatorId} cannot be removed: without it ${operational} of ${size} validators answer and ${needed} must agree; bring back the others`;
     return { blocked, remaining };
   }
   const summary = `Remove ${validatorId}: ${arithmetic(active.length, size, facts)}, ${operational} answer`;
@@ -121,7 +121,7 @@ function arithmetic(from: number, to: number, facts: RegisterFacts): string {
   return `${from} -> ${to} validators, quorum ${quorum(from, threshold)} -> ${quorum(to, threshold)}`;
 }
 
-/** Those who must go, in order: who does not answer first, then the highest ordinal. */
+/** Surplus members in the order of removal: unresponsive ones first, then by descending ordinal. */
 function surplusMembers(
   set: ValidatorSet,
   setNames: readonly string[],
@@ -134,7 +134,7 @@ function surplusMembers(
   const isSurplus = ({ validatorId }: ValidatorFacts): boolean => {
     const own = ordinalIn(name, validatorId);
     if (own !== undefined) return own >= replicas;
-    // members of another set go when the whole of the new one has come
+    // members of another set are removed once all members of the new set are added
     return isComplete && setNames.some((each) => ordinalIn(each, validatorId) !== undefined);
   };
   const order = ({ validatorId }: ValidatorFacts): number => Number(/\d+$/.exec(validatorId)?.[0] ?? 0);

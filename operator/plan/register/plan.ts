@@ -20,31 +20,31 @@ import {
   silentValidators,
 } from './status.ts';
 
-/** One call of the register service; every one may be repeated. */
+/** One call of the register service; calls are idempotent. */
 export type RegisterStep = (
   | { readonly action: 'upsert'; readonly desired: DesiredRegister }
   | { readonly action: 'change'; readonly aggregate: Aggregate; readonly change: RegisterChange }
   | { readonly action: 'validation'; readonly state: RegisterSpec['validation'] }
   | { readonly action: 'remove'; readonly policy: RegisterSpec['deletionPolicy'] }
 ) & {
-  /** What it does, for people. */
+  /** Description for people. */
   readonly summary: string;
   readonly disruption: Disruption;
 };
 
 export interface RegisterPlan {
-  /** In order. After the last one the plan is made anew from what there is then. */
+  /** In order. After the last step a new plan is made from the new state. */
   readonly steps: readonly RegisterStep[];
-  /** Of what was seen, before any step. */
+  /** Judgement of the observed state, before any step. */
   readonly judgement: Judgement<RegisterStatus>;
 }
 
-/** So long a new register waits for the last members of its set, before it begins with a quorum of them. */
+/** How long a new register waits for all members of its set before it starts with a quorum of them. */
 const MEMBER_WAIT_MS = 120_000;
 
 /**
- * What makes a ledger what a Register wants. The resource states intent, the ledger states truth: a change is a
- * control transaction, and the roster may refuse it.
+ * Plans the steps from a register to the desired state of its resource. The resource states intent, the ledger states
+ * truth: a change is a control transaction, which the roster may refuse.
  */
 export function planRegister(input: RegisterPlanInput): RegisterPlan {
   const { register, facts } = input;
@@ -60,15 +60,15 @@ export function planRegister(input: RegisterPlanInput): RegisterPlan {
 }
 
 function registerLost(registerId: string): RegisterPlan {
-  // a second one in the place of one that was lost would hide the loss
-  const text = `Register ${registerId} is gone from the register service; restore its database, or delete this object and make another Register`;
+  // a new register in place of a lost one would hide the loss
+  const text = `Register ${registerId} does not exist in the register service any more; restore its database, or delete this object and create another Register`;
   const outcome = stalled('InvalidReference', text);
   return { steps: [], judgement: { outcome, conditionUpdates: [], status: { registerId, phase: 'Failed' } } };
 }
 
 function deletedMessage({ registerId, deletion }: RegisterFacts): string | undefined {
   if (deletion === undefined) return undefined;
-  return `Register ${registerId} was deleted (${deletion.policy}) and does not come back; delete this object as well`;
+  return `Register ${registerId} was deleted (${deletion.policy}) and cannot be restored; delete this object too`;
 }
 
 function stalledPlan(facts: RegisterFacts, text: string): RegisterPlan {
@@ -76,14 +76,14 @@ function stalledPlan(facts: RegisterFacts, text: string): RegisterPlan {
   return { steps: [], judgement: { outcome, conditionUpdates: [], status: registerStatus(facts) } };
 }
 
-/** What a new register waits for; undefined when it can begin. */
+/** The dependency that a new register waits for; undefined when it can start. */
 function missingDependency({ register, tenant, validatorSet, nowMs }: RegisterPlanInput) {
   const { tenantRef, validatorSetRef } = register.spec;
   if (tenantRef !== undefined) {
     if (tenant === undefined) {
       return stalled(
         'InvalidReference',
-        `Tenant ${tenantRef.name} of spec.tenantRef does not exist; make it`,
+        `Tenant ${tenantRef.name} of spec.tenantRef does not exist; create it`,
       );
     }
     if (tenant.status.organizationId === undefined || tenant.status.state === 'Terminating') {
@@ -91,10 +91,10 @@ function missingDependency({ register, tenant, validatorSet, nowMs }: RegisterPl
     }
   }
   if (validatorSet === undefined) {
-    const text = `ValidatorSet ${validatorSetRef.name} of spec.validatorSetRef does not exist; make it`;
+    const text = `ValidatorSet ${validatorSetRef.name} of spec.validatorSetRef does not exist; create it`;
     return stalled('InvalidReference', text);
   }
-  // an adopted register has its validators; a System one may be made under the id that is stated
+  // an adopted register has its validators; a System register is created under the stated id
   if (register.spec.registerId !== undefined && register.spec.purpose !== 'System') return undefined;
   const { replicas } = validatorSet.spec;
   const usable = usableMembers(validatorSet).length;
@@ -102,7 +102,7 @@ function missingDependency({ register, tenant, validatorSet, nowMs }: RegisterPl
   const createdMs = Date.parse(register.metadata.creationTimestamp ?? '');
   const mayStartWithQuorum = nowMs - createdMs >= MEMBER_WAIT_MS && usable >= quorum(replicas);
   if (mayStartWithQuorum) return undefined;
-  const text = `${usable} of ${replicas} validators of ${validatorSetRef.name} have a key and run`;
+  const text = `${usable} of ${replicas} validators of ${validatorSetRef.name} are running and have a key`;
   return reconciling('DependencyNotReady', text);
 }
 
@@ -127,7 +127,7 @@ function creationStep(input: RegisterPlanInput): RegisterStep {
   const size = desired.validators.length;
   const summary =
     spec.registerId === undefined || spec.purpose === 'System'
-      ? `Make register ${spec.title} with ${size} validators, quorum ${quorum(size, spec.policy?.consensus?.signatureThresholdMin)}`
+      ? `Create register ${spec.title} with ${size} validators, quorum ${quorum(size, spec.policy?.consensus?.signatureThresholdMin)}`
       : `Adopt register ${spec.registerId}`;
   return { action: 'upsert', desired, summary, disruption: 'none' };
 }
@@ -152,7 +152,7 @@ function desiredRegister({ register, tenant, validatorSet }: RegisterPlanInput):
   };
 }
 
-/** Owners have not signed, or what they signed has run out or changed. */
+/** Waits for the owners' signatures, and drafts again when the attestation has expired or the spec has changed. */
 function planAttestations(input: RegisterPlanInput, facts: RegisterFacts): RegisterPlan {
   const { register, nowMs } = input;
   const owners = facts.pendingAttestations.filter(({ role }) => role === 'Owner');
@@ -166,9 +166,9 @@ function planAttestations(input: RegisterPlanInput, facts: RegisterFacts): Regis
   return { steps: [], judgement: { outcome, conditionUpdates: pendingUpdates(text), status } };
 }
 
-/** The register has a genesis transaction at least. */
+/** Plans a register that has a genesis transaction. */
 function planLedger(input: RegisterPlanInput, facts: RegisterFacts): RegisterPlan {
-  // before docket 0 and after a halt nothing can be changed
+  // changes are impossible before docket 0 and after a halt
   const canChange = hasStarted(facts) && facts.phase !== 'Halted';
   const states = hasStarted(facts) ? aggregateStates(input, facts) : [];
   const steps: readonly RegisterStep[] = canChange
@@ -206,7 +206,7 @@ interface PlanState {
   readonly steps: readonly RegisterStep[];
 }
 
-/** The first thing that keeps a register from being as wanted. */
+/** The outcome: the first obstacle to the desired state. */
 function outcomeOf(input: RegisterPlanInput, facts: RegisterFacts, { states, steps }: PlanState) {
   if (facts.phase === 'Halted') {
     return stalled(
@@ -243,11 +243,14 @@ function outcomeOfDifferences(states: readonly AggregateState[]) {
 function unmetDependency({ register, tenant, validatorSet }: RegisterPlanInput, facts: RegisterFacts) {
   const { tenantRef, validatorSetRef } = register.spec;
   if (validatorSet === undefined) {
-    const text = `ValidatorSet ${validatorSetRef.name} of spec.validatorSetRef does not exist; make it, or name another one`;
+    const text = `ValidatorSet ${validatorSetRef.name} of spec.validatorSetRef does not exist; create it, or name another one`;
     return stalled('InvalidReference', text);
   }
   if (tenantRef !== undefined && tenant === undefined) {
-    return stalled('InvalidReference', `Tenant ${tenantRef.name} of spec.tenantRef does not exist; make it`);
+    return stalled(
+      'InvalidReference',
+      `Tenant ${tenantRef.name} of spec.tenantRef does not exist; create it`,
+    );
   }
   if (facts.phase === 'Online') return undefined;
   return reconciling('Progressing', `The register service is ${facts.phase.toLowerCase()}`);
@@ -255,9 +258,9 @@ function unmetDependency({ register, tenant, validatorSet }: RegisterPlanInput, 
 
 function inSyncOutcome({ register }: RegisterPlanInput) {
   const { validation } = register.spec;
-  if (validation === 'Running') return ready('The ledger is as wanted');
+  if (validation === 'Running') return ready('The register matches the spec');
   return {
-    ...ready(`The ledger is as wanted; validation is ${validation.toLowerCase()}`),
+    ...ready(`The register matches the spec; validation is ${validation.toLowerCase()}`),
     reason: 'Suspended' as const,
   };
 }
@@ -266,7 +269,7 @@ export type RegisterRemoval =
   | { readonly steps: readonly RegisterStep[]; readonly blocked?: undefined }
   | { readonly steps: readonly []; readonly blocked: string };
 
-/** What happens to the register of an object that is being deleted; no steps: nothing is left to do. */
+/** Steps for the register of an object that is being deleted; empty when nothing is left to do. */
 export function planRegisterRemoval(register: Register, facts: RegisterFacts | undefined): RegisterRemoval {
   if (facts === undefined) return { steps: [] };
   const { registerId, deletion, isReplicatedElsewhere } = facts;
@@ -279,9 +282,9 @@ export function planRegisterRemoval(register: Register, facts: RegisterFacts | u
     return { steps: [], blocked };
   }
   const summary = {
-    Retain: `Keep register ${registerId}, without an object that stands for it`,
-    Tombstone: `Take register ${registerId} out of every list; its data stays for 7 days`,
-    Purge: `Delete register ${registerId}; its data goes after 24 hours`,
+    Retain: `Keep register ${registerId}, without a resource`,
+    Tombstone: `Remove register ${registerId} from all lists; its data is kept for 7 days`,
+    Purge: `Delete register ${registerId}; its data is deleted after 24 hours`,
   };
   const disruption = { Retain: 'none', Tombstone: 'sealing-stops', Purge: 'data-goes' } as const;
   return { steps: [{ action: 'remove', policy, summary: summary[policy], disruption: disruption[policy] }] };

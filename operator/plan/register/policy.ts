@@ -4,7 +4,7 @@ import type { Json } from './facts.ts';
 
 type DesiredPolicy = NonNullable<RegisterSpec['policy']>;
 
-/** One setting of a policy that is not as wanted. */
+/** One setting of a policy that differs from the spec. */
 export interface PolicyDifference {
   /** `consensus.docketBuildIntervalMs`. */
   readonly field: string;
@@ -12,12 +12,12 @@ export interface PolicyDifference {
   readonly found: unknown;
 }
 
-/** Words are written in PascalCase here and with hyphens in the ledger. */
+/** Enum values are in PascalCase here and hyphenated in the ledger. */
 function normalised(value: unknown): unknown {
   return typeof value === 'string' ? value.toLowerCase().replaceAll(/[-_]/g, '') : value;
 }
 
-/** What a resource sets and the ledger has otherwise; what the resource leaves out keeps the ledger's value. */
+/** Settings of a resource that differ from the ledger; absent settings keep the ledger's values. */
 export function policyDifferences(
   desired: DesiredPolicy | undefined,
   found: Json,
@@ -31,7 +31,7 @@ export function policyDifferences(
   });
 }
 
-/** The patch that makes a policy as wanted, with nothing else in it. */
+/** The minimal patch that removes the differences. */
 export function policyPatch(differences: readonly PolicyDifference[]): Json {
   const patch = new Map<string, Record<string, unknown>>();
   for (const { field, desired } of differences) {
@@ -41,7 +41,7 @@ export function policyPatch(differences: readonly PolicyDifference[]): Json {
   return Object.fromEntries(patch);
 }
 
-/** Whether the change ends open registration, for which the ledger wants to know when. */
+/** Whether the change ends public registration, for which the ledger requires a transition mode. */
 export function needsTransition(differences: readonly PolicyDifference[]): boolean {
   return differences.some(
     ({ field, desired, found }) =>
@@ -51,7 +51,7 @@ export function needsTransition(differences: readonly PolicyDifference[]): boole
   );
 }
 
-/** A number of a policy in the ledger's form; the fallback when it is not there. */
+/** A number of a policy in the ledger's notation; the fallback when it is absent. */
 export function policyNumber(policy: Json, field: string, fallback: number): number {
   const [part = '', name = ''] = field.split('.');
   const settings = policy[part];

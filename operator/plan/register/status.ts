@@ -16,12 +16,12 @@ const phases: Readonly<Record<LedgerPhase, NonNullable<RegisterStatus['phase']>>
   Deleted: 'Deleting',
 };
 
-/** Whether docket 0 is behind it. */
+/** Whether docket 0 is sealed. */
 export function hasStarted({ phase }: RegisterFacts): boolean {
   return phase !== 'Pending' && phase !== 'AwaitingAttestations' && phase !== 'GenesisSubmitted';
 }
 
-/** The status of a register that the register service knows. */
+/** The status of an existing register. */
 export function registerStatus(facts: RegisterFacts): RegisterStatus {
   const { size, quorum, faultTolerance, operational } = facts.validators;
   return {
@@ -70,7 +70,7 @@ function inForce(type: ConditionUpdate['type'], message: string): ConditionUpdat
   return { type, status: 'True', reason: 'Reconciled', message };
 }
 
-/** Conditions of a register that has not begun. */
+/** Conditions of a register without a genesis transaction. */
 export function pendingUpdates(message: string): readonly ConditionUpdate[] {
   const pending = (type: ConditionUpdate['type']): ConditionUpdate => ({
     type,
@@ -90,14 +90,14 @@ export function pendingUpdates(message: string): readonly ConditionUpdate[] {
   ];
 }
 
-/** Conditions of a register that has a genesis transaction at least. */
+/** Conditions of a register with a genesis transaction. */
 export function conditionUpdates(
   facts: RegisterFacts,
   states: readonly AggregateState[],
 ): readonly ConditionUpdate[] {
   const aggregate = (name: Aggregate) => states.find((each) => each.aggregate === name);
   return [
-    inSync('AttestationsComplete', 'Everybody has signed', aggregate('members')),
+    inSync('AttestationsComplete', 'Every member of the first roster has signed', aggregate('members')),
     hasStarted(facts)
       ? inForce('GenesisSealed', 'Docket 0 is sealed')
       : {
@@ -108,8 +108,8 @@ export function conditionUpdates(
         },
     quorumAvailable(facts),
     synced(facts),
-    inSync('PolicyInSync', 'The policy in force is the wanted one', aggregate('policy')),
-    inSync('DevModeInSync', 'The development mode is the wanted one', aggregate('devMode')),
+    inSync('PolicyInSync', 'The policy in force is the desired one', aggregate('policy')),
+    inSync('DevModeInSync', 'The development mode is the desired one', aggregate('devMode')),
     degraded(facts),
     halted(facts),
   ];
@@ -147,12 +147,12 @@ function quorumAvailable(facts: RegisterFacts): ConditionUpdate {
 
 function synced({ sync }: RegisterFacts): ConditionUpdate {
   if (sync === undefined) {
-    const message = 'The register service does not say how far it is';
+    const message = 'The register service does not report its synchronisation';
     return { type: 'Synced', status: 'Unknown', reason: 'DependencyNotReady', message };
   }
   if (sync.status === 'Synced' && !sync.isStale)
     return inForce('Synced', 'The register service has every docket');
-  const message = `The register service fetches dockets that only validators have${sync.isStale ? ', without progress' : ''}`;
+  const message = `The register service fetches missing dockets from validators${sync.isStale ? ', without progress' : ''}`;
   return { type: 'Synced', status: 'False', reason: 'Progressing', message };
 }
 
@@ -178,8 +178,13 @@ function degraded(facts: RegisterFacts): ConditionUpdate {
 
 function halted({ phase, haltedReason }: RegisterFacts): ConditionUpdate {
   if (phase !== 'Halted') {
-    return { type: 'Halted', status: 'False', reason: 'Reconciled', message: 'It takes transactions' };
+    return {
+      type: 'Halted',
+      status: 'False',
+      reason: 'Reconciled',
+      message: 'The register accepts transactions',
+    };
   }
-  const message = `${haltedReason ?? 'Two certificates for one docket were seen'}; find out which validator cannot be trusted, then resume it with POST /api/admin/registers/{id}/resume-halted`;
+  const message = `${haltedReason ?? 'Two certificates for one docket were found'}; find the faulty validator, then resume the register with POST /api/admin/registers/{id}/resume-halted`;
   return { type: 'Halted', status: 'True', reason: 'QuorumAtRisk', message };
 }

@@ -20,7 +20,7 @@ function organization(facts: Partial<OrganizationFacts> = {}): OrganizationFacts
 
 const colours = { primaryColor: '#112233', secondaryColor: '#445566' };
 
-describe('an organisation that is there', () => {
+describe('an existing organisation', () => {
   interface Case {
     readonly name: string;
     readonly spec?: Record<string, unknown>;
@@ -35,7 +35,7 @@ describe('an organisation that is there', () => {
   const foreignId = '9a3f6c0e-91b4-4f0e-8f7a-56b2c1d0e9f8';
   const tagline = { ...colours, companyTagline: 'ours' };
   const cases: readonly Case[] = [
-    { name: 'is as wanted', ...done },
+    { name: 'matches the spec', ...done },
     { name: 'has another name', spec: { displayName: 'New' }, summary: 'change its name to New', ...working },
     {
       name: 'has another colour',
@@ -53,18 +53,23 @@ describe('an organisation that is there', () => {
     { name: 'has branding and the spec none', found: { branding: colours }, ...done },
     { name: 'must be suspended', spec: { suspended: true }, summary: 'suspend it', ...working },
     {
-      name: 'is suspended as wanted',
+      name: 'is suspended as the spec requests',
       spec: { suspended: true },
       found: { state: 'Suspended' },
       state: 'ready',
       reason: 'Suspended',
     },
-    { name: 'was suspended by somebody', found: { state: 'Suspended' }, summary: 'resume it', ...working },
+    {
+      name: 'was suspended through the API',
+      found: { state: 'Suspended' },
+      summary: 'resume it',
+      ...working,
+    },
     { name: 'has another subdomain', found: { subdomain: 'acme2' }, ...refused },
     { name: 'is of another type', found: { organizationType: 'Public' }, ...refused },
     { name: 'is not the one to adopt', spec: { organizationId: foreignId }, ...refused },
     {
-      name: 'was deleted by somebody',
+      name: 'was deleted through the API',
       found: { state: 'Terminating' },
       state: 'stalled',
       reason: 'InvalidReference',
@@ -86,14 +91,14 @@ describe('an organisation that is there', () => {
   });
 });
 
-describe('an organisation that is not there', () => {
-  test('is made', () => {
+describe('a missing organisation', () => {
+  test('is created', () => {
     const { steps, judgement } = planTenant(tenantOf({ suspended: true }), undefined);
     expect(steps).toEqual([
       {
         action: 'upsert',
         desired: { name: 'Acme', subdomain: 'acme', organizationType: 'Standard', suspended: true },
-        summary: 'Make organisation Acme with the subdomain acme',
+        summary: 'Create organisation Acme with the subdomain acme',
         disruption: 'sign-in-stops',
       },
     ]);
@@ -105,7 +110,7 @@ describe('an organisation that is not there', () => {
     expect(steps).toMatchObject([{ action: 'upsert', desired: { organizationId: ORGANIZATION_ID } }]);
   });
 
-  test('is not made a second time when it was lost', () => {
+  test('is not created again when it was lost', () => {
     const lost = tenantOf({}, { status: { organizationId: ORGANIZATION_ID } });
     const { steps, judgement } = planTenant(lost, undefined);
     expect(steps).toEqual([]);
@@ -124,20 +129,20 @@ describe('removal', () => {
     expect(steps).toMatchObject([{ action: 'remove', policy: deletionPolicy, disruption }]);
   });
 
-  test('has nothing to do for an organisation that is gone or going', () => {
+  test('has no steps for a missing or terminating organisation', () => {
     expect(planTenantRemoval(tenantOf(), undefined)).toEqual([]);
     expect(planTenantRemoval(tenantOf(), organization({ state: 'Terminating' }))).toEqual([]);
   });
 });
 
-/** What the tenant service makes of a wish. */
+/** The organisation after an upsert. */
 function carriedOut(found: OrganizationFacts | undefined, desired: DesiredOrganization): OrganizationFacts {
   const { name, subdomain, organizationType, suspended, branding } = desired;
   const base = found ?? organization({ subdomain, organizationType });
   return { ...base, name, branding: branding ?? base.branding, state: suspended ? 'Suspended' : 'Active' };
 }
 
-test('whatever there was: one round settles it, and a settled one is left alone', () => {
+test('from any state one round reaches the desired state, which then has no steps', () => {
   const found = fc.option(
     fc.record({
       state: fc.constantFrom('Active' as const, 'Suspended' as const),

@@ -36,7 +36,7 @@ export function tenantOf(spec: Members = {}, made: Made = {}): Tenant {
   return parseTenant({ ...object('Tenant', 'acme', UIDS.tenant, made), spec: full });
 }
 
-/** A Tenant whose organisation is there. */
+/** A Tenant with an organisation. */
 export function readyTenant(): Tenant {
   return tenantOf({}, { status: { organizationId: ORGANIZATION_ID, state: 'Active' } });
 }
@@ -49,7 +49,7 @@ export function registerOf(spec: Members = {}, made: Made = {}): Register {
 
 export interface SetOptions {
   readonly name?: string;
-  /** Members that have a key and run; all of them when absent. */
+  /** Running members with a key; all of them when absent. */
   readonly usable?: number;
   readonly spec?: Members;
 }

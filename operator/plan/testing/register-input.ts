@@ -6,7 +6,7 @@ import { NOW_MS, ORGANIZATION_ID, OWNER, REGISTER_ID, readyTenant, registerOf, s
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Validators of the set main; the first ones are silent. */
+/** Validators of the set main, of which the first `silent` ones do not answer. */
 export function members(count: number, silent = 0): readonly ValidatorFacts[] {
   return Array.from({ length: count }, (_, at) => ({
     validatorId: `validator-main-${at}`,
@@ -15,7 +15,7 @@ export function members(count: number, silent = 0): readonly ValidatorFacts[] {
   }));
 }
 
-/** Four validators, and all as registerOf wants it. */
+/** A register of four validators that matches registerOf. */
 export const online: RegisterFacts = {
   registerId: REGISTER_ID,
   phase: 'Online',
@@ -52,7 +52,7 @@ export interface PlanInputOptions extends Partial<Omit<RegisterPlanInput, 'regis
   readonly facts?: Partial<RegisterFacts> | undefined;
 }
 
-/** All that is known when a register is planned; without `facts` it does not exist. */
+/** Input of a plan; without `facts` the register does not exist. */
 export function planInput({
   spec,
   status = {},
@@ -72,7 +72,7 @@ export function planInput({
   };
 }
 
-/** A plan and what is expected of it. */
+/** Input of a plan and the expected result. */
 export interface Case extends PlanInputOptions {
   readonly name: string;
   readonly steps?: readonly string[];
@@ -80,7 +80,7 @@ export interface Case extends PlanInputOptions {
   readonly phase?: string;
 }
 
-/** Plans and compares; steps and messages by a part of them. */
+/** Plans and compares; steps and messages are compared by a part of their text. */
 export function checkPlan({ name: _, steps = [], outcome, phase, ...options }: Case) {
   const plan = planRegister(planInput(options));
   const [state, reason, message = ''] = outcome;

@@ -15,7 +15,7 @@ import {
 } from './quorum.ts';
 import type { Growth } from './storage.ts';
 
-/** What conditions are judged by. */
+/** Input of the conditions. */
 export interface ConditionInput {
   readonly facts: SetFacts;
   readonly tallied: readonly Tally[];
@@ -42,7 +42,7 @@ export function describeLoss(tally: Tally, members: readonly MemberFacts[]): str
   return `${describeTally(tally)}${names.length === 0 ? '' : `; ${names.join(', ')} do not answer`}`;
 }
 
-/** While it depends on members that nobody has asked yet, or that catch up, what was known before stands; for moments. */
+/** Keeps the previous state while it depends on members that are not queried yet or are catching up. */
 function previousState({ set }: SetFacts, message: string): ConditionState {
   const before = findCondition(set.status.conditions, 'QuorumHealthy');
   if (before?.status === 'True') return holds(before.message);
@@ -62,16 +62,16 @@ const quorumHealthy: Rule = ({ facts, tallied, arithmetic }) => {
   const answering = members.length - silentMembers(members).length;
   const unseen = unreportedRegister(registers, members);
   if (answering < arithmetic.quorum) {
-    const message = `${answering} of ${members.length} answer, ${arithmetic.quorum} must agree`;
+    const message = `${answering} of ${members.length} members answer, ${arithmetic.quorum} must agree`;
     if (answering + members.filter(mayStillAnswer).length >= arithmetic.quorum)
       return previousState(facts, message);
     return fails(unseen === undefined ? 'WaitingForPods' : 'QuorumLost', message);
   }
   if (unseen !== undefined) {
-    const message = `No member tells about Register ${unseen.name}`;
+    const message = `No member reports Register ${unseen.name}`;
     return { status: 'Unknown', reason: 'DependencyNotReady', message };
   }
-  return holds(`${answering} of ${members.length} answer, ${arithmetic.quorum} must agree`);
+  return holds(`${answering} of ${members.length} members answer, ${arithmetic.quorum} must agree`);
 };
 
 const faultTolerant: Rule = ({ facts, tallied, arithmetic }) => {
@@ -84,7 +84,7 @@ const faultTolerant: Rule = ({ facts, tallied, arithmetic }) => {
   return holds(`${arithmetic.faultTolerance} of ${arithmetic.size} may fail`);
 };
 
-/** What is missing of a member that worked once; undefined of one that works, or has not yet. */
+/** Impairment of a member that has worked before; undefined for a working or a new member. */
 function impairment({ name, pod, report }: MemberFacts, of: ConditionInput): string | undefined {
   const hasWorked = of.members.find((each) => each.name === name)?.publicKey !== undefined;
   if (!hasWorked) return undefined;
@@ -101,7 +101,7 @@ const degraded: Rule = (of) => {
   if (facts.unreachable !== undefined)
     return { status: 'Unknown', reason: 'DependencyNotReady', message: facts.unreachable };
   const missing = facts.members.flatMap((each) => impairment(each, of) ?? []);
-  if (missing.length === 0) return fails('Reconciled', 'All members that have joined work');
+  if (missing.length === 0) return fails('Reconciled', 'All members that have joined are working');
   const isTight = tallied.some(({ live, quorum }) => live.length <= quorum);
   return { status: 'True', reason: isTight ? 'QuorumAtRisk' : 'WaitingForPods', message: missing.join('; ') };
 };
@@ -109,14 +109,18 @@ const degraded: Rule = (of) => {
 const storageResizing: Rule = ({ growth }) => {
   const { resize, growing } = growth;
   const names = [...new Set([...resize.map(({ name }) => name), ...growing])];
-  if (names.length === 0) return fails('Reconciled', 'Volumes have their size');
-  return { status: 'True', reason: 'Progressing', message: `Volumes grow: ${names.join(', ')}` };
+  if (names.length === 0) return fails('Reconciled', 'All volumes have the desired size');
+  return {
+    status: 'True',
+    reason: 'Progressing',
+    message: `Volumes are being expanded: ${names.join(', ')}`,
+  };
 };
 
 const equivocation: Rule = ({ facts }) => {
   const equivocating = [...equivocators(facts.members)].sort();
-  if (equivocating.length === 0) return fails('Reconciled', 'No evidence is known');
-  const message = `Two different signatures for one place by ${equivocating.join(', ')}; remove them from the registers`;
+  if (equivocating.length === 0) return fails('Reconciled', 'There is no evidence of equivocation');
+  const message = `Conflicting signatures for one position by ${equivocating.join(', ')}; remove them from the registers`;
   return { status: 'True', reason: 'QuorumAtRisk', message };
 };
 

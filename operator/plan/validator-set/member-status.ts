@@ -9,7 +9,7 @@ import type { ScalingStep } from './scaling.ts';
 export type Phase = (typeof MEMBER_PHASES)[number];
 export type MemberStatus = NonNullable<ValidatorSet['status']['members']>[number];
 
-/** Members that have shown a key at some time. */
+/** Phases of members with a key. */
 const phasesWithKey = new Set<Phase>([
   'KeyReady',
   'Registered',
@@ -19,13 +19,13 @@ const phasesWithKey = new Set<Phase>([
   'Equivocated',
 ]);
 
-/** Ids of members that signed two different things at one place; one witness is enough, evidence proves itself. */
+/** Ids of members with evidence of equivocation. One report is enough, because evidence is a proof by itself. */
 export function equivocators(members: readonly MemberFacts[]): ReadonlySet<string> {
   const evidence = members.flatMap(({ report }) => report?.registers.flatMap((each) => each.evidence) ?? []);
   return new Set(evidence.flatMap(({ validatorIds }) => validatorIds));
 }
 
-/** How far a member is in the registers that it knows. */
+/** Phase of a member in the registers that it reports. */
 function phaseInRegisters(
   reports: readonly RegisterReport[],
   bound: ReadonlySet<string>,
@@ -58,7 +58,7 @@ function phaseOf({ name, report }: MemberFacts, context: StatusContext): Phase {
     return phaseInRegisters(report.registers, bound, facts.set.spec.update.maxBehindDockets);
   }
   const known = before.get(name)?.phase;
-  // who is silent for a moment has not lost its key
+  // a silent member has not lost its key
   return known !== undefined && phasesWithKey.has(known) ? known : 'Provisioning';
 }
 
@@ -87,12 +87,12 @@ function memberStatus(member: MemberFacts, context: StatusContext): MemberStatus
     lastHeartbeat: heard,
     registers: registersOf(member) ?? before?.registers,
   };
-  // a heartbeat alone is no news that is worth a write
+  // a new heartbeat alone does not justify a write
   const isNews = hashOf({ ...status, lastHeartbeat: '' }) !== hashOf({ ...before, lastHeartbeat: '' });
   return isNews ? status : { ...status, lastHeartbeat: before?.lastHeartbeat };
 }
 
-/** Members for the status, by ordinal. Of a suspended set those who will come back are kept. */
+/** Members for the status, by ordinal. Members of a suspended set are kept. */
 export function memberStatuses(facts: SetFacts, scaling: ScalingStep): readonly MemberStatus[] {
   const { set, members, registers } = facts;
   const before = new Map((set.status.members ?? []).map((each) => [each.name, each]));
@@ -100,7 +100,7 @@ export function memberStatuses(facts: SetFacts, scaling: ScalingStep): readonly 
   const context = { facts, scaling, equivocating: equivocators(members), bound: new Set(bound), before };
   const now = members.map((each) => memberStatus(each, context));
   const names = new Set(now.map(({ name }) => name));
-  // until their principals are taken
+  // listed until their principals are revoked
   const gone = [...before.values()].filter(({ name }) => !names.has(name));
   return [
     ...now,

@@ -6,7 +6,7 @@ import { planSet } from './plan.ts';
 import { tallies } from './quorum.ts';
 import { World } from './testing/world.ts';
 
-/** Edits, losses, crashes and bad versions in any order, and what must hold whatever happens (notes/operator.md 3.6). */
+/** Invariants under edits, losses, crashes and bad versions in any order. */
 
 type Happening =
   | { readonly what: 'replicas'; readonly to: number }
@@ -52,7 +52,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 2, arbitrary: fc.constant({ what: 'stale' as const }) },
 );
 
-/** One look of the operator, with everything that must hold of what it decides. */
+/** One reconcile, with the invariants of its decisions. */
 function look(world: World, steps?: number): void {
   const facts = world.facts();
   const plan = planSet(facts);
@@ -63,9 +63,9 @@ function look(world: World, steps?: number): void {
     const counts = voting.includes(replacement.member.ordinal);
     const left = counts ? voting.length - 1 : voting.length;
     const needed = world.listed.length === 0 ? 0 : quorum(world.listed.length);
-    // never below a quorum that is there; a set of one has no other way
+    // an existing quorum is never lost; a set of one member is the exception
     if (counts && world.hasQuorum() && world.listed.length > 1) expect(left).toBeGreaterThanOrEqual(needed);
-    // of what is cut off nothing is known: it stays
+    // an unreachable member is unknown and is not removed
     expect(world.unreachable.has(replacement.member.ordinal) && replacement.how === 'delete').toBe(
       world.unreachable.has(replacement.member.ordinal) &&
         facts.members[replacement.member.ordinal]?.pod?.isBroken === true,
@@ -75,7 +75,7 @@ function look(world: World, steps?: number): void {
   if (!world.desired.suspend && plan.replicas < before) {
     expect(before - plan.replicas).toBe(1);
     const id = validatorId(`main-${plan.replicas}`);
-    // who is on a list that anybody tells about does not go
+    // a member that is listed by a reported register is not removed
     expect(tallies(facts).some(({ live }) => live.includes(id))).toBe(false);
     if (world.voting().length > 0) expect(world.listed).not.toContain(plan.replicas);
   }
@@ -123,7 +123,7 @@ function happen(world: World, event: Happening): void {
   }
 }
 
-/** A set of a size, whose pods run and seal a register. */
+/** A set of a given size whose pods run and seal a register. */
 function begin(replicas: number): World {
   const world = new World();
   world.desired.replicas = replicas;
@@ -144,7 +144,7 @@ function isDone(world: World): boolean {
   );
 }
 
-test('whatever happens: a quorum that is there stays, nobody goes who is on a list, volumes stay; and it ends as wanted', () => {
+test('under any events quorums remain, listed members are not removed, volumes stay, and the state converges', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 8 }),
@@ -152,7 +152,7 @@ test('whatever happens: a quorum that is there stays, nobody goes who is on a li
       (replicas, events) => {
         const world = begin(replicas);
         for (const event of events) happen(world, event);
-        // faults end
+        // end of all faults
         world.unreachable.clear();
         world.desired.suspend = false;
         world.desired.revision = 'v9';

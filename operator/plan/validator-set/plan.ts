@@ -19,7 +19,7 @@ import { findFork, isFresh, planRollout, type Replacement, type RolloutPlan } fr
 import { planScaling, type ScalingStep } from './scaling.ts';
 import { type Growth, planGrowth } from './storage.ts';
 
-/** One thing that is done besides rendering the children. */
+/** An action besides the apply of the children. */
 export type Action =
   | { readonly kind: 'resize'; readonly claim: ClaimFacts; readonly size: string }
   | { readonly kind: 'recreate'; readonly uid: string }
@@ -28,7 +28,7 @@ export type Action =
   | { readonly kind: 'replace'; readonly replacement: Replacement }
   | ClaimAction;
 
-/** What becomes of a set: everything that is decided about it, from facts alone. */
+/** All decisions about a set. */
 export interface SetPlan {
   readonly replicas: number;
   readonly arithmetic: Arithmetic;
@@ -37,12 +37,12 @@ export interface SetPlan {
   readonly conditionUpdates: readonly ConditionUpdate[];
   readonly status: Readonly<Record<string, unknown>>;
   readonly members: readonly MemberStatus[];
-  /** Pods are not of the wanted revision, and it is the operator who replaces them. */
+  /** Pods are outdated and the operator replaces them. */
   readonly isRollingOut: boolean;
   readonly requeueAfterMs?: number;
 }
 
-/** With registers, heights in the status are as old as this at most. */
+/** Maximum age of the heights in the status of a set with registers. */
 const REFRESH_MS = 15_000;
 const STEP_MS = 2_000;
 
@@ -64,7 +64,7 @@ export function planSet(facts: SetFacts): SetPlan {
   const { spec } = facts.set;
   const arithmetic = quorumArithmetic(spec.suspend ? spec.replicas : Math.max(scaling.replicas, 1), tallied);
   const members = memberStatuses(facts, scaling);
-  // volumes and the number of pods first; a roll would wait for them anyway
+  // volumes and scaling first; a rollout waits for them anyway
   const isScalingOrSuspended = spec.suspend || scaling.leaving !== undefined;
   const rollout = isScalingOrSuspended ? { outdated: [] } : planRollout(facts);
   const state = { facts, scaling, growth, rollout, tallied, arithmetic, members };
@@ -86,7 +86,7 @@ function actsOf({ facts, scaling, growth, rollout }: PlanState): readonly Action
   const resize = growth.resize.map((claim): Action => ({ kind: 'resize', claim, size }));
   const uid = growth.recreate ? facts.statefulSet?.uid : undefined;
   const drain = scaling.drain;
-  // who stays takes up its work again; who is on its way out does not
+  // a member that is not removed resumes its work
   const undrain = facts.members.filter(
     ({ ordinal, name, pod, report }) =>
       ordinal < scaling.replicas &&
@@ -112,7 +112,7 @@ type Rule = (of: PlanState) => Outcome | undefined;
 const isSuspended: Rule = ({ facts }) => {
   if (!facts.set.spec.suspend) return undefined;
   const left = facts.members.filter(({ pod }) => pod !== undefined).length;
-  if (left > 0) return reconciling('Suspended', `${left} pods stop; volumes and keys are kept`);
+  if (left > 0) return reconciling('Suspended', `${left} pods are stopping; volumes and keys are kept`);
   return { ...ready('Every member is stopped; volumes and keys are kept'), reason: 'Suspended' };
 };
 
@@ -128,7 +128,7 @@ const hasLostQuorum: Rule = ({ facts, tallied }) => {
 
 const isScaling: Rule = ({ scaling }) => {
   if (scaling.leaving === undefined) return undefined;
-  const message = scaling.waitingFor ?? `${scaling.leaving} goes`;
+  const message = scaling.waitingFor ?? `${scaling.leaving} is being removed`;
   return scaling.isStalled === true
     ? stalled('RolloutBlocked', message)
     : reconciling('Progressing', message);
@@ -136,7 +136,7 @@ const isScaling: Rule = ({ scaling }) => {
 
 const isReplacing: Rule = ({ rollout }) => {
   if (rollout.next !== undefined)
-    return reconciling('Progressing', `Replaces ${rollout.next.member.name}: ${rollout.next.proof}`);
+    return reconciling('Progressing', `Replacing ${rollout.next.member.name}: ${rollout.next.proof}`);
   if (rollout.blocked !== undefined) return reconciling(rollout.blocked.reason, rollout.blocked.message);
   if (rollout.outdated.length === 0) return undefined;
   const message = `update.strategy is OnDelete: delete ${rollout.outdated.join(', ')} to replace them`;
@@ -165,10 +165,13 @@ const isUnanswered: Rule = ({ facts }) => {
 const isGrowing: Rule = ({ growth }) => {
   const names = [...growth.resize.map(({ name }) => name), ...growth.growing];
   if (names.length === 0 && !growth.recreate) return undefined;
-  return reconciling('Progressing', `Volumes grow: ${names.join(', ') || 'the template follows'}`);
+  return reconciling(
+    'Progressing',
+    `Volumes are being expanded: ${names.join(', ') || 'the StatefulSet is recreated with the new size'}`,
+  );
 };
 
-/** A member that some register does not list yet, unless people approve members themselves. */
+/** A member that is not yet listed by every register; not checked when people approve members themselves. */
 const isJoining: Rule = ({ facts, members }) => {
   if (!facts.set.spec.registration.autoApprove || facts.registers.length === 0) return undefined;
   const waiting = members.filter(
@@ -180,14 +183,14 @@ const isJoining: Rule = ({ facts, members }) => {
   return reconciling('Progressing', `Not yet voting in every register: ${names}`);
 };
 
-/** A change of the template makes the pods outdated once its StatefulSet has a revision for it. */
+/** The StatefulSet controller has not observed the last change of the template. */
 const isUnobserved: Rule = ({ facts }) => {
   if (facts.statefulSet === undefined && facts.isChanging !== true) return undefined;
   if (observedRevision(facts) !== undefined) return undefined;
-  return reconciling('Progressing', 'The cluster has yet to see the last change');
+  return reconciling('Progressing', 'Waiting for Kubernetes to observe the last change of the StatefulSet');
 };
 
-/** The first that applies is what is said of the set. */
+/** Rules for the outcome; the first that applies wins. */
 const rules: readonly Rule[] = [
   isSuspended,
   hasFork,
@@ -209,15 +212,15 @@ function outcomeOf(state: PlanState): Outcome {
   const { members, tallied, arithmetic } = state;
   const what = tallied.length === 1 ? '1 register' : `${tallied.length} registers`;
   const working = members.filter(({ phase }) => phase !== 'Removed').length;
-  return ready(`${working} validators work for ${what}; ${arithmetic.quorum} must agree`);
+  return ready(`${working} validators serve ${what}; ${arithmetic.quorum} must agree`);
 }
 
-/** Revision of the template that is wanted now; undefined while the cluster has yet to see it. */
+/** Revision of the current template; undefined until it is observed. */
 function observedRevision({ isChanging, statefulSet }: SetFacts): string | undefined {
   return isChanging === true ? undefined : statefulSet?.updateRevision;
 }
 
-/** Pods that are as the set is wanted now. As long as nobody knows which these are, none is said to be. */
+/** Number of up-to-date pods; 0 while the current revision is unknown. */
 function updated(facts: SetFacts): number {
   const revision = observedRevision(facts);
   if (revision === undefined) return 0;
@@ -268,7 +271,7 @@ function requeue({ facts, scaling, rollout, growth, tallied }: PlanState): {
   return times.length === 0 ? {} : { requeueAfterMs: Math.min(...times) };
 }
 
-/** Events that acts are told by, before they are done. */
+/** The event of an action. */
 export function eventOf(action: Action): EventDetails | undefined {
   switch (action.kind) {
     case 'replace': {
@@ -280,28 +283,28 @@ export function eventOf(action: Action): EventDetails | undefined {
         type: 'Normal',
         reason: 'Progressing',
         action: 'Drain',
-        note: `${validatorId(action.member.name)} leaves`,
+        note: `${validatorId(action.member.name)} is drained before its removal`,
       };
     case 'recreate':
       return {
         type: 'Normal',
         reason: 'Progressing',
         action: 'Grow',
-        note: 'The StatefulSet is made anew around its pods',
+        note: 'The StatefulSet is recreated around its pods, with a larger claim template',
       };
     case 'resize':
       return {
         type: 'Normal',
         reason: 'Progressing',
         action: 'Grow',
-        note: `${action.claim.name} grows to ${action.size}`,
+        note: `${action.claim.name} is expanded to ${action.size}`,
       };
     case 'discard':
       return {
         type: 'Normal',
         reason: 'Progressing',
         action: 'Discard',
-        note: `${action.claim.name} goes: its member left 7 days ago`,
+        note: `${action.claim.name} is deleted: its member was removed 7 days ago`,
       };
     case 'note':
     case 'undrain':

@@ -26,32 +26,32 @@ const named = (...ordinals: readonly number[]) => ({
 });
 const due = claimOf(4, NOW_MS - RETENTION_MS);
 
-/** A set of four; the claim of a fifth member is still there. */
+/** A set of four with the claim of a fifth member. */
 function four(claim: RetainedClaim, changes: Partial<SetFacts> = {}): SetFacts {
   return { ...makeFacts(4), retainedClaims: [claim], ...changes };
 }
 
-describe('the time of leaving is noted', () => {
-  test('of a member that the status still names', () => {
+describe('the left-at annotation is', () => {
+  test('set for a member that the status still lists', () => {
     const set = makeSet({ replicas: 4 }, { status: named(0, 1, 2, 3, 4) });
     expect(planRetainedClaims(four(claimOf(4), { set }))).toEqual([
       { kind: 'note', claim: claimOf(4), leftAtMs: NOW_MS },
     ]);
   });
 
-  test('but not of what a former set left behind', () => {
+  test('not set for a claim of an earlier set', () => {
     const set = makeSet({ replicas: 4 }, { status: named(0, 1, 2, 3) });
     expect(planRetainedClaims(four(claimOf(4), { set }))).toEqual([]);
   });
 
-  test('and not while its pod ends', () => {
+  test('not set while the pod terminates', () => {
     const set = makeSet({ replicas: 4 }, { status: named(0, 1, 2, 3, 4) });
     const ending = { ordinal: 4, name: 'main-4', pod: makePod(4, { isTerminating: true }) };
     const { members } = makeFacts(4);
     expect(planRetainedClaims(four(claimOf(4), { set, members: [...members, ending] }))).toEqual([]);
   });
 
-  test('and taken away when the member is wanted again', () => {
+  test('removed when the member is desired again', () => {
     const set = makeSet({ replicas: 5 });
     expect(planRetainedClaims(four(due, { set }))).toEqual([
       { kind: 'note', claim: due, leftAtMs: undefined },
@@ -60,18 +60,18 @@ describe('the time of leaving is noted', () => {
 });
 
 describe('seven days later the volume', () => {
-  test('goes', () => {
+  test('is deleted', () => {
     expect(planRetainedClaims(four(due))).toEqual([{ kind: 'discard', claim: due }]);
   });
 
   test.each([
     ['a moment earlier', claimOf(4, NOW_MS - RETENTION_MS + 1), {}],
-    ['without a note', claimOf(4), {}],
+    ['without an annotation', claimOf(4), {}],
     ['while the set is suspended', due, { set: makeSet({ replicas: 4, suspend: true }) }],
-    ['while the StatefulSet is made anew', due, { statefulSet: undefined }],
-    ['while nobody can be asked', due, { unreachable: 'no identity' }],
+    ['while the StatefulSet is recreated', due, { statefulSet: undefined }],
+    ['while no member can be queried', due, { unreachable: 'no identity' }],
     [
-      'while a Register is told about by nobody',
+      'while no member reports a Register',
       due,
       { registers: [{ name: 'other', registerId: 'f'.repeat(32), isDeleting: false }] },
     ],
@@ -89,7 +89,7 @@ describe('seven days later the volume', () => {
   });
 });
 
-test('whatever a set goes through, no volume goes earlier, and none of a member that is wanted', () => {
+test('under any changes no volume is deleted early, and none of a desired member', () => {
   const wishes = fc.record({ replicas: fc.integer({ min: 1, max: 6 }), suspend: fc.boolean() });
   const story = fc.array(fc.record({ desired: wishes, days: fc.integer({ min: 0, max: 9 }) }), {
     maxLength: 8,
@@ -117,7 +117,7 @@ test('whatever a set goes through, no volume goes earlier, and none of a member 
   );
 }, 30_000);
 
-test('a set that shrank keeps the volumes for a week and then has none too many', () => {
+test('a scaled-down set keeps surplus volumes for a week and then deletes them', () => {
   const world = new World();
   const live = (rounds: number) => {
     for (let round = 0; round < rounds; round += 1) {

@@ -2,19 +2,19 @@ import { podName, validatorId } from '../../api/names.ts';
 import type { RetainedClaim, SetFacts } from './facts.ts';
 import { reportsByRegister } from './quorum.ts';
 
-/** The volume of a member that left is kept this long, in case it comes back (notes/ledger.md chapter 5). */
+/** Retention of the volume of a removed member, in case the set is scaled up again. */
 export const RETENTION_MS = 7 * 24 * 3_600_000;
 
-/** What is done about the volume of a member that is gone. */
+/** Action on the volume of a removed member. */
 export type ClaimAction =
-  /** The time of its leaving is noted on the claim; `undefined` takes the note away. */
+  /** Sets the left-at annotation; `undefined` removes it. */
   | { readonly kind: 'note'; readonly claim: RetainedClaim; readonly leftAtMs: number | undefined }
   | { readonly kind: 'discard'; readonly claim: RetainedClaim };
 
 /**
- * Volumes of members that left. A note is made only of a member that this set has seen leave, so that what a former set
- * or a hand left behind is nobody's to delete; it goes when the member is wanted again. Seven days after the note the
- * volume goes, and only while it is certain that no register lists its member.
+ * Plans the retention of volumes of removed members. Only a member in the status of this set is annotated, so that claims
+ * of an earlier set or of a person are never deleted. The annotation is removed when the member is desired again. Seven
+ * days after it the claim is deleted, if certainly no register lists the member.
  */
 export function planRetainedClaims(facts: SetFacts): readonly ClaimAction[] {
   const { set, statefulSet, retainedClaims = [], nowMs } = facts;
@@ -32,18 +32,18 @@ export function planRetainedClaims(facts: SetFacts): readonly ClaimAction[] {
   });
 }
 
-/** Whether a pod of this ordinal is wanted, now or at the end of a walk. */
+/** Whether a pod of this ordinal exists or is desired. */
 function isDesired({ set, statefulSet, members }: SetFacts, ordinal: number): boolean {
   const there = members.some((each) => each.ordinal === ordinal && each.pod !== undefined);
   return there || ordinal < set.spec.replicas || ordinal < (statefulSet?.replicas ?? 0);
 }
 
-/** Whether the status still names it: it has just left. */
+/** Whether the status still lists the member, so that its removal is recent. */
 function isJustRemoved({ set }: SetFacts, ordinal: number): boolean {
   return set.status.members?.some((each) => each.ordinal === ordinal) === true;
 }
 
-/** Whether every Register of the set is told about, and none lists this member. */
+/** Whether every Register of the set is reported and none lists this member. */
 function isUnlistedEverywhere({ set, members, registers, unreachable }: SetFacts, ordinal: number): boolean {
   if (unreachable !== undefined) return false;
   const seen = reportsByRegister(members);

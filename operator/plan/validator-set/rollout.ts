@@ -14,27 +14,27 @@ import {
 } from './quorum.ts';
 import { isGrowing } from './storage.ts';
 
-/** The next pod that is replaced. */
+/** The next replacement of a pod. */
 export interface Replacement {
   readonly member: MemberFacts;
   readonly uid: string;
-  /** `evict` asks the disruption budget too; `delete` is for pods that do not work or are forced. */
+  /** `evict` respects the disruption budget; `delete` is for broken and forced pods. */
   readonly how: 'evict' | 'delete';
   readonly isForced: boolean;
-  /** Why it is safe, in numbers. */
+  /** Why it is safe, with the numbers. */
   readonly proof: string;
 }
 
-/** What keeps a replacement from happening now. */
+/** Why a gate refuses a replacement now. */
 export interface GateRefusal {
   readonly reason: Reason;
   readonly message: string;
-  /** When time alone lifts it. */
+  /** Set when only time is needed. */
   readonly retryAfterMs?: number;
 }
 
 export interface RolloutPlan {
-  /** Pods that are not of the wanted revision. */
+  /** Pods of another revision. */
   readonly outdated: readonly string[];
   readonly next?: Replacement;
   readonly blocked?: GateRefusal;
@@ -44,12 +44,12 @@ interface Running extends MemberFacts {
   readonly pod: PodFacts;
 }
 
-/** A member whose replacement is looked at, with everything that gates need. */
+/** A member that may be replaced, with the input of the gates. */
 interface RolloutCandidate {
   readonly facts: SetFacts;
   readonly candidate: Running;
   readonly tallied: readonly Tally[];
-  /** The candidate does not answer: nobody counts it now. */
+  /** The candidate is broken and does not count in any quorum. */
   readonly isUnresponsive: boolean;
 }
 
@@ -57,14 +57,16 @@ type Gate = (of: RolloutCandidate) => GateRefusal | undefined;
 
 const refuse = (message: string, reason: Reason = 'WaitingForPods'): GateRefusal => ({ reason, message });
 
-/** The last pod that was told to go is gone from the cache. */
+/** The cache shows the deletion of the pod that was evicted last. */
 const evictionObserved: Gate = ({ facts: { evictedUid, members } }) => {
   const evicted = members.find(({ pod }) => evictedUid !== undefined && pod?.uid === evictedUid);
   return evicted === undefined ? undefined : refuse(`${evicted.name} is being replaced`);
 };
 
 const membersReachable: Gate = ({ facts: { unreachable } }) =>
-  unreachable === undefined ? undefined : refuse(`members cannot be asked: ${unreachable}`, 'RolloutBlocked');
+  unreachable === undefined
+    ? undefined
+    : refuse(`members cannot be queried: ${unreachable}`, 'RolloutBlocked');
 
 const otherPodsReady: Gate = ({ facts, candidate }) => {
   const absent = facts.members.find(
@@ -76,10 +78,10 @@ const otherPodsReady: Gate = ({ facts, candidate }) => {
   return refuse(`${name} is not ready: ${pod.trouble}`, 'RolloutBlocked');
 };
 
-/** Such a pod is asked within seconds. */
+/** A newly ready pod is queried within this time. */
 const FRESH_MS = 10_000;
 
-/** Whether a pod has become ready so lately that its silence means nothing yet. */
+/** Whether a pod became ready so recently that a missing report is expected. */
 export function isFresh({ pod }: MemberFacts, nowMs: number): boolean {
   return pod?.isReady === true && nowMs - pod.readySinceMs < FRESH_MS;
 }
@@ -101,7 +103,7 @@ const othersReadyLongEnough: Gate = ({ facts, candidate }) => {
   if (retryAfterMs === 0) return undefined;
   return {
     reason: 'Progressing',
-    message: `the member replaced last must be ready for ${minReadySeconds} s`,
+    message: `the last replaced member must be ready for ${minReadySeconds} s (update.minReadySeconds)`,
     retryAfterMs,
   };
 };
@@ -109,13 +111,15 @@ const othersReadyLongEnough: Gate = ({ facts, candidate }) => {
 const noVolumeGrows: Gate = ({ facts, candidate }) => {
   const { size } = facts.set.spec.storage;
   const growing = facts.members.find((each) => each.name !== candidate.name && isGrowing(each, size));
-  return growing === undefined ? undefined : refuse(`the volume of ${growing.name} grows`, 'RolloutBlocked');
+  return growing === undefined
+    ? undefined
+    : refuse(`the volume of ${growing.name} is being expanded`, 'RolloutBlocked');
 };
 
 const registersReported: Gate = ({ facts }) => {
   const unknown = unreportedRegister(facts.registers, facts.members);
   if (unknown === undefined) return undefined;
-  return refuse(`no member tells about Register ${unknown.name}`, 'RolloutBlocked');
+  return refuse(`no member reports Register ${unknown.name}`, 'RolloutBlocked');
 };
 
 const quorumExists: Gate = ({ tallied }) => {
@@ -127,9 +131,9 @@ const quorumExists: Gate = ({ tallied }) => {
 
 const quorumRemains: Gate = ({ facts, candidate, tallied }) => {
   const [broken] = losingQuorumWithout(validatorId(candidate.name), tallied);
-  // a set of one is away while it is replaced, whatever anybody does
+  // a set of one member cannot be replaced without an interruption
   if (broken === undefined || (broken.size === 1 && facts.members.length === 1)) return undefined;
-  const message = `${describeTally(broken)}; without ${candidate.name} ${broken.live.length - 1} are left`;
+  const message = `${describeTally(broken)}; without ${candidate.name} ${broken.live.length - 1} remain`;
   return { reason: 'QuorumAtRisk', message };
 };
 
@@ -141,7 +145,7 @@ const historiesAgree: Gate = ({ facts }) => {
 const rolloutSlotFree: Gate = ({ facts: { rolloutLimit } }) =>
   rolloutLimit === undefined ? undefined : refuse(rolloutLimit, 'Progressing');
 
-/** All must hold before a member that works is taken; the first that does not is told (notes/operator.md 4.3). */
+/** Gates of the replacement of a working member. All must pass; the first refusal is reported. */
 const gates: readonly Gate[] = [
   evictionObserved,
   membersReachable,
@@ -156,7 +160,7 @@ const gates: readonly Gate[] = [
   rolloutSlotFree,
 ];
 
-/** A member that does not work is replaced sooner: nobody counts it, so the quorum cannot suffer. */
+/** Gates of an unresponsive member. There are fewer, because it does not count in any quorum. */
 const gatesForUnresponsive: readonly Gate[] = [
   evictionObserved,
   membersReachable,
@@ -164,7 +168,7 @@ const gatesForUnresponsive: readonly Gate[] = [
   quorumRemains,
 ];
 
-/** Two members that have different histories of one register; undefined when all that is known agrees. */
+/** Describes two members with different histories of one register; undefined when all reports agree. */
 export function findFork({ members }: SetFacts): string | undefined {
   for (const [registerId, seen] of reportsByRegister(members)) {
     const roots = new Map<number, { readonly root: string; readonly name: string }>();
@@ -192,7 +196,7 @@ function rankOf(each: Running, maxBehind: number): number {
   return isProposing(each) ? 3 : 2;
 }
 
-/** Broken ones first, then who is of no use now, then by ordinal from the top, who proposes last. */
+/** Order of replacement: broken members, impaired members, others by descending ordinal, and proposers last. */
 function replacementOrder(stale: readonly Running[], maxBehind: number): readonly Running[] {
   return stale.toSorted(
     (left, right) => rankOf(left, maxBehind) - rankOf(right, maxBehind) || right.ordinal - left.ordinal,
@@ -202,7 +206,7 @@ function replacementOrder(stale: readonly Running[], maxBehind: number): readonl
 function proofOf({ facts, candidate, tallied, isUnresponsive }: RolloutCandidate): string {
   if (isUnresponsive) return `${candidate.name} does not answer; ${describeTallies(tallied)}`;
   const answered = facts.members.filter(({ report }) => report !== undefined).length;
-  return `${answered} of ${facts.members.length} members answered; ${describeTallies(tallied)}; one goes`;
+  return `${answered} of ${facts.members.length} members answered; ${describeTallies(tallied)}; one is replaced`;
 }
 
 function describeTallies(tallied: readonly Tally[]): string {
@@ -223,7 +227,7 @@ function isRunning(member: MemberFacts): member is Running {
   return member.pod !== undefined && !member.pod.isTerminating;
 }
 
-/** The next replacement, or what it waits for. At most one pod goes at a time. */
+/** The next replacement, or what it waits for. At most one pod is replaced at a time. */
 export function planRollout(facts: SetFacts): RolloutPlan {
   const running = facts.members.filter(isRunning);
   const forced = running.find(({ pod }) => pod.isForced);
@@ -236,14 +240,17 @@ export function planRollout(facts: SetFacts): RolloutPlan {
   if (paused) {
     return {
       outdated,
-      blocked: { reason: 'Paused', message: `update.paused is true; ${outdated.join(', ')} wait` },
+      blocked: {
+        reason: 'Paused',
+        message: `update.paused is true; ${outdated.join(', ')} are not replaced`,
+      },
     };
   }
   return { outdated, ...chooseReplacement(facts, stale) };
 }
 
 function forcedReplacement(member: Running): Replacement {
-  const proof = `${member.name} is replaced because its annotation asks for it; no gate was asked`;
+  const proof = `${member.name} is replaced because of its force-roll annotation; no gate was checked`;
   return { member, uid: member.pod.uid, how: 'delete', isForced: true, proof };
 }
 

@@ -13,7 +13,7 @@ import {
   withMembers,
 } from './testing/sets.ts';
 
-/** Five members, of which four are wanted. */
+/** Five members, of which four are desired. */
 function shrinking(listed: number): SetFacts {
   const facts = { ...makeFacts(5), set: makeSet({ replicas: 4 }) };
   return withMembers(facts, ({ ordinal }) => ({
@@ -21,7 +21,7 @@ function shrinking(listed: number): SetFacts {
   }));
 }
 
-test('a set is made whole at once, and grows at once', () => {
+test('a set is created at once and scaled up at once', () => {
   expect(
     planScaling({ ...makeFacts(1), set: makeSet({ replicas: 7 }), members: [], statefulSet: undefined }),
   ).toEqual({
@@ -30,21 +30,21 @@ test('a set is made whole at once, and grows at once', () => {
   expect(planScaling({ ...makeFacts(4), set: makeSet({ replicas: 7 }) })).toEqual({ replicas: 7 });
 });
 
-describe('one member fewer', () => {
-  test('waits until registers have struck it from their lists', () => {
+describe('the removal of a member', () => {
+  test('waits until registers have removed it from their lists', () => {
     expect(planScaling(shrinking(5))).toEqual({
       replicas: 5,
       leaving: 'main-4',
-      waitingFor: 'main-4 leaves: register 01234567 strikes it from its list first',
+      waitingFor: 'main-4 is being removed: register 01234567 must remove it from its list first',
     });
   });
 
-  test('then until it has handed on what it holds', () => {
+  test('then waits until it has drained', () => {
     const scaling = planScaling(shrinking(4));
     expect(scaling).toMatchObject({
       replicas: 5,
       leaving: 'main-4',
-      waitingFor: 'main-4 hands on what it holds',
+      waitingFor: 'main-4 drains: it passes its transactions to the other members',
     });
     expect(scaling.drain?.name).toBe('main-4');
   });
@@ -62,24 +62,24 @@ describe('one member fewer', () => {
     expect(planScaling(facts)).toEqual({ replicas: 4, leaving: 'main-4' });
   });
 
-  test('goes without a drain when it is dead', () => {
+  test('needs no drain for a silent member', () => {
     const facts = withMembers(shrinking(4), ({ ordinal }) => (ordinal === 4 ? { report: undefined } : {}));
     expect(planScaling(facts)).toEqual({ replicas: 4, leaving: 'main-4' });
   });
 
-  test('stays while no member that stays tells about a register', () => {
+  test('waits while no remaining member reports a register', () => {
     const facts = withMembers(shrinking(4), ({ ordinal }) => (ordinal < 4 ? { report: undefined } : {}));
     expect(planScaling(facts).waitingFor).toBeDefined();
   });
 
-  test('stays while members cannot be asked', () => {
+  test('waits while members cannot be queried', () => {
     expect(planScaling({ ...shrinking(4), unreachable: 'no identity' }).waitingFor).toContain('no identity');
   });
 
-  describe('with a register that was deleted', () => {
+  describe('with a deleted register', () => {
     const gone = '9'.repeat(32);
     const named = { name: 'former', registerId: gone, isDeleting: false };
-    /** It lists all five, who have stopped it; the register that is left lists four. */
+    /** The deleted register lists all five members, which have stopped it; the other register lists four. */
     const deleted = (statusOf: (ordinal: number) => string): SetFacts =>
       withMembers(shrinking(4), ({ ordinal, report }) => ({
         report: report && {
@@ -92,11 +92,11 @@ describe('one member fewer', () => {
         },
       }));
 
-    test('is not held by it', () => {
+    test('does not wait for it', () => {
       expect(planScaling(deleted(() => 'Stopped'))).toEqual({ replicas: 4, leaving: 'main-4' });
     });
 
-    test('nor by its resource, once that is deleted too', () => {
+    test('does not wait for its deleted resource', () => {
       const facts = deleted(() => 'Stopped');
       const registers = [...facts.registers, { ...named, isDeleting: true }];
       expect(planScaling({ ...facts, registers })).toEqual({ replicas: 4, leaving: 'main-4' });
@@ -104,11 +104,11 @@ describe('one member fewer', () => {
 
     test.each([
       [
-        'while a Register names it: it may be started again',
+        'while a Register names it, because it may be started again',
         (facts: SetFacts) => ({ registers: [...facts.registers, named] }),
       ],
       [
-        'while a member that stays is silent',
+        'while a remaining member is silent',
         (facts: SetFacts) =>
           withMembers(facts, ({ ordinal }) => (ordinal === 1 ? { report: undefined } : {})),
       ],
@@ -116,23 +116,23 @@ describe('one member fewer', () => {
       const facts = deleted(() => 'Stopped');
       expect(planScaling({ ...facts, ...change(facts) })).toMatchObject({
         replicas: 5,
-        waitingFor: 'main-4 leaves: register 99999999 strikes it from its list first',
+        waitingFor: 'main-4 is being removed: register 99999999 must remove it from its list first',
       });
     });
 
-    test('waits for the other registers, not for it', () => {
+    test('waits for other registers only', () => {
       const { registers } = shrinking(5);
       const stalled = { ...named, isDeleting: true, blocked: 'InvalidReference: it was deleted' };
       const scaling = planScaling({ ...shrinking(5), registers: [...registers, stalled] });
-      expect(scaling.waitingFor).toBe('main-4 leaves: register 01234567 strikes it from its list first');
+      expect(scaling.waitingFor).toBe('main-4 is being removed: register 01234567 must remove it from its list first');
       expect(scaling.isStalled).toBeUndefined();
     });
 
-    test('is held while somebody seals it', () => {
+    test('waits while a member still seals it', () => {
       expect(planScaling(deleted((ordinal) => (ordinal === 2 ? 'Running' : 'Stopped'))).replicas).toBe(5);
     });
 
-    test('the set is well: whoever is behind there lacks nothing', () => {
+    test('a member that is behind in it is not impaired', () => {
       const four = { ...makeFacts(4), set: makeSet({ replicas: 4 }) };
       const facts = withMembers(four, ({ ordinal, report }) => ({
         report: report && {
@@ -155,19 +155,19 @@ describe('one member fewer', () => {
     });
   });
 
-  test('stays for good where a register refuses, and says what the register says', () => {
+  test('stops with the message of a register that refuses', () => {
     const registers = [
       { name: 'ledger', registerId: REGISTER, isDeleting: false, blocked: 'minValidators is 5' },
     ];
     expect(planScaling({ ...shrinking(5), registers })).toMatchObject({
       replicas: 5,
       isStalled: true,
-      waitingFor: 'main-4 stays: Register ledger: minValidators is 5',
+      waitingFor: 'main-4 is not removed: Register ledger: minValidators is 5',
     });
   });
 });
 
-test('seven to four go one by one', () => {
+test('scaling from seven to four removes one member at a time', () => {
   const facts = { ...makeFacts(7), set: makeSet({ replicas: 4 }), registers: [] };
   const drained = withMembers(facts, ({ ordinal }) => ({
     report: { ...makeReport(ordinal, []), drain: { state: 'Drained' as const } },
@@ -175,7 +175,7 @@ test('seven to four go one by one', () => {
   expect(planScaling(drained)).toEqual({ replicas: 6, leaving: 'main-6' });
 });
 
-test('a suspended set stops whole; who comes back comes back whole, also when fewer are wanted by then', () => {
+test('a suspended set stops completely and resumes with all members, also when fewer are desired by then', () => {
   expect(planScaling({ ...makeFacts(4), set: makeSet({ replicas: 4, suspend: true }) })).toEqual({
     replicas: 0,
   });
@@ -195,12 +195,12 @@ test('a suspended set stops whole; who comes back comes back whole, also when fe
   expect(scaling.replicas).toBe(7);
 });
 
-test('a StatefulSet that is made anew keeps the pods that are there', () => {
+test('a recreated StatefulSet keeps the existing pods', () => {
   const facts = { ...makeFacts(5), set: makeSet({ replicas: 4 }), statefulSet: undefined };
   expect(planScaling(facts).replicas).toBe(5);
 });
 
-test('who is on its way out is not told to go on; who stays is', () => {
+test('a drain is cancelled for a remaining member, but not for the one that is removed', () => {
   const drained = { state: 'Drained' as const };
   const facts = {
     ...shrinking(4),

@@ -7,22 +7,22 @@ import {
   unreportedRegister,
 } from './quorum.ts';
 
-/** How many pods there are to be now, and what the next step waits for. */
+/** Current target of pods, and what the next step waits for. */
 export interface ScalingStep {
   readonly replicas: number;
-  /** The member that is on its way out. */
+  /** The member that is being removed. */
   readonly leaving?: string;
-  /** A member that is told to finish before its pod goes. */
+  /** A member to drain before its pod is deleted. */
   readonly drain?: MemberFacts;
   readonly waitingFor?: string;
-  /** Nothing goes on until somebody acts. */
+  /** A person must act. */
   readonly isStalled?: boolean;
 }
 
-/** A member that has left every register may take this long to hand on what it holds. */
+/** Time limit of a drain after the member is removed from every register. */
 const DRAIN_MS = 60_000;
 
-/** Pods that are there or were there when the set was suspended: one more than the highest ordinal. */
+/** Highest ordinal plus one, of existing pods and of pods before a suspension. */
 function existingMembers({ set, members }: SetFacts): number {
   const pods = members.filter(({ pod }) => pod !== undefined).map(({ ordinal }) => ordinal);
   const known = (set.status.members ?? [])
@@ -32,14 +32,14 @@ function existingMembers({ set, members }: SetFacts): number {
 }
 
 /**
- * One step towards spec.replicas. Up goes at once: nobody counts a new pod before registers list it. Down goes one
- * member at a time: registers strike it from their lists, it drains, then its pod goes (notes/ledger.md 5.2).
+ * One step towards spec.replicas. Scaling up is immediate, because a new pod does not count before registers list it.
+ * Scaling down removes one member at a time: registers remove it from their lists, it drains, then its pod is deleted.
  */
 export function planScaling(facts: SetFacts): ScalingStep {
   const { set, statefulSet } = facts;
   const { replicas: wanted, suspend } = set.spec;
   if (suspend) return { replicas: 0 };
-  // made for the first time, made anew, or resumed: members that registers may still list come back first
+  // created, recreated or resumed: members that registers may still list are started first
   const from =
     statefulSet === undefined || statefulSet.replicas === 0 ? existingMembers(facts) : statefulSet.replicas;
   if (from <= wanted) return { replicas: wanted };
@@ -54,17 +54,20 @@ function obstacle(facts: SetFacts, ordinal: number): Omit<ScalingStep, 'replicas
   const member = facts.members.find((each) => each.ordinal === ordinal);
   const name = podName(facts.set.metadata.name, ordinal);
   if (unreachable !== undefined)
-    return { waitingFor: `${name} stays: members cannot be asked: ${unreachable}` };
+    return { waitingFor: `${name} is not removed: members cannot be queried: ${unreachable}` };
   const listing = listingReason(facts, name);
   const blocked = registers.find((each) => each.blocked !== undefined && !each.isDeleting);
   if (listing !== undefined) {
-    if (blocked === undefined) return { waitingFor: `${name} leaves: ${listing}` };
-    return { waitingFor: `${name} stays: Register ${blocked.name}: ${blocked.blocked}`, isStalled: true };
+    if (blocked === undefined) return { waitingFor: `${name} is being removed: ${listing}` };
+    return {
+      waitingFor: `${name} is not removed: Register ${blocked.name}: ${blocked.blocked}`,
+      isStalled: true,
+    };
   }
   return member === undefined ? undefined : drainStep(member, facts.nowMs);
 }
 
-/** Registers that were deleted: nothing names them, and whoever knows them has stopped them, with nobody silent. */
+/** Whether a register was deleted: no Register names it, all other members answer, and all that report it have stopped it. */
 function isDeletedRegister({ registers }: SetFacts, staying: readonly MemberFacts[]) {
   const named = new Set(registers.filter((each) => !each.isDeleting).map((each) => each.registerId));
   const allAnswer = staying.every(({ report }) => report !== undefined);
@@ -72,21 +75,21 @@ function isDeletedRegister({ registers }: SetFacts, staying: readonly MemberFact
     allAnswer && !named.has(registerId) && isStoppedEverywhere(seen);
 }
 
-/** Why a member may still count in a register; undefined when it is certain that it does not. */
+/** Why a member may still count in a register; undefined when it certainly does not. */
 function listingReason(facts: SetFacts, name: string): string | undefined {
   const { set, members, registers } = facts;
   const id = validatorId(name);
   const staying = members.filter((each) => each.name !== name);
   const isDeleted = isDeletedRegister(facts, staying);
   const hasWorked = set.status.members?.some(({ publicKey }) => publicKey !== undefined) === true;
-  if (hasWorked && staying.every(({ report }) => report === undefined)) return 'no member that stays answers';
+  if (hasWorked && staying.every(({ report }) => report === undefined)) return 'no remaining member answers';
   for (const [registerId, seen] of reportsByRegister(members)) {
     const lists = seen.some(({ report }) => report.members.includes(id));
     if (lists && !isDeleted(registerId, seen))
-      return `register ${registerId.slice(0, 8)} strikes it from its list first`;
+      return `register ${registerId.slice(0, 8)} must remove it from its list first`;
   }
   const unseen = unreportedRegister(registers, staying);
-  return unseen === undefined ? undefined : `no member that stays tells about Register ${unseen.name}`;
+  return unseen === undefined ? undefined : `no remaining member reports Register ${unseen.name}`;
 }
 
 function drainStep(
@@ -97,5 +100,5 @@ function drainStep(
   if (report === undefined || report.drain.state === 'Drained') return undefined;
   const since = Date.parse(report.drain.since ?? '');
   if (report.drain.state === 'Draining' && nowMs - since > DRAIN_MS) return undefined;
-  return { waitingFor: `${name} hands on what it holds`, drain: member };
+  return { waitingFor: `${name} drains: it passes its transactions to the other members`, drain: member };
 }

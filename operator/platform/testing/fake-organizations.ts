@@ -9,15 +9,15 @@ interface StoredFacts extends OrganizationFacts {
 }
 
 export interface FakeOrganizations extends Organizations {
-  /** All of them, deleted ones too. */
+  /** All organisations, also deleted ones. */
   readonly all: () => readonly OrganizationFacts[];
-  /** Calls that changed something. */
+  /** Number of calls that changed something. */
   readonly writes: () => number;
-  /** Whether an organisation still stands for a resource and works. */
+  /** Whether a working organisation is bound to a resource. */
   readonly stateOf: (uid: string) => 'bound' | 'free';
-  /** What somebody else does through the public API. */
+  /** Changes an organisation through the public API. */
   readonly edit: (organizationId: string, change: Partial<OrganizationFacts>) => void;
-  /** An organisation that no resource stands for. */
+  /** Adds an organisation without a resource. */
   readonly addUnbound: (facts: Partial<OrganizationFacts>) => OrganizationFacts;
 }
 
@@ -36,11 +36,7 @@ export function fakeOrganizations(): FakeOrganizations {
     stored.set(organization.organizationId, organization);
     return organization;
   };
-  const change = (
-    found: StoredFacts,
-    desired: DesiredOrganization,
-    uid: string,
-  ): StoredFacts => {
+  const change = (found: StoredFacts, desired: DesiredOrganization, uid: string): StoredFacts => {
     if (found.state === 'Terminating') refuse('gone', 'ORGANIZATION_DELETED');
     const { name, suspended, branding = found.branding } = desired;
     return store({ ...found, uid, name, branding, state: suspended ? 'Suspended' : 'Active' });

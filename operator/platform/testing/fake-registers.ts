@@ -25,21 +25,21 @@ interface Ledger {
 
 export interface FakeRegisters extends Registers, Wallets {
   readonly all: () => readonly RegisterFacts[];
-  /** Calls that changed something. */
+  /** Number of calls that changed something. */
   readonly writes: () => number;
-  /** Whether a register still stands for a resource and is not to go. */
+  /** Whether a register that is not being deleted is bound to a resource. */
   readonly stateOf: (uid: string) => 'bound' | 'free';
-  /** Seals a docket in every register, or in those that can: what waits takes effect. */
+  /** Seals a docket in every register that can seal, so that waiting changes take effect. */
   readonly seal: (canSeal?: (facts: RegisterFacts) => boolean) => void;
   /** The owner of a register signs. */
   readonly sign: (uid: string) => void;
-  /** What happens to a register without the operator. */
+  /** Changes a register outside the operator. */
   readonly edit: (registerId: string, change: Partial<RegisterFacts>) => void;
-  /** Validators that do not answer: no register begins with them. */
+  /** Unresponsive validators; no register starts with them. */
   readonly absent: Set<string>;
-  /** The ledger's code for a change that it refuses. */
+  /** Code of the refusal of a change; undefined to accept it. */
   refuses: (change: RegisterChange) => string | undefined;
-  /** Members of every roster who vote; with more than one a change is a proposal. */
+  /** Voting members of every roster; with more than one a change becomes a proposal. */
   voters: number;
 }
 
@@ -237,7 +237,7 @@ function active(validatorId: string): ValidatorFacts {
   return { validatorId, status: 'Active', operational: true };
 }
 
-/** Words as the ledger writes them: `strict-majority` for `StrictMajority`. */
+/** Enum values in the ledger's notation: `strict-majority` for `StrictMajority`. */
 function ledgerWords(policy: Json): Json {
   const written = (value: unknown): unknown => {
     if (typeof value === 'string') return value.replaceAll(/(?<=.)([A-Z])/g, '-$1').toLowerCase();

@@ -10,11 +10,11 @@ export interface ReceivedCall {
   readonly path: string;
   readonly body: unknown;
   readonly authorization: string | undefined;
-  /** Of the connection, so that a test can count connections. */
+  /** Client port, so that a test can count connections. */
   readonly port: number | undefined;
 }
 
-/** Status and body; undefined: no answer at all. */
+/** Status and body of a response. */
 export type Reply = {
   readonly status: number;
   readonly body?: unknown;
@@ -25,12 +25,12 @@ export interface HttpsService {
   readonly received: ReceivedCall[];
   readonly authority: TestAuthority;
   reply: (received: ReceivedCall) => Reply | 'reset' | 'hang' | Promise<Reply>;
-  /** A client of it with the operator's identity. */
+  /** Creates a client with the operator's identity. */
   connect(options?: Partial<ServiceOptions>): Promise<Service>;
   close(): Promise<void>;
 }
 
-/** A service of a test's own behind mutual TLS, that answers what the test says. */
+/** A fake service behind mutual TLS whose responses a test defines. */
 export async function startHttpsService(clientId = 'service-tenant'): Promise<HttpsService> {
   const authority = await testAuthority();
   const { key, cert, ca } = await authority.issue(clientId);

@@ -1,12 +1,12 @@
 import { AppError } from '#core/errors/errors.ts';
 
-/** What becomes of one call: its question is lost before anything happens, or its answer afterwards. */
+/** Fault of one call: the request is lost before it is carried out, or the response afterwards. */
 export type Interruption = 'request' | 'response' | undefined;
 
-/** Told at once, or after the time that a silent service takes. */
+/** At once, or after the timeout of a silent service. */
 export type Interrupting = Interruption | Promise<Interruption>;
 
-/** The same port, some of whose calls break off: the caller cannot tell whether they were carried out. */
+/** The same port with interrupted calls, of which the caller does not know whether they were carried out. */
 export function withInterruptions<Port extends object>(
   port: Port,
   when: (call: string) => Interrupting,

@@ -8,7 +8,7 @@ export interface OrganizationsUnderTest {
   stop(): Promise<void>;
 }
 
-/** What the operator relies on: of the tenant service, and of its fake. */
+/** Contract of the tenant service and its fake. */
 export function organizationsContract(name: string, start: () => Promise<OrganizationsUnderTest>): void {
   describe(`organisations: ${name}`, () => {
     let subject: OrganizationsUnderTest;
@@ -35,7 +35,7 @@ export function organizationsContract(name: string, start: () => Promise<Organiz
       expect(await subject.organizations.find(randomUUID())).toBeUndefined();
     });
 
-    test('one is made for a uid, however often it is asked for', async () => {
+    test('one is created per uid, however often it is requested', async () => {
       const { uid, desired, organizationId } = await make();
       const again = await Promise.all([1, 2, 3].map(() => subject.organizations.upsert(uid, desired)));
       expect(new Set(again.map((each) => each.organizationId))).toEqual(new Set([organizationId]));
@@ -48,7 +48,7 @@ export function organizationsContract(name: string, start: () => Promise<Organiz
       });
     });
 
-    test('what differs is changed, what is absent stays', async () => {
+    test('different members are changed, absent members stay', async () => {
       const branding = { primaryColor: '#112233', secondaryColor: '#445566', companyTagline: 'ours' };
       const { uid, desired } = await make({ branding });
       const { branding: _, ...rest } = { ...desired, name: 'Renamed' };
@@ -63,7 +63,7 @@ export function organizationsContract(name: string, start: () => Promise<Organiz
       expect(await subject.organizations.find(uid)).toMatchObject({ state: 'Active' });
     });
 
-    test('a subdomain belongs to one, and the refusal says to which', async () => {
+    test('a subdomain belongs to one organisation, which the refusal names', async () => {
       const { desired, organizationId } = await make();
       await expect(subject.organizations.upsert(randomUUID(), desired)).rejects.toMatchObject({
         code: 'SUBDOMAIN_CONFLICT',
@@ -71,7 +71,7 @@ export function organizationsContract(name: string, start: () => Promise<Organiz
       });
     });
 
-    test('subdomain and type never change', async () => {
+    test('subdomain and type are immutable', async () => {
       const { uid, desired } = await make();
       await expect(
         subject.organizations.upsert(uid, { ...desired, subdomain: 'elsewhere' }),
@@ -97,7 +97,7 @@ export function organizationsContract(name: string, start: () => Promise<Organiz
       ).rejects.toMatchObject({ code: 'ORGANIZATION_BOUND' });
     });
 
-    test('one that is not there is not adopted, nor one of another subdomain', async () => {
+    test('a missing one is not adopted, nor one of another subdomain', async () => {
       const organizationId = randomUUID();
       await expect(
         subject.organizations.upsert(randomUUID(), wishFor({ organizationId })),
@@ -109,7 +109,7 @@ export function organizationsContract(name: string, start: () => Promise<Organiz
       ).rejects.toMatchObject({ code: 'ADOPTION_MISMATCH' });
     });
 
-    test('Delete leaves it terminating, for good', async () => {
+    test('Delete is final', async () => {
       const { uid, desired } = await make();
       await subject.organizations.remove(uid, 'Delete');
       await subject.organizations.remove(uid, 'Delete');

@@ -6,10 +6,10 @@ import type { World } from './world.ts';
 
 type Spec = Readonly<Record<string, unknown>>;
 
-/** A kind of which there is a second object that comes and goes. */
+/** A kind with a second object that is created and deleted repeatedly. */
 type SecondKind = 'Tenant' | 'Register' | 'ValidatorSet';
 
-/** Something that happens to an installation. */
+/** An event of the simulation. */
 export type SimulationEvent =
   | { readonly what: 'rename' | 'suspend' | 'retitle' | 'policy'; readonly to: number }
   | { readonly what: 'scale'; readonly to: number }
@@ -28,7 +28,7 @@ export type SimulationEvent =
 const small = fc.nat({ max: 9 });
 const is = <const What extends string>(...what: readonly What[]) => fc.constantFrom(...what);
 
-/** Happenings in the proportion in which they are interesting. */
+/** Events, weighted by their relevance. */
 export const simulationEvents: fc.Arbitrary<SimulationEvent> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ what: is('rename', 'suspend', 'retitle', 'policy'), to: small }) },
   { weight: 3, arbitrary: fc.record({ what: is('scale'), to: fc.integer({ min: 1, max: 7 }) }) },
@@ -73,7 +73,7 @@ export const simulationEvents: fc.Arbitrary<SimulationEvent> = fc.oneof(
   { weight: 8, arbitrary: fc.record({ what: is('pass'), seconds: fc.integer({ min: 1, max: 60 }) }) },
 );
 
-/** Where the second of a kind is, and its spec for the nth time: another policy, and its own name in the services. */
+/** The second object of a kind, with its spec for the nth creation: each has another policy and another name in the services. */
 const seconds: Readonly<
   Record<
     SecondKind,
@@ -97,7 +97,7 @@ const seconds: Readonly<
   ValidatorSet: { resource: validatorSets, name: 'spare', spec: () => ({ replicas: 1 }) },
 };
 
-/** What people want at the moment: two Tenants, two Registers of one set, and a set that nobody uses. */
+/** The desired state: two Tenants, two Registers of one set, and an unused set. */
 export class Installation {
   readonly #world: World;
   readonly #draw: () => number;
@@ -113,7 +113,7 @@ export class Installation {
     this.#draw = draw;
   }
 
-  /** Everything is made for the first time. */
+  /** Creates all objects. */
   begin(): void {
     this.#world.put(tenants, 'acme', { displayName: 'Acme', subdomain: 'acme' });
     this.#applySet();
@@ -121,7 +121,7 @@ export class Installation {
     for (const kind of Object.keys(seconds) as SecondKind[]) this.#make(kind);
   }
 
-  /** Faults end, and what people want can be had. */
+  /** Ends all faults and makes the desired state reachable. */
   end(): void {
     this.#world.calm();
     const { replicas } = this.#set;
@@ -131,7 +131,7 @@ export class Installation {
     for (const kind of Object.keys(seconds) as SecondKind[]) this.#make(kind);
   }
 
-  /** What the set is to have. */
+  /** Desired replicas of the set. */
   get replicas(): number {
     return this.#set.replicas;
   }
@@ -194,7 +194,7 @@ export class Installation {
 
   async #freeze({ afterMs, seconds }: Extract<SimulationEvent, { what: 'freeze' }>): Promise<void> {
     const { leader, timing } = this.#world;
-    // in the middle of what it does
+    // in the middle of its work
     await timing.advance(afterMs);
     leader?.freeze();
     await this.#world.pass(seconds * 1_000);
@@ -217,7 +217,7 @@ export class Installation {
     this.#world.kubernetes.delete(resource, name);
   }
 
-  /** Unless it is there. */
+  /** Creates the second object of a kind unless it exists. */
   #make(kind: SecondKind): void {
     const { resource, name, spec } = seconds[kind];
     if (this.#world.kubernetes.find(resource, name) !== undefined) return;
@@ -225,7 +225,7 @@ export class Installation {
     this.#world.put(resource, name, spec(this.#remakes));
   }
 
-  /** A child goes by hand. */
+  /** Deletes a child as a person would. */
   #strip(place: number): void {
     const kinds = [services, configMaps, statefulSets, pods];
     const resource = kinds[place % kinds.length] ?? services;

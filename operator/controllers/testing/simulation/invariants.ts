@@ -22,10 +22,10 @@ export interface ObservedWorld {
 }
 
 const writes = new Set(['create', 'update', 'patch', 'delete']);
-/** Within this an answer of a member counts: 5 s for the round, and the calls after it. */
+/** Validity of a member's answer: 5 s for the round, and the calls after it. */
 const FRESH_MS = 8_000;
 
-/** Registers that count on their members. */
+/** Registers that depend on their validators. */
 export function sealing(ledgers: FakeRegisters): readonly RegisterFacts[] {
   return ledgers
     .all()
@@ -34,10 +34,10 @@ export function sealing(ledgers: FakeRegisters): readonly RegisterFacts[] {
     );
 }
 
-/** Looks at every call as it arrives, and notes what must never be (notes/operator.md 3.6). */
+/** Checks the invariants at every call and records violations. */
 export class InvariantChecker {
   readonly violations: string[] = [];
-  /** Writes of operators that reached the API server, without the lease. */
+  /** Writes that reached the API server, without those of the lease. */
   readonly writes: string[] = [];
   readonly #world: ObservedWorld;
   readonly #answeredAt = new Map<string, number>();
@@ -48,17 +48,17 @@ export class InvariantChecker {
     this.#world = world;
   }
 
-  /** A member was asked and has answered. */
+  /** A member has answered a query. */
   answered(pod: string): void {
     this.#answeredAt.set(pod, this.#world.nowMs());
   }
 
-  /** The test has taken a member away: what was said before proves nothing about it. */
+  /** The simulation has removed a member; earlier answers prove nothing about it. */
   lost(): void {
     this.#memberLostAtMs = this.#world.nowMs();
   }
 
-  /** A call of the API server by a process, before it is carried out. */
+  /** Checks a call of the API server before it is carried out. */
   call(identity: string, request: ApiRequest): void {
     if (!writes.has(request.verb) || request.resource === leases) return;
     const { verb, resource, subresource, name = '' } = request;
@@ -75,12 +75,12 @@ export class InvariantChecker {
     if (Array.isArray(finalizers) && !finalizers.includes(FINALIZER)) this.#checkFinalizer(request);
   }
 
-  /** A call of a service that changes something. */
+  /** Checks a call of a service that changes something. */
   act(identity: string, what: string): void {
     this.#checkFence(identity, what);
   }
 
-  /** More were made than there are resources that may have one. */
+  /** Checks that not more objects exist than resources that may have one. */
   count(surplus: number, what: string): void {
     if (surplus > 0) this.#violation(`${surplus} ${what} more than resources`);
   }
@@ -96,7 +96,7 @@ export class InvariantChecker {
       this.#violation(`${identity} wrote while ${String(holder)} held the lease: ${what}`);
   }
 
-  /** What a pod must be asked about before it goes: whether every register keeps its quorum without it. */
+  /** Checks that every register keeps its quorum without the deleted pods, and that this was proven recently. */
   #checkQuorum(names: readonly string[], what: string): void {
     const { kubernetes, ledgers, nowMs } = this.#world;
     const gone = names.filter((name) => kubernetes.isUp(name)).map(validatorId);
@@ -108,7 +108,7 @@ export class InvariantChecker {
       if (left.length === live.length || listed.length <= 1) continue;
       if (live.length < needed || left.length >= needed) continue;
       const provenMs = Math.min(...left.map((id) => this.#answeredAt.get(podOf(id)) ?? -Infinity));
-      // a member that was lost after it had answered is nobody's fault
+      // the loss of a member after its answer is not an error of the operator
       const isProven = nowMs() - provenMs <= FRESH_MS && this.#memberLostAtMs >= provenMs;
       if (!isProven) this.#violation(`${what}: register ${registerId} keeps ${left.length} of ${needed}`);
     }
@@ -129,7 +129,8 @@ export class InvariantChecker {
     const going = kubernetes.list(pods).filter((pod) => ordinalOf(name, pod) >= after);
     for (const { metadata } of going) {
       const id = validatorId(metadata.name);
-      if (listed.some((each) => each.validatorId === id)) this.#violation(`${id} goes and is on a list`);
+      if (listed.some((each) => each.validatorId === id))
+        this.#violation(`${id} is removed while a register lists it`);
     }
   }
 
@@ -160,7 +161,7 @@ export class InvariantChecker {
     const uid = object?.metadata.uid ?? '';
     if (object === undefined || metadataOf(body).uid !== uid) return;
     if (!this.#isCleanedUp(resource, object))
-      this.#violation(`${resource.kind} ${name} was let go before its cleanup`);
+      this.#violation(`${resource.kind} ${name} was removed before its cleanup`);
   }
 
   #isCleanedUp(resource: ApiRequest['resource'], object: KubeObject): boolean {

@@ -23,7 +23,7 @@ import { at, make } from '../../../kube/testing/fixtures.ts';
 import type { Timing } from '../../../kube/time.ts';
 import { registers, tenants, validatorSets } from '../../reconciler/resources.ts';
 
-/** Children that go with their owners. */
+/** Kinds that are garbage-collected with their owners. */
 export const collected: readonly Resource[] = [
   configMaps,
   services,
@@ -41,14 +41,14 @@ function member(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>((found, name) => (isRecord(found) ? found[name] : undefined), value);
 }
 
-/** Address of an object that was found. */
+/** Target of an object. */
 export function targetOf(resource: Resource, object: KubeObject): Target {
   return at(resource, object.metadata.name);
 }
 
-/** The rest of a cluster, in memory: controllers of StatefulSets, kubelets, volumes, garbage collection, evictions. */
+/** Simulated Kubernetes controllers: StatefulSets, kubelets, volumes, garbage collection and evictions. */
 export class Kubernetes {
-  /** Pods that nobody can reach. */
+  /** Unreachable pods. */
   readonly cut = new Set<string>();
   readonly #state: ClusterState;
   readonly #timing: Timing;
@@ -67,12 +67,12 @@ export class Kubernetes {
     return this.list(resource).find(({ metadata }) => metadata.name === name);
   }
 
-  /** Whether a member runs and can be reached. */
+  /** Whether a member runs and is reachable. */
   isUp(pod: string): boolean {
     return isReady(this.find(pods, pod)) && !this.cut.has(pod);
   }
 
-  /** What kubectl delete does. */
+  /** Deletes an object like kubectl delete. */
   delete(resource: Resource, name: string): void {
     const object = this.find(resource, name);
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
@@ -82,7 +82,7 @@ export class Kubernetes {
     this.#state.merge(target, { metadata: { deletionTimestamp: this.#now() } });
   }
 
-  /** One round of all controllers. */
+  /** Runs all controllers once. */
   tick(): void {
     for (const set of this.list(statefulSets)) this.#runStatefulSet(set);
     for (const pod of this.list(pods)) this.#runPod(pod);
@@ -91,8 +91,8 @@ export class Kubernetes {
   }
 
   /**
-   * As the API server does it.
-   * @throws Refused NotFound, Conflict for another pod of that name, TooManyRequests by a disruption budget
+   * Evicts a pod like the API server.
+   * @throws StatusError NotFound, Conflict for another pod of that name, TooManyRequests by a disruption budget
    */
   evict(name: string, body: unknown): void {
     const pod = this.find(pods, name);
@@ -107,7 +107,7 @@ export class Kubernetes {
     this.delete(pods, name);
   }
 
-  /** What is left of a StatefulSet that is deleted without its pods. */
+  /** Orphans the pods of a deleted StatefulSet. */
   orphan(uid: string): void {
     for (const pod of this.list(pods)) {
       if (controllerOf(pod)?.uid !== uid) continue;

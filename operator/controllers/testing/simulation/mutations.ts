@@ -6,11 +6,11 @@ import { isRecord } from '../../../kube/resource.ts';
 import type { Dependencies } from '../../reconciler/dependencies.ts';
 import type { KindHandler } from '../../reconciler/kind.ts';
 
-/** An error that is put into the operator on purpose: whoever judges it must notice. */
+/** A deliberate error in the operator that the invariants must detect. */
 export interface Mutation {
-  /** Every call passes, whoever leads. */
+  /** Calls are not fenced. */
   readonly isUnfenced?: boolean;
-  /** Members seem to answer whether or not they do. */
+  /** Members seem to answer even if they do not. */
   readonly trustsEveryMember?: boolean;
   readonly api?: (api: Api) => Api;
   readonly tenants?: (kind: KindHandler<Tenant>, dependencies: Dependencies) => KindHandler<Tenant>;
@@ -18,21 +18,21 @@ export interface Mutation {
 
 export const noMutation: Mutation = {};
 
-/** The same body with a status that says of every second generation that the one before was looked at. */
+/** Sets observedGeneration of every second status to 0. */
 function outdated(body: unknown, isOdd: boolean): unknown {
   const status = isRecord(body) ? body['status'] : undefined;
   if (!isRecord(body) || !isRecord(status) || !isOdd) return body;
   return { ...body, status: { ...status, observedGeneration: 0 } };
 }
 
-/** Mutations by what the operator does then. */
+/** Mutations by the behaviour that they cause. */
 export const mutations = {
   'writes without the lease': { isUnfenced: true },
-  'believes every member to be well': { trustsEveryMember: true },
-  'lets objects go before their cleanup': {
+  'trusts every member': { trustsEveryMember: true },
+  'removes finalizers before the cleanup': {
     tenants: (kind) => ({ ...kind, finalize: async () => ({ done: true }) }),
   },
-  'writes whenever it looks': {
+  'writes in every reconcile': {
     tenants: (kind, { timing }) => ({
       ...kind,
       reconcile: async (request) => {
@@ -52,7 +52,7 @@ export const mutations = {
       },
     }),
   },
-  'says that it saw an older generation': {
+  'reports an older generation': {
     api: (api) => {
       let statuses = 0;
       return {
@@ -65,7 +65,7 @@ export const mutations = {
       };
     },
   },
-  'makes an organisation at every look': {
+  'creates an organisation in every reconcile': {
     tenants: (kind) => ({
       ...kind,
       reconcile: (request) => {

@@ -22,7 +22,7 @@ import { tenantKind } from '../../tenant/tenant.ts';
 import { createValidatorSetController } from '../../validator-set/controller.ts';
 import type { Mutation } from './mutations.ts';
 
-/** What a process calls besides the API server. */
+/** Services that a process calls. */
 export interface Services {
   readonly clients: Clients;
   readonly members: Members;
@@ -32,12 +32,12 @@ export interface Services {
 export interface ProcessOptions {
   readonly identity: string;
   readonly state: ClusterState;
-  /** Of the world. */
+  /** Clock of the simulation. */
   readonly time: Timing;
   readonly services: Services;
-  /** What becomes of each call; called when the process makes it. */
+  /** Network behaviour of each call. */
   readonly delivery: (process: Process, call: string, isWrite: boolean) => Delivery;
-  /** A call of a service arrives. */
+  /** Called when a call of a service arrives. */
   readonly arrives: (process: Process, call: string, isWrite: boolean) => void;
   readonly mutation: Mutation;
 }
@@ -52,10 +52,10 @@ const changing = new Set([
   'undrain',
   'revoke',
 ]);
-/** A service that does not answer within this is away. */
+/** Timeout of service calls. */
 const SERVICE_MS = 10_000;
 
-/** One process of the operator with all of its controllers, on virtual time from end to end. */
+/** One process of the operator with all controllers, on virtual time. */
 export class Process {
   readonly identity: string;
   readonly api: DirectApi;
@@ -109,7 +109,7 @@ export class Process {
     this.#start();
   }
 
-  /** As SIGKILL: what it has sent may still arrive. */
+  /** Like SIGKILL: sent calls may still arrive. */
   kill(): void {
     this.isDead = true;
     this.#timing.kill();
@@ -124,7 +124,7 @@ export class Process {
     this.#timing.thaw();
   }
 
-  /** Keys that wait or are worked on. */
+  /** Whether no key is queued. */
   get isIdle(): boolean {
     return this.#shells.every(({ controller }) => controller.queue.depth === 0);
   }
@@ -157,7 +157,7 @@ export class Process {
     ];
   }
 
-  /** The same port at the end of a network, behind the fence as `platform/transport.ts` has it. */
+  /** The same port behind a simulated network and the fence, like `platform/transport.ts`. */
   #reach<Port extends object>(port: Port): Port {
     return new Proxy(port, {
       get: (target, name, receiver) => {
@@ -190,7 +190,7 @@ export class Process {
       arrives(this, call, isWrite);
       const answer = Promise.resolve(act());
       const told = () => (broken === 'response' ? away() : resolve(answer));
-      // an answer that is lost is nobody's rejection
+      // a lost rejection must not be unhandled
       answer.catch(() => undefined);
       if (lost !== 'response') back(told);
     });

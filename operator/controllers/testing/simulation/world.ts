@@ -22,17 +22,17 @@ import { Process } from './process.ts';
 
 const STEP_MS = 500;
 const REPLICAS = 2;
-/** A member that cannot be reached is waited for this long. */
+/** Timeout of an unreachable member. */
 const SILENT_MS = 5_000;
 const CALL_MS = 4;
 
-/** What is wrong with calls at the moment, as shares of all of them. */
+/** Current faults of calls. */
 export interface FaultProfile {
-  /** A number in [0, 1) for each decision. */
+  /** Random number in [0, 1) for each decision. */
   readonly draw: () => number;
-  /** Of each kind of fault: 409, 429, 500, reset, timeout. */
+  /** Share of calls for each kind of fault: 409, 429, 500, reset, timeout. */
   readonly share: number;
-  /** An event of a watch may be this late. */
+  /** Maximum delay of watch events. */
   readonly lagMs: number;
   /** Services do not answer. */
   readonly isAway: boolean;
@@ -45,7 +45,7 @@ interface Crash {
   readonly isBefore: boolean;
 }
 
-/** A cluster, its services and two processes of the operator, in memory and on virtual time. */
+/** Simulated cluster, services and two operator processes, in memory and on virtual time. */
 export class World {
   readonly timing: ManualTiming = manualTiming();
   readonly state = new ClusterState();
@@ -55,7 +55,7 @@ export class World {
   readonly invariants: InvariantChecker;
   faults: FaultProfile = calm;
   processes: Process[] = [];
-  /** Uids of everything that was ever created. */
+  /** Uids of all resources that were ever created. */
   readonly tenants = new Set<string>();
   readonly registers = new Set<string>();
   readonly #mutation: Mutation;
@@ -78,7 +78,7 @@ export class World {
     this.#keepProcesses();
   }
 
-  /** Time goes by for everybody. */
+  /** Advances the time of the whole simulation. */
   async pass(ms: number): Promise<void> {
     for (let passedMs = 0; passedMs < ms; passedMs += STEP_MS) {
       await this.timing.advance(STEP_MS);
@@ -91,8 +91,8 @@ export class World {
   }
 
   /**
-   * Time goes by until something holds.
-   * @returns milliseconds that it took; undefined when it does not hold in time
+   * Advances the time until a condition holds.
+   * @returns milliseconds that it took; undefined when the limit is exceeded
    */
   async until(condition: () => boolean, mostMs: number): Promise<number | undefined> {
     const fromMs = this.timing.monotonicMs();
@@ -118,14 +118,14 @@ export class World {
     if (resource === registers) this.registers.add(metadata.uid ?? '');
   }
 
-  /** A member is gone, or cannot be reached from now on. */
+  /** Deletes the pod of a member, or makes it unreachable. */
   lose(pod: string, how: 'lose' | 'cut'): void {
     if (how === 'cut') this.kubernetes.cut.add(pod);
     else this.kubernetes.delete(pods, pod);
     this.invariants.lost();
   }
 
-  /** The process that makes the call which comes then dies, before it arrives or before its answer does. */
+  /** Kills the process that makes the nth call, before the call arrives or before its response arrives. */
   crashAt(call: number, isBefore: boolean): void {
     this.#crash = { left: call, isBefore };
   }
@@ -151,7 +151,7 @@ export class World {
     }
   }
 
-  /** Faults end; what was done to members is undone. */
+  /** Ends all faults and restores the members. */
   calm(): void {
     this.faults = calm;
     this.#crash = undefined;
@@ -159,17 +159,17 @@ export class World {
     for (const process of this.processes) process.thaw();
   }
 
-  /** Ends all processes; new ones come. */
+  /** Kills all processes; new ones are started. */
   restart(): void {
     for (const process of this.processes) process.kill();
   }
 
-  /** How often services were changed so far. */
+  /** Number of changes at the services so far. */
   serviceWrites(): number {
     return this.organizations.writes() + this.ledgers.writes();
   }
 
-  /** The custom resources as they are, for a failure. */
+  /** The custom resources, for the report of a failure. */
   describe(): string {
     const all = [tenants, registers, validatorSets].flatMap((resource) => this.kubernetes.list(resource));
     return all
@@ -237,7 +237,7 @@ export class World {
   #crashProcess(process: Process, way: Delivery): Delivery {
     const isBefore = this.#crash?.isBefore === true;
     this.#crash = undefined;
-    // after it was carried out, and before anybody hears of that
+    // after the call was carried out and before its response arrives
     this.timing.after(isBefore ? 0 : CALL_MS + 0.5, () => process.kill());
     return { ...way, lost: isBefore ? 'request' : 'response' };
   }
@@ -253,7 +253,7 @@ export class World {
     return answer;
   }
 
-  /** Claims of a StatefulSet cannot be changed. */
+  /** Refuses a change of the claim template of a StatefulSet, like the API server. */
   #refuseTemplate(name: string, body: unknown): void {
     const claims = (object: unknown) =>
       isRecord(object) && isRecord(object['spec'])
@@ -291,7 +291,7 @@ export class World {
     };
   }
 
-  /** What a member is asked about: the registers are all of one set. */
+  /** Updates the registers that a member reports; all are of one set. */
   #refreshReports(name: string): void {
     this.#members.registers.clear();
     if (!name.startsWith('main-')) return;
@@ -316,7 +316,7 @@ export class World {
     });
   }
 
-  /** An object that a person changes by hand. */
+  /** Changes an object as a person would. */
   editByHand(resource: Resource, pick: (objects: readonly KubeObject[]) => KubeObject | undefined): void {
     const object = pick(this.kubernetes.list(resource).filter(isOurs));
     if (object !== undefined)

@@ -29,7 +29,7 @@ function input(
   };
 }
 
-/** Everything that a spec can say of pods. */
+/** A spec with every member that shapes pods. */
 const whole = {
   replicas: 7,
   version: '1.4.0',
@@ -76,7 +76,7 @@ describe('children', () => {
   });
 });
 
-test('where the Prometheus operator is, it finds the members by the labels that it chooses by', async () => {
+test('the PodMonitor has the labels by which Prometheus selects it', async () => {
   const text = {
     ...installationText,
     metrics: { podMonitor: { interval: '15s', labels: { release: 'p8s' } } },
@@ -101,7 +101,7 @@ test('an operator of another namespace may call the members', () => {
   });
 });
 
-test('a set that says its own image gets it; a version alone changes the tag of the installation’s image', () => {
+test('spec.image replaces the image; spec.version alone replaces the tag of the installation’s image', () => {
   const of = (spec: object, validator = 'registry.example.org:5000/chancery/validator:0.1.0') =>
     imageOf(input(spec, { ...installationText, images: { validator } }));
   expect(of({})).toBe('registry.example.org:5000/chancery/validator:0.1.0');
@@ -112,7 +112,7 @@ test('a set that says its own image gets it; a version alone changes the tag of 
   expect(of({ version: '1.4.0', image: 'other:1' })).toBe('other:1');
 });
 
-test('the template does not depend on how many there are, on the sizes of claims or on quorums', () => {
+test('the template does not depend on replicas, claim sizes or quorums', () => {
   const one = podTemplate(input({ replicas: 4 }), 'hash');
   const two = podTemplate(
     input({ replicas: 7 }, installationText, { faultTolerance: 2, claimSize: '9Gi' }),

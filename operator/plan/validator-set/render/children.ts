@@ -31,7 +31,7 @@ function ports({ set }: RenderInput) {
   return [open('grpc', set.spec.service.port), open('https', HTTPS_PORT)];
 }
 
-/** The StatefulSet. Who changes its claim template, which the API server refuses, makes it anew (see storage.ts). */
+/** The StatefulSet. Its claim template is immutable; a change recreates the StatefulSet (see storage.ts). */
 function statefulSet(input: RenderInput, configHash: string): Child {
   const { set, replicas, claimSize } = input;
   const names = namesOf(set);
@@ -61,7 +61,7 @@ function statefulSet(input: RenderInput, configHash: string): Child {
   });
 }
 
-/** Drains of nodes may take as many members at once as may fail; a pod that does not work may always go. */
+/** Node drains may evict as many members at once as may fail; unhealthy pods may always be evicted. */
 function disruptionBudget(input: RenderInput): readonly Child[] {
   const { set, replicas, faultTolerance } = input;
   if (replicas <= 1) return [];
@@ -73,7 +73,7 @@ function disruptionBudget(input: RenderInput): readonly Child[] {
   return [child(input, disruptionBudgets, namesOf(set).disruptionBudget, { spec })];
 }
 
-/** Every object of a set, in the order in which they are made. */
+/** Every child of a set, in the order of creation. */
 export function renderValidatorSet(input: RenderInput): readonly Child[] {
   const { set, installation } = input;
   const names = namesOf(set);
@@ -85,7 +85,7 @@ export function renderValidatorSet(input: RenderInput): readonly Child[] {
   const headless = {
     type: 'ClusterIP',
     clusterIP: 'None',
-    // members find each other before they are ready
+    // members connect to each other before they are ready
     publishNotReadyAddresses: true,
     selector,
     ports: ports(input),

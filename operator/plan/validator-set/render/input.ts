@@ -2,25 +2,25 @@ import { labels, MANAGED_BY, PART_OF, validatorSetNames } from '../../../api/nam
 import type { ValidatorSet } from '../../../api/validator-set.ts';
 import type { Installation } from '../../../platform/installation.ts';
 
-/** From what the children of a set are made. The operator's own version is no part of it: upgrading it restarts nothing. */
+/** Input of the children of a set. It does not contain the operator's version, so an upgrade of the operator restarts nothing. */
 export interface RenderInput {
   readonly set: ValidatorSet;
   readonly installation: Installation;
-  /** Pods at this step of the walk to spec.replicas. */
+  /** Pods at this step of the scaling to spec.replicas. */
   readonly replicas: number;
-  /** Members that may be away at the same time. */
+  /** Members that may be unavailable at the same time. */
   readonly faultTolerance: number;
-  /** Size in the template of the claims, a quantity: the former one until the StatefulSet is made anew. */
+  /** Size in the claim template, a quantity: the old one until the StatefulSet is recreated. */
   readonly claimSize: string;
 }
 
 export const COMPONENT = 'validator';
 
-/** Ports of a validator that do not depend on the spec (decision D41). */
+/** Ports of a validator that do not depend on the spec. */
 export const HTTPS_PORT = 7443;
 export const OPS_PORT = 9090;
 
-/** Where things are in a validator's pod. */
+/** Paths in a validator's pod. */
 export const paths = {
   data: '/data',
   identity: '/var/run/chancery/identity',
@@ -28,7 +28,7 @@ export const paths = {
   natsCa: '/etc/chancery/ca/nats',
 } as const;
 
-/** Labels that select the pods of a set; they never change. */
+/** Labels that select the pods of a set. A selector is immutable, so they never change. */
 export function selectorLabels({ metadata }: ValidatorSet): Readonly<Record<string, string>> {
   return { [labels.name]: COMPONENT, [labels.validatorSet]: metadata.name };
 }

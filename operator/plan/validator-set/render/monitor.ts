@@ -4,7 +4,7 @@ import { podMonitors } from '../../../kube/kinds.ts';
 import { apiVersionOf } from '../../../kube/resource.ts';
 import { childLabels, childMetadata, namesOf, type RenderInput, selectorLabels } from './input.ts';
 
-/** How the Prometheus operator finds the members of a set; for clusters that have its API, unless that is unwanted. */
+/** PodMonitor of a set, for clusters with the Prometheus operator; empty when it is disabled. */
 export function podMonitor(input: Pick<RenderInput, 'set' | 'installation'>): readonly Child[] {
   const { set, installation } = input;
   const { enabled, interval, labels: chosenBy } = installation.metrics.podMonitor;

@@ -12,7 +12,7 @@ const podsWith = (key: string, values: readonly string[]) => ({
   podSelector: { matchExpressions: [{ key, operator: 'In', values: [...values] }] },
 });
 
-/** Validators of any set of the installation: registers may have members of two sets while they move. */
+/** Validators of all sets of the installation, because a register that changes its set has members of both. */
 const validators = {
   podSelector: { matchExpressions: [{ key: labels.validatorSet, operator: 'Exists' }] },
 };
@@ -24,7 +24,7 @@ const namespaceOf = (name: string) => ({
 function ingress({ set, installation }: RenderInput) {
   const { allowedClients, metricsNamespaces } = installation.networkPolicies;
   const { namespace, operatorNamespace = namespace } = installation;
-  const doors = tcp(set.spec.service.port, HTTPS_PORT);
+  const ports = tcp(set.spec.service.port, HTTPS_PORT);
   const from = [
     validators,
     ...(allowedClients.length === 0 ? [] : [podsWith(labels.clientId, allowedClients)]),
@@ -33,7 +33,7 @@ function ingress({ set, installation }: RenderInput) {
       : [{ ...namespaceOf(operatorNamespace), ...podsWith(labels.clientId, [OPERATOR_CLIENT_ID]) }]),
   ];
   const readers = metricsNamespaces.map(namespaceOf);
-  return [{ from, ports: doors }, ...(readers.length === 0 ? [] : [{ from: readers, ports: tcp(OPS_PORT) }])];
+  return [{ from, ports }, ...(readers.length === 0 ? [] : [{ from: readers, ports: tcp(OPS_PORT) }])];
 }
 
 function natsPorts({ endpoints }: RenderInput['installation']) {
@@ -71,13 +71,13 @@ function egress({ set, installation }: RenderInput) {
     service('wallet', wallet.grpc.port),
     service('register', register.grpc.port),
     ...issuer,
-    // wherever the servers are
+    // the address of the NATS servers may be outside the cluster
     { ports: natsPorts(installation) },
     ...traces,
   ];
 }
 
-/** What may reach the members and what they may reach; everything else is denied. */
+/** Allowed traffic from and to the members; everything else is denied. */
 export function networkPolicySpec(input: RenderInput) {
   return {
     podSelector: { matchLabels: selectorLabels(input.set) },

@@ -13,12 +13,12 @@ import { CONTAINER } from './settings.ts';
 
 const USER = 65_532;
 
-/** Leaves out what is undefined: server-side apply would read null as a wish. */
+/** Drops undefined members, because server-side apply would own them as null. */
 function present<T extends object>(members: T): Partial<T> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-/** Image of a set: its own, or the installation's in the version of the set. */
+/** Image of a set: spec.image, or the installation's image with the version of the set as tag. */
 export function imageOf({ set, installation }: Pick<RenderInput, 'set' | 'installation'>): string {
   const { image, version } = set.spec;
   if (image !== undefined) return image;
@@ -43,7 +43,7 @@ function environment({ set, installation }: RenderInput) {
   ];
 }
 
-/** Where the identity comes from, by provider (decision D51). */
+/** Volume of the identity: the SPIFFE Workload API, or a ServiceAccount token for the svid-issuer. */
 function identityVolume({ installation }: RenderInput) {
   const { identity, installation: name } = installation;
   if (identity.provider === 'spire') {
@@ -85,7 +85,7 @@ interface Quantities {
   readonly limits?: Readonly<Record<string, string>> | undefined;
 }
 
-/** In the words of the API server: what it would rewrite would look changed for ever. */
+/** Resources with canonical quantities. Other forms would be rewritten by the API server and look changed forever. */
 function resources({ requests, limits }: Quantities) {
   const canonical = (list: Readonly<Record<string, string>> | undefined) =>
     list === undefined
@@ -97,7 +97,7 @@ function resources({ requests, limits }: Quantities) {
 function probes() {
   const ask = (path: string) => ({ httpGet: { path, port: 'ops', scheme: 'HTTP' } });
   return {
-    // reading a long log back takes its time, and so may the services it asks for its identity
+    // recovery of a long log takes time, and the identity depends on other services
     startupProbe: { ...ask('/alive'), periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 150 },
     livenessProbe: { ...ask('/alive'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
     readinessProbe: { ...ask('/ready'), periodSeconds: 3, timeoutSeconds: 3, failureThreshold: 2 },
@@ -125,7 +125,7 @@ function container(input: RenderInput) {
   };
 }
 
-/** Over hosts unless the spec says otherwise; a constraint without a selector means the members. */
+/** Topology spread: over hosts by default; a constraint without a selector applies to the members. */
 function spread({ set }: RenderInput) {
   const labelSelector = { matchLabels: selectorLabels(set) };
   const { topologySpreadConstraints: given } = set.spec;
@@ -142,9 +142,9 @@ function spread({ set }: RenderInput) {
 }
 
 /**
- * The template of the pods. Two sets of one spec and one installation have the same template, whatever version of the
- * operator renders it: a change of this function restarts validators everywhere.
- * @param configHash hash of the settings, so that a change of them is a roll
+ * The pod template. It depends on the spec and the installation only, not on the version of the operator. A change of this
+ * function restarts validators in every cluster.
+ * @param configHash hash of the settings, so that their change starts a rollout
  */
 export function podTemplate(input: RenderInput, configHash: string) {
   const { set, installation } = input;

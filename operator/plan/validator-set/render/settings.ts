@@ -7,7 +7,7 @@ const SEGMENT_LEAST = 64n * KIBI;
 
 type Settings = Readonly<Record<string, string>>;
 
-/** Files of the log: a quarter of the volume, in at least four of them (components/validator/config.ts). */
+/** Size of the log: a quarter of the volume, in at least four segments (components/validator/config.ts). */
 function logSettings(size: string): Settings {
   const retain = quantityBytes(size) / 4n;
   const quarter = retain / 4n;
@@ -18,7 +18,7 @@ function logSettings(size: string): Settings {
   };
 }
 
-/** As many threads as the pod is promised processors: what the node has says nothing. */
+/** Verification threads: the CPU limit or request of the pod, because the CPUs of the node are shared. */
 function workers({ set, installation }: RenderInput): string {
   const { requests = {}, limits = {} } = set.spec.resources ?? installation.validators.resources;
   const cpu = limits['cpu'] ?? requests['cpu'] ?? '1';
@@ -47,7 +47,7 @@ function natsSettings({ endpoints }: RenderInput['installation']): Settings {
 const text = ({ host, port }: { readonly host: string; readonly port: number }): string =>
   host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 
-/** Settings that all members share; what differs by pod stands in the pod template. */
+/** Settings of all members; settings that differ by pod are in the pod template. */
 export function memberSettings(input: RenderInput): Settings {
   const { set, installation } = input;
   const { spec } = set;

@@ -8,12 +8,12 @@ import { makeRegister, makeReport, makeSet, NOW_MS, REGISTER } from './sets.ts';
 interface Pod {
   uid: string;
   revision: string;
-  /** Rounds until it is ready; of a bad revision it never is. */
+  /** Rounds until it is ready; a pod of a bad revision never is. */
   startsIn: number;
   readonly createdMs: number;
 }
 
-/** What a test wants of the set. */
+/** Desired state of the set. */
 export interface DesiredSet {
   replicas: number;
   revision: string;
@@ -22,17 +22,17 @@ export interface DesiredSet {
 }
 
 /**
- * A cluster, its validators and their register in memory: it does what plans say as Kubernetes would, and what happens
- * to clusters. One round is twenty seconds.
+ * In-memory cluster with validators and their register. It carries out plans as Kubernetes does. One round is twenty
+ * seconds.
  */
 export class World {
   readonly desired: DesiredSet = { replicas: 4, revision: 'v1', suspend: false, size: '1Gi' };
   readonly pods = new Map<number, Pod>();
   readonly claims = new Map<number, { requested: string; capacity: string }>();
-  /** When the members of claims left, by ordinal. */
+  /** Left-at annotations of claims, by ordinal. */
   readonly leftAtMs = new Map<number, number>();
   readonly drained = new Set<number>();
-  /** Ordinals whose pods nobody can reach. */
+  /** Ordinals of unreachable pods. */
   readonly unreachable = new Set<number>();
   readonly bad = new Set<string>();
   /** Ordinals on the register's list. */
@@ -44,7 +44,7 @@ export class World {
   writes = 0;
   #uids = 0;
 
-  /** What the operator sees. */
+  /** The facts that the operator observes. */
   facts(): SetFacts {
     const count = Math.max(
       this.desired.suspend ? 0 : this.desired.replicas,
@@ -74,7 +74,7 @@ export class World {
     return makeSet({ replicas, suspend, storage: { size } }, { status: this.status });
   }
 
-  /** Ordinals that vote now. */
+  /** Ordinals that vote. */
   voting(): readonly number[] {
     return this.listed.filter((each) => this.#isUp(each) && !this.unreachable.has(each));
   }
@@ -83,7 +83,7 @@ export class World {
     return this.listed.length === 0 || this.voting().length >= quorum(this.listed.length);
   }
 
-  /** Carries out a plan as far as the operator comes before it is killed; `steps` of its calls. */
+  /** Carries out the first `steps` calls of a plan, as an operator that is killed afterwards. */
   carryOut(plan: SetPlan, steps = Infinity): void {
     let left = steps;
     const step = (action: () => void) => {
@@ -96,7 +96,7 @@ export class World {
     step(() => this.#write({ ...plan.status, members }));
   }
 
-  /** Kubernetes, validators and the controller of the register go on for one round. */
+  /** Runs Kubernetes, validators and the register controller for one round. */
   pass(): void {
     this.nowMs += 20_000;
     const wanted = this.statefulSet?.replicas ?? this.pods.size;
@@ -126,7 +126,7 @@ export class World {
     if (!this.claims.has(ordinal)) this.claims.set(ordinal, { requested: size, capacity: size });
   }
 
-  /** The register follows the set, one member a round. */
+  /** The register follows the set, one member per round. */
   #updateRegister(): void {
     const joining = [...this.pods.keys()].find(
       (each) => each < this.desired.replicas && this.#isUp(each) && !this.listed.includes(each),
@@ -166,7 +166,7 @@ export class World {
   }
 
   #pod({ uid, revision, startsIn, createdMs }: Pod, ordinal: number): PodFacts {
-    // of a node that is cut off the cluster learns nothing new
+    // the cluster gets no news from an unreachable node
     const isReady = startsIn === 0;
     return {
       uid,
