@@ -87,13 +87,13 @@ describe('a parsed object', () => {
   });
 
   test('has an empty status before the first reconcile', () => {
-    const wanted = { displayName: 'Acme', subdomain: 'acme' };
+    const desired = { displayName: 'Acme', subdomain: 'acme' };
     for (const status of [undefined, {}, 'broken', null]) {
       const found = parseTenant({
         apiVersion,
         kind: 'Tenant',
         metadata: { name: 'acme' },
-        spec: wanted,
+        spec: desired,
         status,
       });
       expect(found.status).toEqual({});

@@ -16,8 +16,8 @@ import { planSet } from './plan-sets.ts';
 const MAX_CHANGES = 400;
 
 /**
- * What applying a file would do, in the order in which the operator would do it. Nobody is asked: live objects say
- * what there is, and every pod that is started is taken to work.
+ * The steps that applying a file causes, in the operator's order. No service is called: the state is taken from live
+ * objects, and started pods are assumed to work.
  */
 export function planObjects(desired: Objects, live: Objects, nowMs: number): readonly Entry[] {
   const all = merged(desired, live);
@@ -29,7 +29,7 @@ export function planObjects(desired: Objects, live: Objects, nowMs: number): rea
   ];
 }
 
-/** Live registers that are not in the file, but whose set is. */
+/** Live registers that are not in the file but refer to a set in it. */
 function wokenRegisters(desired: Objects, live: Objects): readonly Register[] {
   return live.registers.filter((each) => {
     const isInFile = counterpart(each, desired.registers) !== undefined;
@@ -40,11 +40,11 @@ function wokenRegisters(desired: Objects, live: Objects): readonly Register[] {
   });
 }
 
-/** What there is once the file is applied. */
+/** All objects after the file is applied. */
 function merged(desired: Objects, live: Objects): Objects {
-  const join = <T extends Tenant | ValidatorSet | Register>(wanted: readonly T[], there: readonly T[]) => [
-    ...wanted,
-    ...there.filter((each) => counterpart(each, wanted) === undefined),
+  const join = <T extends Tenant | ValidatorSet | Register>(desired: readonly T[], there: readonly T[]) => [
+    ...desired,
+    ...there.filter((each) => counterpart(each, desired) === undefined),
   ];
   return {
     tenants: join(desired.tenants, live.tenants),
@@ -69,7 +69,7 @@ function refusalOf({ state, message }: Outcome): { readonly refused?: string } {
 }
 
 interface Around {
-  /** With the file applied. */
+  /** Objects after the file is applied. */
   readonly all: Objects;
   readonly live: Objects;
   readonly nowMs: number;
@@ -97,7 +97,7 @@ function planOneRegister(desired: Register, { all, live, nowMs }: Around): Entry
   return { kind: 'Register', key: keyOf(desired), ...walked };
 }
 
-/** Takes every step as done and plans again, until nothing is left to do. */
+/** Assumes every step as done and plans again until no step is left. */
 function scaling(input: Omit<RegisterPlanInput, 'facts'>, found: RegisterFacts | undefined) {
   const steps: Step[] = [];
   let facts = found;

@@ -7,7 +7,7 @@ const disruptions: Readonly<Record<Disruption, string>> = {
   none: '',
   'sign-in-stops': 'members of the organisation cannot sign in',
   'sealing-stops': 'no dockets are sealed meanwhile',
-  'data-goes': 'data is deleted',
+  'data-deleted': 'data is deleted',
 };
 
 function stepLine({ summary, disruption }: Step, at: number): string {

@@ -194,7 +194,9 @@ Register acme/invoices: 3 steps
       '1. Stop main-3, after every register has removed it from its list and it has drained; its volume is kept',
     );
     expect(out).toContain('1. Remove validator-main-3: 4 -> 3 validators, quorum 3 -> 3, 3 answer');
-    expect(out).toContain('! validator-main-2 cannot be removed: validators.minValidators of the policy is 3');
+    expect(out).toContain(
+      '! validator-main-2 cannot be removed: validators.minValidators of the policy is 3',
+    );
     expect(code).toBe(1);
   });
 

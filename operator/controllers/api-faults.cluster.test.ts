@@ -116,20 +116,20 @@ function isSettled({ metadata, status }: Found): boolean {
 /** Every object and its result: organisations, registers, StatefulSets. */
 async function hasConverged(): Promise<boolean> {
   for (const kind of kinds) {
-    const wanted = (await itemsAt(pathOf(kind))).filter(({ metadata }) => metadata.name !== 'main');
-    if (wanted.length !== names[kind].length || !wanted.every(isSettled)) return false;
-    for (const { metadata, spec } of wanted) {
+    const desired = (await itemsAt(pathOf(kind))).filter(({ metadata }) => metadata.name !== 'main');
+    if (desired.length !== names[kind].length || !desired.every(isSettled)) return false;
+    for (const { metadata, spec } of desired) {
       if (kind === 'Tenant' && (await organizations.find(metadata.uid))?.name !== spec['displayName'])
         return false;
       if (kind === 'Register' && (await ledgers.find(metadata.uid))?.title !== spec['title']) return false;
     }
   }
   const sets = await itemsAt(`/apis/apps/v1/namespaces/${namespace}/statefulsets`);
-  const wanted = new Map(
+  const desired = new Map(
     (await itemsAt(pathOf('ValidatorSet'))).map(({ metadata, spec }) => [metadata.name, spec]),
   );
   return sets.every(({ metadata, spec }) => {
-    const annotations = JSON.stringify(wanted.get(metadata.name)?.['podAnnotations'] ?? {}).slice(1, -1);
+    const annotations = JSON.stringify(desired.get(metadata.name)?.['podAnnotations'] ?? {}).slice(1, -1);
     return JSON.stringify(spec['template']).includes(annotations);
   });
 }

@@ -175,7 +175,7 @@ test('without changes nothing is written', async () => {
   const printed = ['-o', 'jsonpath={.metadata.resourceVersion}{"\\n"}'];
   const annotated = await kubectl(...annotate, 'chancery.dev/reconcile-at=now', ...printed);
   const before = annotated.trim().split('\n');
-  await within('a look at both', async () => looks >= 2);
+  await within('a reconcile of both', async () => looks >= 2);
   expect(await versions()).toEqual(before);
   expect(organizations.writes() + ledgers.writes()).toBe(writes);
 });

@@ -128,10 +128,10 @@ const writes = () => server.requests.filter(isWrite);
 function isConverged(): boolean {
   const maps = new Map(server.state.list(at(configMaps)).map((each) => [each.metadata.name, each['data']]));
   return server.state.list(at(widgets)).every((widget) => {
-    const wanted = JSON.stringify(childOf(widget).object['data']);
+    const desired = JSON.stringify(childOf(widget).object['data']);
     const status = JSON.stringify({ observedGeneration: widget.metadata.generation });
     const isStated = JSON.stringify(widget['status']) === status;
-    return JSON.stringify(maps.get(widget.metadata.name)) === wanted && isStated;
+    return JSON.stringify(maps.get(widget.metadata.name)) === desired && isStated;
   });
 }
 

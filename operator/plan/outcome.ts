@@ -10,7 +10,7 @@ export interface Judgement<Status> {
 }
 
 /** Effect of a step on users. */
-export type Disruption = 'none' | 'sign-in-stops' | 'sealing-stops' | 'data-goes';
+export type Disruption = 'none' | 'sign-in-stops' | 'sealing-stops' | 'data-deleted';
 
 /** The object matches its spec. */
 export function ready(message: string): Outcome {

@@ -256,7 +256,9 @@ test('while another manager keeps changing a child, the condition names it and t
     return condition('Ready')?.reason === 'ReconcileThrottled';
   });
   expect(isUncontested).toBe(false);
-  expect(condition('Ready')?.message).toBe('Service acme/main: fields of the operator are changed repeatedly by rival; stop that writer');
+  expect(condition('Ready')?.message).toBe(
+    'Service acme/main: fields of the operator are changed repeatedly by rival; stop that writer',
+  );
   expect(condition('Stalled')?.status).toBe('True');
   const before = reconciled;
   reconciler.controller.queue.add('acme/main');

@@ -69,7 +69,6 @@ const QUIET_CONFLICTS = 3;
 function outcomeOfRefusal(reason: string, message: string, failures: number): Outcome | undefined {
   const isStale = reason === 'Conflict' || reason === 'NotFound';
   if (isStale && failures < QUIET_CONFLICTS) return undefined;
-  if (reason === 'Forbidden')
-    return retry(`The operator's role does not allow ${message}; extend its role`);
+  if (reason === 'Forbidden') return retry(`The operator's role does not allow ${message}; extend its role`);
   return retry(message);
 }

@@ -44,9 +44,9 @@ export interface World {
   readonly calls: string[];
   /** With further controllers, where a test has some. */
   start(identity: string, more?: (dependencies: Dependencies) => readonly Reconciler[]): Promise<Operator>;
-  /** Time goes by, slowly enough for the network. */
+  /** Advances the time in steps that let the network proceed. */
   pass(ms: number): Promise<void>;
-  /** Time goes by until a condition holds, with a docket sealed at each look. */
+  /** Advances the time until a condition holds; seals a docket at each step. */
   until(what: string, condition: () => boolean): Promise<void>;
   find(resource: Resource, name: string): KubeObject | undefined;
   condition(resource: Resource, name: string, type: ConditionType): Condition | undefined;

@@ -91,8 +91,8 @@ export class ClusterState {
   update(target: Target, body: unknown): KubeObject {
     const stored = this.#stored(target);
     const given = parseObject(body);
-    const wanted = given.metadata.resourceVersion;
-    if (wanted !== undefined && wanted !== stored.object.metadata.resourceVersion)
+    const desired = given.metadata.resourceVersion;
+    if (desired !== undefined && desired !== stored.object.metadata.resourceVersion)
       throw new StatusError(409, 'Conflict');
     return this.#store(target, stored, given);
   }

@@ -286,6 +286,6 @@ export function planRegisterRemoval(register: Register, facts: RegisterFacts | u
     Tombstone: `Remove register ${registerId} from all lists; its data is kept for 7 days`,
     Purge: `Delete register ${registerId}; its data is deleted after 24 hours`,
   };
-  const disruption = { Retain: 'none', Tombstone: 'sealing-stops', Purge: 'data-goes' } as const;
+  const disruption = { Retain: 'none', Tombstone: 'sealing-stops', Purge: 'data-deleted' } as const;
   return { steps: [{ action: 'remove', policy, summary: summary[policy], disruption: disruption[policy] }] };
 }

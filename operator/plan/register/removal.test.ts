@@ -7,7 +7,7 @@ describe('removal', () => {
   test.each([
     ['Retain', 'none'],
     ['Tombstone', 'sealing-stops'],
-    ['Purge', 'data-goes'],
+    ['Purge', 'data-deleted'],
   ])('%s', (deletionPolicy, disruption) => {
     const { steps } = planRegisterRemoval(registerOf({ deletionPolicy }), online);
     expect(steps).toMatchObject([{ action: 'remove', policy: deletionPolicy, disruption }]);

@@ -123,7 +123,7 @@ describe('removal', () => {
   test.each([
     ['Suspend', 'sign-in-stops'],
     ['Retain', 'none'],
-    ['Delete', 'data-goes'],
+    ['Delete', 'data-deleted'],
   ])('%s', (deletionPolicy, disruption) => {
     const steps = planTenantRemoval(tenantOf({ deletionPolicy }), organization());
     expect(steps).toMatchObject([{ action: 'remove', policy: deletionPolicy, disruption }]);

@@ -55,7 +55,7 @@ export function planTenantRemoval(
     Suspend: `Suspend organisation ${organizationId} and keep its data`,
     Delete: `Delete organisation ${organizationId}; its subdomain is never reused`,
   };
-  const disruption = { Retain: 'none', Suspend: 'sign-in-stops', Delete: 'data-goes' } as const;
+  const disruption = { Retain: 'none', Suspend: 'sign-in-stops', Delete: 'data-deleted' } as const;
   return [{ action: 'remove', policy, summary: summary[policy], disruption: disruption[policy] }];
 }
 

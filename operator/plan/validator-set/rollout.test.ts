@@ -54,7 +54,7 @@ describe('order', () => {
         conditions: [{ type: 'Paused', reason: 'disk full', message: 'full' }],
       },
     ],
-  ])('who %s goes before those that the quorum needs', (_, report) => {
+  ])('has a member that %s before others', (_, report) => {
     const { next } = planRollout(change(outdated(4), 'main-1', { report }));
     expect(next?.member.name).toBe('main-1');
     expect(next?.proof).toContain('3 of 4 answer and are caught up, 3 must agree');
@@ -103,8 +103,7 @@ describe('no pod is replaced', () => {
       outdated(3),
       {
         reason: 'QuorumAtRisk',
-        message:
-          'register 01234567: 3 of 3 answer and are caught up, 3 must agree; without main-2 2 remain',
+        message: 'register 01234567: 3 of 3 answer and are caught up, 3 must agree; without main-2 2 remain',
       },
     ],
     [

@@ -55,7 +55,7 @@ describe('the removal of a member', () => {
       'draining for longer than a minute',
       { state: 'Draining', since: new Date(NOW_MS - 61_000).toISOString() },
     ],
-  ] as const)('then it goes: %s', (_, drain) => {
+  ] as const)('then the pod is deleted: %s', (_, drain) => {
     const facts = withMembers(shrinking(4), ({ ordinal, report }) =>
       ordinal === 4 && report !== undefined ? { report: { ...report, drain } } : {},
     );
@@ -124,7 +124,9 @@ describe('the removal of a member', () => {
       const { registers } = shrinking(5);
       const stalled = { ...named, isDeleting: true, blocked: 'InvalidReference: it was deleted' };
       const scaling = planScaling({ ...shrinking(5), registers: [...registers, stalled] });
-      expect(scaling.waitingFor).toBe('main-4 is being removed: register 01234567 must remove it from its list first');
+      expect(scaling.waitingFor).toBe(
+        'main-4 is being removed: register 01234567 must remove it from its list first',
+      );
       expect(scaling.isStalled).toBeUndefined();
     });
 

@@ -37,12 +37,12 @@ function existingMembers({ set, members }: SetFacts): number {
  */
 export function planScaling(facts: SetFacts): ScalingStep {
   const { set, statefulSet } = facts;
-  const { replicas: wanted, suspend } = set.spec;
+  const { replicas: desired, suspend } = set.spec;
   if (suspend) return { replicas: 0 };
   // created, recreated or resumed: members that registers may still list are started first
   const from =
     statefulSet === undefined || statefulSet.replicas === 0 ? existingMembers(facts) : statefulSet.replicas;
-  if (from <= wanted) return { replicas: wanted };
+  if (from <= desired) return { replicas: desired };
   const leaving = podName(set.metadata.name, from - 1);
   const waitingFor = obstacle(facts, from - 1);
   if (waitingFor !== undefined) return { replicas: from, leaving, ...waitingFor };

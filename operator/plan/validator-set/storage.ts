@@ -13,8 +13,8 @@ export interface Growth {
 
 const resizing = new Set(['Resizing', 'FileSystemResizePending']);
 
-function isSmaller(quantity: string | undefined, wanted: string): boolean {
-  return quantity !== undefined && compareQuantities(quantity, wanted) < 0;
+function isSmaller(quantity: string | undefined, desired: string): boolean {
+  return quantity !== undefined && compareQuantities(quantity, desired) < 0;
 }
 
 /** Whether a member's volume is being expanded. */

@@ -163,10 +163,10 @@ export class Kubernetes {
     this.#state.create(at(pods), pod);
     const claim = claimName(name, ordinal);
     if (this.find(volumeClaims, claim) !== undefined) return;
-    const [wanted] = member(set, 'spec', 'volumeClaimTemplates') as readonly KubeObject[];
-    const storage = member(wanted, 'spec', 'resources', 'requests', 'storage');
-    const content = { spec: wanted?.['spec'], status: { capacity: { storage } } };
-    const own = { labels: wanted?.metadata.labels ?? {} };
+    const [desired] = member(set, 'spec', 'volumeClaimTemplates') as readonly KubeObject[];
+    const storage = member(desired, 'spec', 'resources', 'requests', 'storage');
+    const content = { spec: desired?.['spec'], status: { capacity: { storage } } };
+    const own = { labels: desired?.metadata.labels ?? {} };
     this.#state.create(at(volumeClaims), make(volumeClaims, claim, content, own));
   }
 

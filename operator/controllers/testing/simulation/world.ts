@@ -138,8 +138,7 @@ export class World {
   }
 
   /**
-   * Every watch breaks, and perhaps history is forgotten; or all fall silent without a word, everywhere or where nobody
-   * leads.
+   * Every watch breaks, the history is compacted, or all become half open, everywhere or only at standby processes.
    */
   breakWatches(how: 'break' | 'compact' | 'mute' | 'deafen'): void {
     if (how === 'compact') this.state.compact();

@@ -99,9 +99,9 @@ export class World {
   /** Runs Kubernetes, validators and the register controller for one round. */
   pass(): void {
     this.nowMs += 20_000;
-    const wanted = this.statefulSet?.replicas ?? this.pods.size;
-    for (const ordinal of this.pods.keys()) if (ordinal >= wanted) this.pods.delete(ordinal);
-    for (let ordinal = 0; ordinal < wanted; ordinal += 1)
+    const desired = this.statefulSet?.replicas ?? this.pods.size;
+    for (const ordinal of this.pods.keys()) if (ordinal >= desired) this.pods.delete(ordinal);
+    for (let ordinal = 0; ordinal < desired; ordinal += 1)
       if (!this.pods.has(ordinal)) this.#createPod(ordinal);
     for (const pod of this.pods.values())
       if (!this.bad.has(pod.revision)) pod.startsIn = Math.max(0, pod.startsIn - 1);
@@ -232,7 +232,7 @@ export class World {
       case 'replace': {
         const { member, uid } = action.replacement;
         this.evictedUid = uid;
-        // with its uid the pod that was judged goes, or none
+        // the uid protects a pod that replaced the judged one
         if (this.pods.get(member.ordinal)?.uid === uid) this.pods.delete(member.ordinal);
       }
     }
