@@ -18,7 +18,7 @@ const systemRegister = (name: string) =>
 
 const there = ['-n', namespace];
 
-/** RBAC that lets both users do everything to the kinds but what the policies ask for. */
+/** RBAC that allows both users everything on the kinds except what the policies require. */
 const role = JSON.stringify({
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'Role',
@@ -58,7 +58,7 @@ afterAll(async () => {
   await kubectl('delete', 'namespace', namespace, '--wait=false');
 });
 
-test('the policies are typed: the API server warns of none', async () => {
+test('the API server type-checks the policies without warnings', async () => {
   await eventually(async () => {
     const { items } = JSON.parse(await kubectl('get', 'validatingadmissionpolicies', '-o', 'json')) as {
       items: {
@@ -76,7 +76,7 @@ test('the policies are typed: the API server warns of none', async () => {
 });
 
 describe('a System register', () => {
-  test('is made and deleted by the named group only', async () => {
+  test('is created and deleted by the named group only', async () => {
     const refused = await run('kubectl', ['create', '-f', '-', ...designer], systemRegister('system'));
     expect(refused.err).toContain('write purpose: General or ask one of them');
     const made = await run('kubectl', ['create', '-f', '-', ...registrar], systemRegister('system'));
@@ -86,7 +86,7 @@ describe('a System register', () => {
     await kubectl('delete', 'reg/system', ...there, ...registrar);
   });
 
-  test('goes with its namespace', async () => {
+  test('is deleted with its namespace', async () => {
     const other = `${namespace}-gone`;
     await kubectl('create', 'namespace', other);
     const text = systemRegister('system').replace(namespace, other);
@@ -94,7 +94,7 @@ describe('a System register', () => {
     await kubectl('delete', 'namespace', other, '--timeout=60s');
   });
 
-  test('leaves ordinary registers to everybody', async () => {
+  test('does not restrict ordinary registers', async () => {
     const text = systemRegister('plain').replace('"purpose":"System"', '"tenantRef":{"name":"acme"}');
     expect((await run('kubectl', ['create', '-f', '-', ...designer], text)).code).toBe(0);
     await kubectl('delete', 'reg/plain', ...there, ...designer);
@@ -113,7 +113,7 @@ describe('the version of a ValidatorSet', () => {
       ...designer,
     ]);
 
-  test('does not fall below the one that runs, unless it is said', async () => {
+  test('cannot be below the running one without the annotation', async () => {
     const status = JSON.stringify({ status: { version: '1.10.0' } });
     await kubectl('patch', 'vset/main', ...there, '--subresource=status', '--type=merge', '-p', status);
     for (const version of ['1.9.9', '1.10.0-rc.1', '0.99.99']) {
@@ -126,24 +126,24 @@ describe('the version of a ValidatorSet', () => {
     await kubectl('annotate', 'vset/main', ...there, 'chancery.dev/allow-downgrade=true');
     expect((await set('1.9.9')).code).toBe(0);
     await kubectl('annotate', 'vset/main', ...there, 'chancery.dev/allow-downgrade-');
-    // what stands is not judged again when something else changes
+    // an existing version is not judged again when something else changes
     await kubectl('scale', 'vset/main', ...there, '--replicas=5');
   });
 });
 
 describe('the cleanup of an object', () => {
-  test('is skipped only by somebody with the verb force-delete', async () => {
+  test('is skipped only by users with the verb force-delete', async () => {
     const annotate = ['annotate', 'ten/acme', ...there, 'chancery.dev/force-delete=some-uid'];
     expect((await run('kubectl', [...annotate, ...designer])).err).toContain(
       'needs the RBAC verb force-delete',
     );
     await kubectl(...annotate);
-    // somebody else may still edit the rest
+    // other users may still edit other members
     await kubectl('annotate', 'ten/acme', ...there, 'example.org/note=x', ...designer);
     await kubectl('annotate', 'ten/acme', ...there, 'chancery.dev/force-delete-', ...designer);
   });
 
-  test('is not skipped by taking the finalizer away', async () => {
+  test('is not skipped by removing the finalizer', async () => {
     const finalizers = (list: readonly string[]) => [
       'patch',
       'reg/invoices',
@@ -156,9 +156,9 @@ describe('the cleanup of an object', () => {
     const { err } = await run('kubectl', [...finalizers(['example.org/mine']), ...designer]);
     expect(err).toContain('annotate chancery.dev/force-delete: <metadata.uid>');
     await kubectl(...finalizers(['chancery.dev/cleanup']), ...designer);
-    // the operator may: it has update on registers/finalizers, as an administrator has
+    // the operator may remove it: like an administrator it has update on registers/finalizers
     await kubectl(...finalizers([]));
-    // anybody may once the object is to go by force, for its operator may be gone
+    // with the force-delete annotation every user may, because the operator may be gone
     await kubectl(...finalizers(['chancery.dev/cleanup']));
     const force = (value: string) =>
       kubectl('annotate', '--overwrite', 'reg/invoices', ...there, `chancery.dev/force-delete=${value}`);
@@ -174,7 +174,7 @@ describe('the cleanup of an object', () => {
 describe('the chart of the CRDs', () => {
   const chart = join(root, 'charts/chancery-crds');
 
-  test('is clean, and the API server takes what it renders', async () => {
+  test('passes lint, and the API server accepts its objects', async () => {
     const first = await run('helm', ['lint', '--strict', chart]);
     expect(first.code, first.out + first.err).toBe(0);
     const shown = await run('helm', [
@@ -195,7 +195,7 @@ describe('the chart of the CRDs', () => {
     expect(checked.code, checked.err).toBe(0);
   });
 
-  test('takes over kinds that are there, and leaves them and their objects when it goes', async () => {
+  test('adopts existing kinds, and keeps them and their objects when it is uninstalled', async () => {
     const over = ['--take-ownership', '--force-conflicts'];
     const made = await run('helm', ['install', 'chancery-crds', chart, ...there, ...over]);
     expect(made.code, made.err).toBe(0);
@@ -207,7 +207,7 @@ describe('the chart of the CRDs', () => {
     await kubectl('apply', '--server-side', '--force-conflicts', '-f', join(root, 'crds'));
   });
 
-  test('refuses groups that would not be a text in the policy', async () => {
+  test('refuses groups that are not plain texts in the policy', async () => {
     const { code, err } = await run('helm', ['template', 'x', chart, '--set', "systemRegisterGroups={a'b}"]);
     expect(code).not.toBe(0);
     expect(err).toContain('systemRegisterGroups');

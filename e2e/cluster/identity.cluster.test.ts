@@ -60,7 +60,7 @@ async function tokenOf(serviceAccount: string, ...more: readonly string[]): Prom
   return token.trim();
 }
 
-/** Asks the first replica from outside of the cluster, whose pods this machine reaches. */
+/** Requests an identity from the first replica, whose pod this machine can reach. */
 async function connectWith(token: string): Promise<Workload> {
   const tokenFile = join(folder, 'token');
   const caFile = join(folder, 'ca.crt');
@@ -84,7 +84,7 @@ beforeAll(async () => {
     account({ namespace: elsewhere }, 'service-gateway'),
     ...authorityObjects(place),
     ...issuerObjects(place),
-    // they wait for the issuer by themselves
+    // the pods wait for the issuer
     podWithIdentity(place, 'gateway', 'service-gateway'),
     podWithIdentity(place, 'main-0', 'validator-main'),
     podWithIdentity(place, 'other-0', 'validator-main'),
@@ -98,14 +98,14 @@ afterAll(async () => {
 });
 
 describe('identities without SPIRE', () => {
-  test('come to the pods of the installation, by ServiceAccount and by name', async () => {
+  test('are given to pods of the installation, by ServiceAccount and by name', async () => {
     await kubectl('rollout', 'status', 'deployment/svid-issuer', ...there, '--timeout=90s');
     await kubectl('wait', 'pod/gateway', 'pod/main-0', ...there, '--for=condition=Ready', '--timeout=90s');
     expect(await counted('svids_total{client_id="service-gateway"}')).toBeGreaterThan(0);
     expect(await counted('svids_total{client_id="validator-main-0"}')).toBeGreaterThan(0);
   });
 
-  test('come to no pod of another name, account or namespace', async () => {
+  test('are not given to a pod of another name, account or namespace', async () => {
     await eventually(async () =>
       expect(await counted('refusals_total{reason="pod_name"}')).toBeGreaterThan(0),
     );
@@ -137,7 +137,7 @@ describe('identities without SPIRE', () => {
     expect(workload.id).toBe(`spiffe://${installation}/service/validator-main-0`);
     workload.stop();
     await kubectl('delete', 'pod', 'main-0', ...there, '--grace-period=0', '--force');
-    // the API server remembers a judgement for seconds
+    // the API server caches token reviews for seconds
     await eventually(async () => {
       const late = await connectWith(token).catch((error: unknown) => String(error));
       if (typeof late !== 'string') late.stop();
@@ -145,7 +145,7 @@ describe('identities without SPIRE', () => {
     });
   });
 
-  test('come from one authority, whatever replica gives them, and keep working while its root turns over', async () => {
+  test('are from one authority for all replicas, and stay valid during the rotation of its root', async () => {
     const before = await jsonPath('configmap', CA_CONFIG_MAP, '{.data.ca\\.crt}');
     expect(before.match(/BEGIN CERTIFICATE/g)).toHaveLength(1);
     await kubectl('annotate', 'secret', AUTHORITY_SECRET, ...there, 'chancery.dev/rotate-authority=now');
@@ -159,7 +159,7 @@ describe('identities without SPIRE', () => {
     workload.stop();
   });
 
-  test('need no more rights than two objects and reviews of tokens', async () => {
+  test('need only rights on two objects and token reviews', async () => {
     const issuer = `--as=system:serviceaccount:${namespace}:svid-issuer`;
     const may = async (...what: readonly string[]) =>
       (await run('kubectl', ['auth', 'can-i', ...what, ...there, issuer])).out.trim();

@@ -8,7 +8,7 @@ export interface Probe {
   /** `default` when absent; it must exist. */
   readonly serviceAccount?: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** CommonJS for Node; what it prints is the result. */
+  /** CommonJS for Node; its output is the result. */
   readonly script: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Projected token for this audience at /token/token. */
@@ -47,7 +47,7 @@ function podOf(probe: Probe): object {
   };
 }
 
-/** Runs a probe to its end and gives what it printed; the pod is gone afterwards. */
+/** Runs a probe to its end and returns its output; the pod is deleted afterwards. */
 export async function runProbe(probe: Probe): Promise<string> {
   const there = ['-n', probe.namespace];
   await must('kubectl', [...there, 'apply', '-f', '-'], { input: JSON.stringify(podOf(probe)) });
@@ -60,7 +60,7 @@ export async function runProbe(probe: Probe): Promise<string> {
   }
 }
 
-/** A new pod's policies take a moment: asks again until three rounds in a row found the same. */
+/** Repeats until three consecutive rounds agree, because the policies of a new pod take effect after a moment. */
 const connecting = `
 const { connect } = require('node:net');
 const targets = process.env.TARGETS.split(',');
@@ -83,7 +83,7 @@ const round = async () => JSON.stringify(Object.fromEntries(await Promise.all(ta
 })();
 `;
 
-/** What a pod finds at each host:port: `open`, `silent` (dropped on the way) or the error of the connection. */
+/** Result of a connection from a pod to each host:port: `open`, `silent` (dropped packets) or the error. */
 export async function dial(
   probe: Omit<Probe, 'script' | 'env'>,
   targets: readonly string[],

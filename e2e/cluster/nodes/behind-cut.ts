@@ -35,18 +35,18 @@ const validationLine = line.extend({
 });
 const said = z.discriminatedUnion('path', [healthLine, validationLine]);
 
-/** What a member said, and when. */
+/** A health report of a member, with its time. */
 export type HealthSaid = z.output<typeof healthLine>;
 export type ValidationSaid = z.output<typeof validationLine>;
 
-/** Somebody on the node of a member who asks it all the time, and whose notes are read when the node can be reached. */
-export interface Listener {
+/** A pod on the node of a member that queries it continuously; its log is read when the node is reachable. */
+export interface NodeProbe {
   readonly health: () => Promise<readonly HealthSaid[]>;
   readonly validation: () => Promise<readonly ValidationSaid[]>;
   stop(): Promise<void>;
 }
 
-/** Asks for the health in the open, and for the status of validation as the administrator, with an identity of the gateway. */
+/** Queries the public health, and the validation status as administrator with an identity of the gateway. */
 const script = `
 const { once } = require('node:events');
 const { get: plain } = require('node:http');
@@ -74,8 +74,8 @@ keep(secure, {
 });
 `;
 
-/** A listener beside a member of the set, in the network of its node; it runs when this resolves. */
-export async function listenBeside(member: string, node: string, { root }: Ledger): Promise<Listener> {
+/** Starts a probe on the node of a member, in the host network; resolves when it runs. */
+export async function startNodeProbe(member: string, node: string, { root }: Ledger): Promise<NodeProbe> {
   const name = `listener-${member}`;
   const { key, cert, ca } = await gatewayIdentity();
   const host = await kubectl('-n', namespace, 'get', 'pod', member, '-o', 'jsonpath={.status.podIP}');
@@ -116,7 +116,7 @@ function podOf(name: string, node: string, env: Readonly<Record<string, string>>
   };
 }
 
-/** An identity that the issuer gives to a pod of the gateway. */
+/** Requests an identity for a pod of the gateway. */
 async function gatewayIdentity() {
   const folder = mkdtempSync(join(tmpdir(), 'chancery-listener-'));
   const [tokenFile, caFile] = [join(folder, 'token'), join(folder, 'ca.crt')];

@@ -14,11 +14,11 @@ export interface Permission {
   readonly verb: string;
 }
 
-/** The role of the operator in one namespace, some of which is taken away for a while. */
+/** The role of the operator in one namespace, with temporarily removed permissions. */
 export interface OperatorRole {
-  /** Everything that it allows. */
+  /** All permissions. */
   readonly permissions: readonly Permission[];
-  /** Takes one permission away while something is done, and gives it back whatever happens. */
+  /** Removes one permission during an action, and restores it in any case. */
   without(permission: Permission, act: () => Promise<void>): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ function lacking({ rules, ...role }: Role, { resource, verb }: Permission): Role
   return { ...role, rules: left };
 }
 
-/** Reads the role as the chart has made it. */
+/** Reads the role that the chart has created. */
 export async function readRole(api: ApiServer, namespace: string): Promise<OperatorRole> {
   const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/roles/chancery-operator`;
   const whole = roleSchema.parse((await api.request('GET', path)).body);
