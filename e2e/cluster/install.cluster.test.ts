@@ -74,12 +74,14 @@ test('a second installation in a namespace is refused', async () => {
   const { code, err } = await helmInstall({ name: 'second', namespace });
   expect(code).not.toBe(0);
   expect(err).toContain(
-    `The namespace ${namespace} holds the installation ${installation} already (release acme)`,
+    `The namespace ${namespace} already has the installation ${installation} (release acme)`,
   );
 });
 
 test('the name of an installation cannot be changed', async () => {
   const { code, err } = await helmInstall({ ...release, set: ['installation=other.example'] });
   expect(code).not.toBe(0);
-  expect(err).toContain(`installation: this release is ${installation} and cannot become other.example`);
+  expect(err).toContain(
+    `installation: the name of this release is ${installation} and cannot be changed to other.example`,
+  );
 });

@@ -71,7 +71,7 @@ test('with scope All it finds objects of the operator in other namespaces, but n
   const { code, out } = await guardOf('', paths);
   expect(code).toBe(1);
   expect(out).toContain(
-    'The operator of acme still looks after 2 resources: served/tenants/one, served/tenants/two.',
+    'The operator of acme still manages 2 resources: served/tenants/one, served/tenants/two.',
   );
   expect(out.match(/Delete them first: .*/g)).toEqual([
     'Delete them first: kubectl delete -n served registers,validatorsets,tenants --all',
@@ -93,7 +93,7 @@ test.each([
   };
   const { code, out } = await guardOf('', paths);
   expect(code).toBe(1);
-  expect(out).toContain('The operator of acme still looks after 1 resources: left/tenants/one.');
+  expect(out).toContain('The operator of acme still manages 1 resources: left/tenants/one.');
 });
 
 test.each([

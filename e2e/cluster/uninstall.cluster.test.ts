@@ -62,7 +62,7 @@ test('uninstalling while resources exist is refused, and nothing is lost', async
   const { code, err, out } = await uninstall(release);
   expect(code).not.toBe(0);
   expect(`${err}${out}`).toContain(
-    `The operator of ${release.name} still looks after 1 resources: tenants/guest.`,
+    `The operator of ${release.name} still manages 1 resources: tenants/guest.`,
   );
   expect(await look('get', 'pods', '-l', 'chancery.dev/client-id', '-o', 'name')).toBe(before);
   expect(await look('get', 'tenant/guest', '-o', 'jsonpath={.metadata.deletionTimestamp}')).toBe('');
