@@ -51,7 +51,7 @@ export function createOperator(controllers: ControllerFactory, onLost: () => voi
   };
 }
 
-interface Opening {
+interface OperatorParts {
   readonly config: OperatorConfig;
   readonly runtime: Runtime;
   readonly cleanup: Cleanup;
@@ -59,7 +59,7 @@ interface Opening {
   readonly onLost: () => void;
 }
 
-async function open({ config, runtime, cleanup, controllers, onLost }: Opening): Promise<Component> {
+async function open({ config, runtime, cleanup, controllers, onLost }: OperatorParts): Promise<Component> {
   const { log } = runtime;
   const timing = systemTiming();
   const metrics = createKubeMetrics(runtime.telemetry.registry);
@@ -171,7 +171,7 @@ function leaseOf(config: OperatorConfig) {
   };
 }
 
-interface Identifying {
+interface IdentityOptions {
   readonly config: OperatorConfig;
   readonly runtime: Runtime;
   readonly api: Api;
@@ -179,7 +179,7 @@ interface Identifying {
 
 /** The operator's identity in its own namespace, or one from the issuer of another namespace. */
 async function connectIdentity(
-  { config, runtime: { log, clock }, api }: Identifying,
+  { config, runtime: { log, clock }, api }: IdentityOptions,
   installation: Installation,
 ): Promise<Workload> {
   const { identity, namespace } = installation;

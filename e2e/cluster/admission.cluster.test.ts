@@ -16,7 +16,7 @@ const systemRegister = (name: string) =>
     spec: { title: 'System', purpose: 'System', validatorSetRef: { name: 'main' } },
   });
 
-const there = ['-n', namespace];
+const inNamespace = ['-n', namespace];
 
 /** RBAC that allows both users everything on the kinds except what the policies require. */
 const role = JSON.stringify({
@@ -41,7 +41,7 @@ beforeAll(async () => {
     'create',
     'rolebinding',
     'designer',
-    ...there,
+    ...inNamespace,
     '--role=designer',
     '--user=designer',
     '--user=registrar',
@@ -51,7 +51,7 @@ beforeAll(async () => {
     const args = ['create', '--dry-run=server', '-f', '-', ...designer];
     expect((await run('kubectl', args, systemRegister('probe'))).err).toContain('spec.purpose');
   });
-  await kubectl('apply', ...there, '-f', join(root, 'charts/chancery/samples'));
+  await kubectl('apply', ...inNamespace, '-f', join(root, 'charts/chancery/samples'));
 });
 
 afterAll(async () => {
@@ -81,9 +81,9 @@ describe('a System register', () => {
     expect(refused.err).toContain('write purpose: General or ask one of them');
     const made = await run('kubectl', ['create', '-f', '-', ...registrar], systemRegister('system'));
     expect(made.code, made.err).toBe(0);
-    const kept = await run('kubectl', ['delete', 'reg/system', ...there, ...designer]);
+    const kept = await run('kubectl', ['delete', 'reg/system', ...inNamespace, ...designer]);
     expect(kept.err).toContain('only the groups');
-    await kubectl('delete', 'reg/system', ...there, ...registrar);
+    await kubectl('delete', 'reg/system', ...inNamespace, ...registrar);
   });
 
   test('is deleted with its namespace', async () => {
@@ -97,7 +97,7 @@ describe('a System register', () => {
   test('does not restrict ordinary registers', async () => {
     const text = systemRegister('plain').replace('"purpose":"System"', '"tenantRef":{"name":"acme"}');
     expect((await run('kubectl', ['create', '-f', '-', ...designer], text)).code).toBe(0);
-    await kubectl('delete', 'reg/plain', ...there, ...designer);
+    await kubectl('delete', 'reg/plain', ...inNamespace, ...designer);
   });
 });
 
@@ -106,7 +106,7 @@ describe('the version of a ValidatorSet', () => {
     run('kubectl', [
       'patch',
       'vset/main',
-      ...there,
+      ...inNamespace,
       '--type=merge',
       '-p',
       JSON.stringify({ spec: { version } }),
@@ -115,7 +115,7 @@ describe('the version of a ValidatorSet', () => {
 
   test('cannot be below the running one without the annotation', async () => {
     const status = JSON.stringify({ status: { version: '1.10.0' } });
-    await kubectl('patch', 'vset/main', ...there, '--subresource=status', '--type=merge', '-p', status);
+    await kubectl('patch', 'vset/main', ...inNamespace, '--subresource=status', '--type=merge', '-p', status);
     for (const version of ['1.9.9', '1.10.0-rc.1', '0.99.99']) {
       expect((await set(version)).err, version).toContain('chancery.dev/allow-downgrade: "true"');
     }
@@ -123,31 +123,31 @@ describe('the version of a ValidatorSet', () => {
       const { code, err } = await set(version);
       expect(code, `${version}: ${err}`).toBe(0);
     }
-    await kubectl('annotate', 'vset/main', ...there, 'chancery.dev/allow-downgrade=true');
+    await kubectl('annotate', 'vset/main', ...inNamespace, 'chancery.dev/allow-downgrade=true');
     expect((await set('1.9.9')).code).toBe(0);
-    await kubectl('annotate', 'vset/main', ...there, 'chancery.dev/allow-downgrade-');
+    await kubectl('annotate', 'vset/main', ...inNamespace, 'chancery.dev/allow-downgrade-');
     // an existing version is not judged again when something else changes
-    await kubectl('scale', 'vset/main', ...there, '--replicas=5');
+    await kubectl('scale', 'vset/main', ...inNamespace, '--replicas=5');
   });
 });
 
 describe('the cleanup of an object', () => {
   test('is skipped only by users with the verb force-delete', async () => {
-    const annotate = ['annotate', 'ten/acme', ...there, 'chancery.dev/force-delete=some-uid'];
+    const annotate = ['annotate', 'ten/acme', ...inNamespace, 'chancery.dev/force-delete=some-uid'];
     expect((await run('kubectl', [...annotate, ...designer])).err).toContain(
       'needs the RBAC verb force-delete',
     );
     await kubectl(...annotate);
     // other users may still edit other members
-    await kubectl('annotate', 'ten/acme', ...there, 'example.org/note=x', ...designer);
-    await kubectl('annotate', 'ten/acme', ...there, 'chancery.dev/force-delete-', ...designer);
+    await kubectl('annotate', 'ten/acme', ...inNamespace, 'example.org/note=x', ...designer);
+    await kubectl('annotate', 'ten/acme', ...inNamespace, 'chancery.dev/force-delete-', ...designer);
   });
 
   test('is not skipped by removing the finalizer', async () => {
     const finalizers = (list: readonly string[]) => [
       'patch',
       'reg/invoices',
-      ...there,
+      ...inNamespace,
       '--type=merge',
       '-p',
       JSON.stringify({ metadata: { finalizers: list } }),
@@ -161,13 +161,19 @@ describe('the cleanup of an object', () => {
     // with the force-delete annotation every user may, because the operator may be gone
     await kubectl(...finalizers(['chancery.dev/cleanup']));
     const force = (value: string) =>
-      kubectl('annotate', '--overwrite', 'reg/invoices', ...there, `chancery.dev/force-delete=${value}`);
+      kubectl(
+        'annotate',
+        '--overwrite',
+        'reg/invoices',
+        ...inNamespace,
+        `chancery.dev/force-delete=${value}`,
+      );
     await force('another-uid');
     const refused = await run('kubectl', [...finalizers([]), ...designer]);
     expect(refused.err).toContain('annotate chancery.dev/force-delete: <metadata.uid>');
-    await force(await kubectl('get', 'reg/invoices', ...there, '-o', 'jsonpath={.metadata.uid}'));
+    await force(await kubectl('get', 'reg/invoices', ...inNamespace, '-o', 'jsonpath={.metadata.uid}'));
     await kubectl(...finalizers([]), ...designer);
-    await kubectl('annotate', 'reg/invoices', ...there, 'chancery.dev/force-delete-');
+    await kubectl('annotate', 'reg/invoices', ...inNamespace, 'chancery.dev/force-delete-');
   });
 });
 
@@ -197,11 +203,11 @@ describe('the chart of the CRDs', () => {
 
   test('adopts existing kinds, and keeps them and their objects when it is uninstalled', async () => {
     const over = ['--take-ownership', '--force-conflicts'];
-    const made = await run('helm', ['install', 'chancery-crds', chart, ...there, ...over]);
+    const made = await run('helm', ['install', 'chancery-crds', chart, ...inNamespace, ...over]);
     expect(made.code, made.err).toBe(0);
-    const gone = await run('helm', ['uninstall', 'chancery-crds', ...there]);
+    const gone = await run('helm', ['uninstall', 'chancery-crds', ...inNamespace]);
     expect(gone.code, gone.err).toBe(0);
-    expect(await kubectl('get', 'chancery', ...there, '-o', 'name')).toContain(
+    expect(await kubectl('get', 'chancery', ...inNamespace, '-o', 'name')).toContain(
       'register.chancery.dev/invoices',
     );
     await kubectl('apply', '--server-side', '--force-conflicts', '-f', join(root, 'crds'));

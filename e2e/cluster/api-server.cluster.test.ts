@@ -39,9 +39,9 @@ const names = {
   ValidatorSet: [setName],
 } as const;
 const kinds = ['Tenant', 'Register', 'ValidatorSet'] as const;
-const all: readonly Edited[] = kinds.flatMap((kind) => names[kind].map((name) => ({ kind, name })));
+const all: readonly EditedObject[] = kinds.flatMap((kind) => names[kind].map((name) => ({ kind, name })));
 
-interface Edited {
+interface EditedObject {
   readonly kind: Kind;
   readonly name: string;
 }
@@ -69,8 +69,8 @@ let resources: Resources;
 let ledger: Ledger;
 let edits = 0;
 /** The last edit of each object. */
-const wanted = new Map<string, number>();
-const lastOf = (kind: Kind, name: string) => wanted.get(`${kind}/${name}`) ?? 0;
+const lastEdits = new Map<string, number>();
+const lastOf = (kind: Kind, name: string) => lastEdits.get(`${kind}/${name}`) ?? 0;
 
 beforeAll(async () => {
   await ensureInstalled();
@@ -97,7 +97,7 @@ afterAll(async () => {
 explainFailures(namespace);
 
 /** Whether the operator has reconciled the object; a set without pods is not Ready. */
-const settled = ({ kind, name }: Edited) =>
+const settled = ({ kind, name }: EditedObject) =>
   resources.settled(kind, name, { isReady: kind !== 'ValidatorSet', withinMs: carriedOutMs });
 
 /** Retries a call until it succeeds. */
@@ -109,11 +109,11 @@ async function retryUntilDone(what: string, act: () => Promise<unknown>): Promis
   await waitFor(done, { what, deadlineMs: 60_000, everyMs: 20 });
 }
 
-async function edit({ kind, name }: Edited): Promise<void> {
+async function edit({ kind, name }: EditedObject): Promise<void> {
   edits += 1;
   const spec = specs[kind](name, edits);
   await retryUntilDone(`the edit of ${name}`, () => resources.edit(kind, name, spec));
-  wanted.set(`${kind}/${name}`, edits);
+  lastEdits.set(`${kind}/${name}`, edits);
 }
 
 const policyPath = `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies/${setName}`;
@@ -126,7 +126,7 @@ async function policyUid(): Promise<string | undefined> {
 
 /** Edits every object at once and deletes a child, then edits one object after the other. */
 async function editWhileWatchesReturn(): Promise<void> {
-  await edit(all[0] as Edited);
+  await edit(all[0] as EditedObject);
   await retryUntilDone('the deletion', async () => {
     expect([200, 404]).toContain((await api.request('DELETE', policyPath)).status);
   });
@@ -238,7 +238,7 @@ test.skipIf(!hasApiServerPower)(
       await apiServer('kill');
       await moreAccepted(load);
       await apiServer('start');
-      await edit(all[0] as Edited);
+      await edit(all[0] as EditedObject);
       const backMs = Date.now() - killedAtMs;
       await editWhileWatchesReturn();
       const editedAt = performance.now();

@@ -73,8 +73,8 @@ describe.skipIf(!hasHelm)('the chart', () => {
     ['demo', demo],
     ['production', given],
   ])('passes helm lint with values for %s', (_, values) => {
-    const said = execFileSync('helm', ['lint', '--strict', chart, ...values], { encoding: 'utf8' });
-    expect(said).toContain('0 chart(s) failed');
+    const output = execFileSync('helm', ['lint', '--strict', chart, ...values], { encoding: 'utf8' });
+    expect(output).toContain('0 chart(s) failed');
   });
 
   it('renders all dependencies with the demo values', () => {
@@ -246,12 +246,12 @@ describe.skipIf(!hasHelm)('the chart', () => {
   it('creates the system register only when enabled, with the id that the register service expects', () => {
     const set = (...values: string[]) => values.flatMap((one) => ['--set', one]);
     expect(names(render(...given, ...set('bootstrap.enabled=true')), 'Register')).toEqual([]);
-    const asked = set(
+    const values = set(
       'bootstrap.enabled=true',
       'bootstrap.systemRegister.enabled=true',
       'systemRegister.networkId=blue',
     );
-    const rendered = render(...given, ...asked);
+    const rendered = render(...given, ...values);
     const [made] = ofKind(rendered, 'Register');
     expect(made).toContain('helm.sh/resource-policy: keep');
     expect(made).toContain(`registerId: "${systemRegisterId('blue')}"`);

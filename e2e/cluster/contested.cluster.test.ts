@@ -12,7 +12,7 @@ const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 /** How long the conflict is observed after it is throttled. */
 const watchMs = full ? 120_000 : 15_000;
 const rival = 'capacity-bot';
-const wanted = 1;
+const desired = 1;
 const theirs = 2;
 
 const main = useMainSet();
@@ -67,13 +67,13 @@ test('an ownership conflict is throttled within a minute, names the manager in c
 
   const before = { writes: bot.writes, ready: await ready() };
   const endsAt = performance.now() + watchMs;
-  const said = new Set<string | undefined>();
+  const messages = new Set<string | undefined>();
   while (performance.now() < endsAt) {
-    said.add((await ready())?.message);
+    messages.add((await ready())?.message);
     await pause(200);
   }
   // the condition is stable, and the child is overwritten now and then
-  expect([...said]).toEqual([message]);
+  expect([...messages]).toEqual([message]);
   expect(await ready()).toEqual(before.ready);
   const answers = bot.writes - before.writes;
   expect(answers).toBeLessThanOrEqual(Math.ceil(watchMs / 10_000));
@@ -94,7 +94,7 @@ test('an ownership conflict is throttled within a minute, names the manager in c
   const events = (await kubectl('-n', namespace, 'get', 'events', '-o', format)).split('\n');
   expect(events.filter((line) => line === `ReconcileThrottled: ${message}`)).toHaveLength(1);
   const wonMs = await within('the field to be put back', 20_000, async () => {
-    return (await readBudget(server)) === wanted;
+    return (await readBudget(server)) === desired;
   });
   const endedMs = await within('the set to be ready', 60_000, async () => (await ready())?.status === 'True');
   process.stdout.write(

@@ -22,7 +22,7 @@ const namespace = `chancery-identity-${process.pid}`;
 const elsewhere = `${namespace}-b`;
 const image = (name: string) => `chancery.local/${name}:${process.env['CHANCERY_TEST_IMAGE_TAG'] ?? '0.1.0'}`;
 const place = { namespace, installation, image };
-const there = ['-n', namespace];
+const inNamespace = ['-n', namespace];
 const folder = mkdtempSync(join(tmpdir(), 'chy-identity-'));
 
 async function apply(...items: readonly object[]): Promise<void> {
@@ -35,12 +35,12 @@ async function apply(...items: readonly object[]): Promise<void> {
 }
 
 async function jsonPath(kind: string, name: string, path: string): Promise<string> {
-  return await kubectl('get', kind, name, ...there, '-o', `jsonpath=${path}`);
+  return await kubectl('get', kind, name, ...inNamespace, '-o', `jsonpath=${path}`);
 }
 
 async function issuerAddresses(): Promise<readonly string[]> {
   const addresses = await kubectl(
-    ...['get', 'pods', ...there, '-l', 'app=svid-issuer', '-o', 'jsonpath={.items[*].status.podIP}'],
+    ...['get', 'pods', ...inNamespace, '-l', 'app=svid-issuer', '-o', 'jsonpath={.items[*].status.podIP}'],
   );
   return addresses.split(' ').filter((address) => address !== '');
 }
@@ -99,8 +99,15 @@ afterAll(async () => {
 
 describe('identities without SPIRE', () => {
   test('are given to pods of the installation, by ServiceAccount and by name', async () => {
-    await kubectl('rollout', 'status', 'deployment/svid-issuer', ...there, '--timeout=90s');
-    await kubectl('wait', 'pod/gateway', 'pod/main-0', ...there, '--for=condition=Ready', '--timeout=90s');
+    await kubectl('rollout', 'status', 'deployment/svid-issuer', ...inNamespace, '--timeout=90s');
+    await kubectl(
+      'wait',
+      'pod/gateway',
+      'pod/main-0',
+      ...inNamespace,
+      '--for=condition=Ready',
+      '--timeout=90s',
+    );
     expect(await counted('svids_total{client_id="service-gateway"}')).toBeGreaterThan(0);
     expect(await counted('svids_total{client_id="validator-main-0"}')).toBeGreaterThan(0);
   });
@@ -111,10 +118,10 @@ describe('identities without SPIRE', () => {
     );
     const ready = '{.status.conditions[?(@.type=="Ready")].status}';
     expect(await jsonPath('pod', 'other-0', ready)).toBe('False');
-    await expect(connectWith(await tokenOf('service-stranger', ...there))).rejects.toThrow(
+    await expect(connectWith(await tokenOf('service-stranger', ...inNamespace))).rejects.toThrow(
       'IDENTITY_FORBIDDEN',
     );
-    await expect(connectWith(await tokenOf('validator-main', ...there))).rejects.toThrow(
+    await expect(connectWith(await tokenOf('validator-main', ...inNamespace))).rejects.toThrow(
       'not bound to a pod',
     );
     await expect(connectWith(await tokenOf('service-gateway', '-n', elsewhere))).rejects.toThrow('namespace');
@@ -122,7 +129,7 @@ describe('identities without SPIRE', () => {
       'create',
       'token',
       'service-gateway',
-      ...there,
+      ...inNamespace,
       '--audience',
       'somebody-else',
     );
@@ -132,11 +139,11 @@ describe('identities without SPIRE', () => {
   });
 
   test('end with their pod', async () => {
-    const token = await tokenOf('validator-main', ...there, ...bound('main-0'));
+    const token = await tokenOf('validator-main', ...inNamespace, ...bound('main-0'));
     const workload = await connectWith(token);
     expect(workload.id).toBe(`spiffe://${installation}/service/validator-main-0`);
     workload.stop();
-    await kubectl('delete', 'pod', 'main-0', ...there, '--grace-period=0', '--force');
+    await kubectl('delete', 'pod', 'main-0', ...inNamespace, '--grace-period=0', '--force');
     // the API server caches token reviews for seconds
     await eventually(async () => {
       const late = await connectWith(token).catch((error: unknown) => String(error));
@@ -148,13 +155,19 @@ describe('identities without SPIRE', () => {
   test('are from one authority for all replicas, and stay valid during the rotation of its root', async () => {
     const before = await jsonPath('configmap', CA_CONFIG_MAP, '{.data.ca\\.crt}');
     expect(before.match(/BEGIN CERTIFICATE/g)).toHaveLength(1);
-    await kubectl('annotate', 'secret', AUTHORITY_SECRET, ...there, 'chancery.dev/rotate-authority=now');
+    await kubectl(
+      'annotate',
+      'secret',
+      AUTHORITY_SECRET,
+      ...inNamespace,
+      'chancery.dev/rotate-authority=now',
+    );
     await eventually(async () => {
       const after = await jsonPath('configmap', CA_CONFIG_MAP, '{.data.ca\\.crt}');
       expect(after.startsWith(before)).toBe(true);
       expect(after.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
     });
-    const workload = await connectWith(await tokenOf('service-gateway', ...there));
+    const workload = await connectWith(await tokenOf('service-gateway', ...inNamespace));
     expect(workload.current().ca).toContain(before.trim());
     workload.stop();
   });
@@ -162,7 +175,7 @@ describe('identities without SPIRE', () => {
   test('need only rights on two objects and token reviews', async () => {
     const issuer = `--as=system:serviceaccount:${namespace}:svid-issuer`;
     const may = async (...what: readonly string[]) =>
-      (await run('kubectl', ['auth', 'can-i', ...what, ...there, issuer])).out.trim();
+      (await run('kubectl', ['auth', 'can-i', ...what, ...inNamespace, issuer])).out.trim();
     expect(await may('get', `secret/${AUTHORITY_SECRET}`)).toBe('yes');
     expect(await may('create', 'tokenreviews.authentication.k8s.io')).toBe('yes');
     for (const what of [

@@ -42,7 +42,7 @@ export function beginLoad({ api, token, registerId }: Ledger, perSecond: number)
 }
 
 /** Result of a load. */
-export interface Sealed {
+export interface SealedCounts {
   readonly dockets: number;
   readonly transactions: number;
 }
@@ -54,7 +54,7 @@ export interface Sealed {
 export async function expectNothingLost(
   ledger: Ledger,
   load: Pick<SteadyLoad, 'accepted' | 'unexpected'>,
-): Promise<Sealed> {
+): Promise<SealedCounts> {
   const { api, root, token, registerId } = ledger;
   expect(load.unexpected).toEqual([]);
   const dockets = () => fetchDockets(api, token, `/api/registers/${registerId}`);

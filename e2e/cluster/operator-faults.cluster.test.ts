@@ -218,7 +218,7 @@ test('a frozen leader writes nothing after its lease has expired, and exits', as
       deadlineMs: 60_000,
       everyMs: 1_000,
     });
-    const said = await eventsBy(leader);
+    const leaderEvents = await eventsBy(leader);
     const holder = await holderOf(api, namespace);
     // the kubelet restarts an unresponsive process only after a longer time
     expect(hasEnded(leader)).toBe(false);
@@ -226,7 +226,7 @@ test('a frozen leader writes nothing after its lease has expired, and exits', as
     process.kill(leader.pid, 'SIGCONT');
     await waitFor(() => hasEnded(leader), { what: 'the former leader to end', deadlineMs: 30_000 });
     expect(await writtenState()).toBe(before);
-    expect(await eventsBy(leader)).toEqual(said);
+    expect(await eventsBy(leader)).toEqual(leaderEvents);
     expect(await holderOf(api, namespace)).toBe(holder);
   } finally {
     if (!hasEnded(leader)) process.kill(leader.pid, 'SIGCONT');
@@ -274,7 +274,7 @@ describe('a role that lacks a verb', () => {
   });
 
   /** A missing permission is named in the conditions, or in an event where the status cannot be written. */
-  const asked: readonly Permission[] = [
+  const permissions: readonly Permission[] = [
     { resource: 'tenants', verb: 'patch' },
     { resource: 'tenants/status', verb: 'patch' },
     { resource: 'networkpolicies', verb: 'create' },
@@ -297,11 +297,11 @@ describe('a role that lacks a verb', () => {
       : []),
   ];
 
-  test.each(asked)(
+  test.each(permissions)(
     '$verb $resource says so, holds up nobody else, and goes on when it is back',
     async (lacked) => {
       const { kind, other } = stimulusOf(lacked);
-      const place = asked.indexOf(lacked);
+      const place = permissions.indexOf(lacked);
       const name = `lacks-${place}-${run}`;
       const bystander = `beside-${place}-${run}`;
       const before = await operatorPods(api, namespace);

@@ -49,14 +49,14 @@ function podOf(probe: Probe): object {
 
 /** Runs a probe to its end and returns its output; the pod is deleted afterwards. */
 export async function runProbe(probe: Probe): Promise<string> {
-  const there = ['-n', probe.namespace];
-  await must('kubectl', [...there, 'apply', '-f', '-'], { input: JSON.stringify(podOf(probe)) });
+  const inNamespace = ['-n', probe.namespace];
+  await must('kubectl', [...inNamespace, 'apply', '-f', '-'], { input: JSON.stringify(podOf(probe)) });
   try {
     const ended = '--for=jsonpath={.status.containerStatuses[0].state.terminated.reason}';
-    await must('kubectl', [...there, 'wait', ended, '--timeout=60s', `pod/${probe.name}`]);
-    return await must('kubectl', [...there, 'logs', probe.name]);
+    await must('kubectl', [...inNamespace, 'wait', ended, '--timeout=60s', `pod/${probe.name}`]);
+    return await must('kubectl', [...inNamespace, 'logs', probe.name]);
   } finally {
-    await must('kubectl', [...there, 'delete', 'pod', probe.name, '--grace-period=0', '--force']);
+    await must('kubectl', [...inNamespace, 'delete', 'pod', probe.name, '--grace-period=0', '--force']);
   }
 }
 
@@ -88,6 +88,6 @@ export async function dial(
   probe: Omit<Probe, 'script' | 'env'>,
   targets: readonly string[],
 ): Promise<Readonly<Record<string, string>>> {
-  const said = await runProbe({ ...probe, script: connecting, env: { TARGETS: targets.join(',') } });
-  return JSON.parse(said) as Record<string, string>;
+  const output = await runProbe({ ...probe, script: connecting, env: { TARGETS: targets.join(',') } });
+  return JSON.parse(output) as Record<string, string>;
 }

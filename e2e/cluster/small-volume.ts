@@ -82,6 +82,6 @@ try {
 
 /** Fills the volume of a validator's pod. */
 export async function fillVolume(namespace: string, pod: string): Promise<void> {
-  const said = await must('kubectl', ['exec', '-n', namespace, pod, '--', '/usr/bin/node', '-e', filling]);
-  if (said.trim() !== 'ENOSPC') throw new Error(`the volume of ${pod}: ${said}`);
+  const output = await must('kubectl', ['exec', '-n', namespace, pod, '--', '/usr/bin/node', '-e', filling]);
+  if (output.trim() !== 'ENOSPC') throw new Error(`the volume of ${pod}: ${output}`);
 }

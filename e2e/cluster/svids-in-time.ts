@@ -89,14 +89,14 @@ async function podsWithoutNewSvid(
   names: readonly string[],
   since: Date,
 ): Promise<readonly string[]> {
-  const asked = names.map(async (name) => {
+  const failedPods = names.map(async (name) => {
     const query = new URLSearchParams({ sinceTime: since.toISOString() });
     const answer = await fetch(`${server.url}/api/v1/namespaces/${namespace}/pods/${name}/log?${query}`);
     const text = await answer.text();
     if (!answer.ok) throw new Error(text);
     return text.includes(inVain);
   });
-  const found = await Promise.all(asked);
+  const found = await Promise.all(failedPods);
   return names.filter((_, index) => found[index]);
 }
 
@@ -111,11 +111,11 @@ export async function untilAllRequestsFailed(
 ): Promise<readonly string[]> {
   let firstAt: number | undefined;
   for (;;) {
-    const asked = await podsWithoutNewSvid(server, names, since);
-    if (asked.length > 0) firstAt ??= performance.now();
-    if (asked.length === names.length) return asked;
-    if (firstAt !== undefined && performance.now() - firstAt > patienceMs) return asked;
-    if (firstAt === undefined && Date.now() - since.getTime() > 60_000) return asked;
+    const failedPods = await podsWithoutNewSvid(server, names, since);
+    if (failedPods.length > 0) firstAt ??= performance.now();
+    if (failedPods.length === names.length) return failedPods;
+    if (firstAt !== undefined && performance.now() - firstAt > patienceMs) return failedPods;
+    if (firstAt === undefined && Date.now() - since.getTime() > 60_000) return failedPods;
     await pause(1_000);
   }
 }

@@ -131,7 +131,7 @@ export async function requestFrom(
     asks,
     tokenPath: TOKEN_PATH,
   };
-  const said = await runProbe({
+  const output = await runProbe({
     namespace,
     ...caller,
     // the NetworkPolicies allow this service to call the listener
@@ -140,5 +140,5 @@ export async function requestFrom(
     script,
     env: { QUESTION: JSON.stringify(question) },
   });
-  return answers.parse(JSON.parse(said));
+  return answers.parse(JSON.parse(output));
 }

@@ -53,13 +53,15 @@ async function certificate(by: TestAuthority, clientId: string, leaf: Leaf = {})
   return { key, cert };
 }
 
-const kept = z.object({
+const storedRows = z.object({
   roots: z.array(z.object({ stage: z.string(), certificatePem: z.string(), keyPem: z.string().optional() })),
 });
 
 /** The authority that signs the SVIDs of the installation. */
 async function openAuthority(): Promise<TestAuthority> {
-  const { roots } = kept.parse(JSON.parse(await readSecret(namespace, AUTHORITY_SECRET, 'authorities.json')));
+  const { roots } = storedRows.parse(
+    JSON.parse(await readSecret(namespace, AUTHORITY_SECRET, 'authorities.json')),
+  );
   const { certificatePem = '', keyPem = '' } = roots.find(({ stage }) => stage === 'active') ?? {};
   return installationAuthority({ certificatePem, keyPem }, installation);
 }

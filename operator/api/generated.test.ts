@@ -20,8 +20,8 @@ test('the generated files are up to date', () => {
 test('the generated folders contain no other files', () => {
   const files = generatedFiles();
   for (const folder of ['crds', 'charts/chancery-crds/templates']) {
-    const kept = readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
-    expect(kept.filter((path) => !files.has(path))).toEqual([]);
+    const existing = readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
+    expect(existing.filter((path) => !files.has(path))).toEqual([]);
   }
 });
 

@@ -91,14 +91,14 @@ function convert(node: Node, path: string): StructuralSchema {
   forbid(node, path);
   const intOrString = node[INT_OR_STRING] === true;
   if (!intOrString) requireBounds(node, path);
-  const kept = Object.fromEntries(
+  const keywords = Object.fromEntries(
     KEYWORDS.flatMap((name) => (node[name] === undefined ? [] : [[name, node[name]]])),
   );
-  if (intOrString) delete kept['type'];
-  if (kept['type'] === 'integer') kept['format'] = 'int64';
+  if (intOrString) delete keywords['type'];
+  if (keywords['type'] === 'integer') keywords['format'] = 'int64';
   const { properties, items, additionalProperties } = node;
   return {
-    ...kept,
+    ...keywords,
     ...(isNode(items) ? { items: convertChild(items, `${path}[]`) } : {}),
     ...(isNode(properties) ? { properties: convertMembers(properties, path) } : {}),
     ...(isNode(additionalProperties)

@@ -61,17 +61,17 @@ function isOurs(object: unknown): object is Readonly<Record<string, unknown>> {
   return isRecord(object) && String(object['apiVersion']).startsWith(`${API_GROUP}/`);
 }
 
-interface Named {
+interface UnparsedObject {
   readonly kind: unknown;
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-function inNamespace(object: Readonly<Record<string, unknown>>, namespace: string): Named {
+function inNamespace(object: Readonly<Record<string, unknown>>, namespace: string): UnparsedObject {
   const metadata = isRecord(object['metadata']) ? object['metadata'] : {};
   return { ...object, kind: object['kind'], metadata: { namespace, ...metadata } };
 }
 
-function parseNamed<T>(object: Named, parse: (value: unknown) => T, file: string): T {
+function parseNamed<T>(object: UnparsedObject, parse: (value: unknown) => T, file: string): T {
   try {
     return parse(object);
   } catch (error) {
@@ -80,17 +80,17 @@ function parseNamed<T>(object: Named, parse: (value: unknown) => T, file: string
   }
 }
 
-interface Placed {
+interface ObjectWithKey {
   readonly kind: string;
   readonly metadata: { readonly namespace: string; readonly name: string };
 }
 
 /** `namespace/name`. */
-export function keyOf({ metadata }: Pick<Placed, 'metadata'>): string {
+export function keyOf({ metadata }: Pick<ObjectWithKey, 'metadata'>): string {
   return `${metadata.namespace}/${metadata.name}`;
 }
 
 /** The object of the same name in a list; undefined when there is none. */
-export function counterpart<T extends Placed>(of: Placed, list: readonly T[]): T | undefined {
+export function counterpart<T extends ObjectWithKey>(of: ObjectWithKey, list: readonly T[]): T | undefined {
   return list.find((each) => keyOf(each) === keyOf(of));
 }

@@ -43,13 +43,13 @@ export function planText(entries: readonly Entry[]): string {
   return `${[...entries.flatMap(entryLines), end.join('; ')].join('\n')}\n`;
 }
 
-interface Shown {
+interface ReportedObject {
   readonly kind: string;
   readonly metadata: { readonly namespace: string; readonly name: string };
   readonly status: { readonly conditions?: readonly Condition[] | undefined };
 }
 
-function conditionOf({ status }: Shown, type: string): Condition | undefined {
+function conditionOf({ status }: ReportedObject, type: string): Condition | undefined {
   return status.conditions?.find((each) => each.type === type);
 }
 
@@ -63,7 +63,7 @@ const bad = new Set([
   'StorageResizing',
 ]);
 
-function objectLines(object: Shown, facts: readonly string[]): readonly string[] {
+function objectLines(object: ReportedObject, facts: readonly string[]): readonly string[] {
   const ready = conditionOf(object, 'Ready');
   const state = ready === undefined ? 'not reconciled by the operator yet' : readiness(ready);
   const others = (object.status.conditions ?? []).filter(({ type, status }) => {
@@ -89,7 +89,7 @@ export function statusText({ tenants, validatorSets, registers }: Objects): stri
     ...validatorSets.flatMap((each) => objectLines(each, setFacts(each))),
     ...registers.flatMap((each) => objectLines(each, registerFacts(each))),
   ];
-  const all: readonly Shown[] = [...tenants, ...validatorSets, ...registers];
+  const all: readonly ReportedObject[] = [...tenants, ...validatorSets, ...registers];
   const readyCount = all.filter((each) => conditionOf(each, 'Ready')?.status === 'True').length;
   return `${[...lines, `${readyCount} of ${all.length} objects are ready`].join('\n')}\n`;
 }

@@ -6,19 +6,19 @@ import { run, type Surface } from './run.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-interface Ended {
+interface RunResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
-  readonly asked: readonly (readonly string[])[];
+  readonly kubectlCalls: readonly (readonly string[])[];
 }
 
 async function call(
   args: string,
   files: Readonly<Record<string, string>> = {},
   cluster = '[]',
-): Promise<Ended> {
-  const asked: (readonly string[])[] = [];
+): Promise<RunResult> {
+  const kubectlCalls: (readonly string[])[] = [];
   let out = '';
   let err = '';
   const surface: Surface = {
@@ -28,7 +28,7 @@ async function call(
       return text;
     },
     kubectl: async (given) => {
-      asked.push(given);
+      kubectlCalls.push(given);
       return cluster;
     },
     print: (text) => {
@@ -40,7 +40,7 @@ async function call(
     nowMs: () => NOW_MS,
   };
   const code = await run(args.split(' ').filter(Boolean), surface);
-  return { code, out, err, asked };
+  return { code, out, err, kubectlCalls };
 }
 
 function object(kind: string, name: string, spec: Members, status?: Members) {
@@ -128,10 +128,10 @@ const liveRegister = (spec: Members = {}) =>
   );
 
 const live = list(liveTenant, liveSet(4), liveRegister());
-const plan = (desired: string, there = live) => call('plan -f new --live old', { new: desired, old: there });
+const plan = (desired: string, old = live) => call('plan -f new --live old', { new: desired, old });
 
 describe('plan', () => {
-  test('of the samples, from nothing', async () => {
+  test('of the samples, with an empty cluster', async () => {
     const names = ['tenant', 'validator-set', 'register'];
     const folder = new URL('../../charts/chancery/samples/', import.meta.url);
     const texts = await Promise.all(names.map((name) => readFile(new URL(`${name}.yaml`, folder), 'utf8')));
@@ -151,7 +151,7 @@ Register acme/invoices: 1 step
     expect(code).toBe(0);
   });
 
-  test('of what is there already has no steps', async () => {
+  test('of the live state has no steps', async () => {
     const { code, out } = await plan(live);
     expect(out).toBe(`Tenant acme/acme: no changes
 
@@ -164,7 +164,7 @@ Register acme/invoices: no changes
     expect(code).toBe(0);
   });
 
-  test('of a larger set walks every register, with the quorum at each step', async () => {
+  test('of a larger set adds members to every register, with the quorum at each step', async () => {
     const { out } = await plan(list(object('ValidatorSet', 'main', { replicas: 7, version: '1.0.0' })));
     expect(out).toBe(`ValidatorSet acme/main: 1 step
   4 members: quorum 3, tolerates 1 -> 7 members: quorum 5, tolerates 2
@@ -180,15 +180,11 @@ Register acme/invoices: 3 steps
 `);
   });
 
-  test('of a smaller set stops where a policy says so', async () => {
-    const there = list(
-      liveTenant,
-      liveSet(4),
-      liveRegister({ policy: { validators: { minValidators: 3 } } }),
-    );
+  test('of a smaller set stops at minValidators', async () => {
+    const live = list(liveTenant, liveSet(4), liveRegister({ policy: { validators: { minValidators: 3 } } }));
     const { code, out } = await plan(
       list(object('ValidatorSet', 'main', { replicas: 1, version: '1.0.0' })),
-      there,
+      live,
     );
     expect(out).toContain(
       '1. Stop main-3, after every register has removed it from its list and it has drained; its volume is kept',
@@ -200,24 +196,21 @@ Register acme/invoices: 3 steps
     expect(code).toBe(1);
   });
 
-  test('of another version names the order of the roll and its proof, who proposes last', async () => {
+  test('of another version names the order of the rollout with its proof, the proposer last', async () => {
     const { out } = await plan(list(object('ValidatorSet', 'main', { replicas: 4, version: '1.1.0' })));
     const order = [...out.matchAll(/Replace (main-\d)/g)].map(([, name]) => name);
     expect(order).toEqual(['main-3', 'main-2', 'main-0', 'main-1']);
     expect(out).toContain('4 of 4 answer and are caught up, 3 must agree; one is replaced');
   });
 
-  test('of a roll that cannot begin says why', async () => {
-    const there = list(liveTenant, liveSet(4, 1), liveRegister());
-    const { out } = await plan(
-      list(object('ValidatorSet', 'main', { replicas: 4, version: '1.1.0' })),
-      there,
-    );
+  test('of a rollout that cannot start gives the reason', async () => {
+    const live = list(liveTenant, liveSet(4, 1), liveRegister());
+    const { out } = await plan(list(object('ValidatorSet', 'main', { replicas: 4, version: '1.1.0' })), live);
     expect(out).toContain('The rollout stops: main-0 is not ready yet');
     expect(out).not.toContain('Replace');
   });
 
-  test('of edits says what changes and what it costs', async () => {
+  test('of edits names the changes and their disruption', async () => {
     const desired = list(
       object('Tenant', 'acme', { displayName: 'Acme Ltd', subdomain: 'acme', suspended: true }),
       object('Register', 'invoices', {
@@ -240,7 +233,7 @@ Register acme/invoices: 3 steps
 `);
   });
 
-  test('of a register that moves to another set adds all before it removes any', async () => {
+  test('of a register with another set adds all members before it removes any', async () => {
     const desired = list(
       object('ValidatorSet', 'next', { replicas: 4 }),
       object('Register', 'invoices', { title: 'Invoices', ...refs, validatorSetRef: { name: 'next' } }),
@@ -255,7 +248,7 @@ Register acme/invoices: 3 steps
     ]);
   });
 
-  test('of a reference to nothing and of another subdomain is refused', async () => {
+  test('of a missing reference or of another subdomain is refused', async () => {
     const desired = list(
       object('Tenant', 'acme', { displayName: 'Acme', subdomain: 'other' }),
       object('Register', 'lost', { title: 'Lost', ...refs, tenantRef: { name: 'nobody' } }),
@@ -267,10 +260,10 @@ Register acme/invoices: 3 steps
     expect(code).toBe(1);
   });
 
-  test('reads what there is from the cluster when asked to', async () => {
-    const { out, asked } = await call('plan -f new --cluster', { new: list(liveTenant) }, live);
+  test('reads the live state from the cluster with --cluster', async () => {
+    const { out, kubectlCalls } = await call('plan -f new --cluster', { new: list(liveTenant) }, live);
     expect(out).toContain('Tenant acme/acme: no changes');
-    expect(asked).toEqual([
+    expect(kubectlCalls).toEqual([
       [
         'get',
         'tenants.chancery.dev,validatorsets.chancery.dev,registers.chancery.dev',
@@ -282,7 +275,7 @@ Register acme/invoices: 3 steps
   });
 });
 
-describe('what is wrong', () => {
+describe('a wrong command or file', () => {
   test.each([
     ['plan', {}, 'plan needs -f FILE'],
     ['dance', {}, 'dance is not a command'],
@@ -303,7 +296,7 @@ describe('what is wrong', () => {
     expect(code).toBe(2);
   });
 
-  test('help is there', async () => {
+  test('--help prints the usage', async () => {
     expect(await call('--help')).toMatchObject({
       code: 0,
       out: expect.stringContaining('kubectl chancery plan'),
@@ -313,7 +306,7 @@ describe('what is wrong', () => {
 });
 
 describe('status', () => {
-  test('of what works', async () => {
+  test('of ready objects', async () => {
     const { code, out } = await call('status -f live', { live });
     expect(out).toBe(
       `Tenant acme/acme: ready (Reconciled)
@@ -337,7 +330,7 @@ Register acme/invoices: ready (Reconciled)
     expect(code).toBe(0);
   });
 
-  test('of what does not', async () => {
+  test('of objects that are not ready', async () => {
     const message = '2 of 4 validators answer and 3 must agree';
     const broken = object(
       'Register',

@@ -81,8 +81,8 @@ async function plan(values: Values, surface: Surface): Promise<number> {
   if (live !== undefined && cluster) throw usage('--live and --cluster exclude each other');
   const namespace = values.namespace ?? 'default';
   const desired = readObjects(await surface.readFile(file), { file, namespace });
-  const there = await liveObjects(values, surface);
-  const entries = planObjects(desired, there, surface.nowMs());
+  const current = await liveObjects(values, surface);
+  const entries = planObjects(desired, current, surface.nowMs());
   if (entries.length === 0) throw usage(`${file} contains no Tenant, ValidatorSet or Register`);
   surface.print(planText(entries));
   return entries.some(({ refused }) => refused !== undefined) ? 1 : 0;

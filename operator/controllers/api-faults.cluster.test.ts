@@ -72,7 +72,7 @@ const specs: Readonly<Record<KindHandler, (name: string, edit: number) => object
   }),
 };
 
-interface Found {
+interface StoredObject {
   readonly metadata: { readonly name: string; readonly uid: string; readonly generation: number };
   readonly spec: Readonly<Record<string, unknown>>;
   readonly status?: {
@@ -104,11 +104,11 @@ async function merge(kind: KindHandler, name: string, body: object, part = ''): 
   expect(status).toBe(200);
 }
 
-async function itemsAt(path: string): Promise<readonly Found[]> {
-  return ((await api.request('GET', path)).body as { readonly items: readonly Found[] }).items;
+async function itemsAt(path: string): Promise<readonly StoredObject[]> {
+  return ((await api.request('GET', path)).body as { readonly items: readonly StoredObject[] }).items;
 }
 
-function isSettled({ metadata, status }: Found): boolean {
+function isSettled({ metadata, status }: StoredObject): boolean {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return status?.observedGeneration === metadata.generation && ready?.status === 'True';
 }

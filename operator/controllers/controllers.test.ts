@@ -223,9 +223,9 @@ describe('deletion', () => {
       world.calls.length = 0;
       await world.pass(600_000);
       // each of the two is retried two to three times a minute; one attempt may fail while the service returns
-      const looks = world.calls.filter((each) => each === 'remove').length;
-      expect(looks).toBeGreaterThanOrEqual(2 * 2 * 10);
-      expect(looks).toBeLessThanOrEqual(2 * 3 * 10);
+      const attempts = world.calls.filter((each) => each === 'remove').length;
+      expect(attempts).toBeGreaterThanOrEqual(2 * 2 * 10);
+      expect(attempts).toBeLessThanOrEqual(2 * 3 * 10);
       expect(gone()).toBe(false);
       world.interrupt = () => undefined;
       const responseMs = world.timing.monotonicMs();
@@ -236,7 +236,7 @@ describe('deletion', () => {
   );
 
   test('retries an unavailable service soon, then rarely', async () => {
-    const looks: number[] = [];
+    const attempts: number[] = [];
     await world.start('one');
     world.put(tenants, 'acme', { ...acme, deletionPolicy: 'Delete' });
     await world.until('the tenant', () => world.isReady(tenants, 'acme'));
@@ -244,12 +244,12 @@ describe('deletion', () => {
     await world.pass(10_000);
     world.interrupt = (call) => {
       if (call !== 'remove') return undefined;
-      looks.push(world.timing.monotonicMs());
+      attempts.push(world.timing.monotonicMs());
       return 'request';
     };
     deleteObject(tenants, 'acme');
-    await world.until('three looks', () => looks.length === 3);
-    const [first = 0, second = 0, third = 0] = looks;
+    await world.until('three looks', () => attempts.length === 3);
+    const [first = 0, second = 0, third = 0] = attempts;
     expect(second - first).toBeLessThan(10_000);
     expect(third - second).toBeGreaterThan(20_000);
   });
@@ -340,11 +340,11 @@ describe('faults', () => {
         } as const;
         return Object.entries(faults).find(([place]) => calls % 11 === Number(place))?.[1];
       };
-      let asked = 0;
+      let callCount = 0;
       world.interrupt = () => {
-        asked += 1;
-        if (asked % 5 === 1) return 'request';
-        return asked % 5 === 3 ? 'response' : undefined;
+        callCount += 1;
+        if (callCount % 5 === 1) return 'request';
+        return callCount % 5 === 3 ? 'response' : undefined;
       };
 
       world.putSet('main', 4);

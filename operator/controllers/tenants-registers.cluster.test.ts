@@ -24,12 +24,12 @@ const root = join(fileURLToPath(import.meta.url), '../../..');
 const namespace = `chancery-ledgers-${process.pid}`;
 const organizations = fakeOrganizations();
 const ledgers = fakeRegisters();
-let looks = 0;
+let attempts = 0;
 let operator: Component;
 let sealing: NodeJS.Timeout;
 
 function count(call: string): undefined {
-  if (call === 'find') looks += 1;
+  if (call === 'find') attempts += 1;
 }
 
 const platform: Platform = {
@@ -169,13 +169,13 @@ test('without changes nothing is written', async () => {
       ({ metadata }: { metadata: { resourceVersion: string } }) => metadata.resourceVersion,
     );
   const writes = organizations.writes() + ledgers.writes();
-  looks = 0;
+  attempts = 0;
   // the versions returned by the annotation itself, because the operator may reconcile before another read
   const annotate = ['annotate', '-n', namespace, 'tenant/acme', 'register/invoices'];
   const printed = ['-o', 'jsonpath={.metadata.resourceVersion}{"\\n"}'];
   const annotated = await kubectl(...annotate, 'chancery.dev/reconcile-at=now', ...printed);
   const before = annotated.trim().split('\n');
-  await within('a reconcile of both', async () => looks >= 2);
+  await within('a reconcile of both', async () => attempts >= 2);
   expect(await versions()).toEqual(before);
   expect(organizations.writes() + ledgers.writes()).toBe(writes);
 });

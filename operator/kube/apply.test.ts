@@ -325,8 +325,8 @@ describe('pruning', () => {
     put(state, configMaps, make(configMaps, 'stranger'));
     catchUp();
     const ownerUid = owner.metadata.uid ?? '';
-    const desired = new Set([childId(deployment(2))]);
-    const options = { api, ownerUid, caches: sources(), desired, retainLabel };
+    const desiredIds = new Set([childId(deployment(2))]);
+    const options = { api, ownerUid, caches: sources(), desiredIds, retainLabel };
     expect(await prune(options)).toEqual(['/ConfigMap/acme/web']);
     const names = state.list(at(configMaps)).map(({ metadata }) => metadata.name);
     expect(names).toEqual(['kept', 'stranger']);
@@ -340,7 +340,7 @@ describe('pruning', () => {
     state.delete(at(configMaps, 'web'), undefined);
     put(state, configMaps, make(configMaps, 'web', { data: { value: 'theirs' } }));
     const ownerUid = owner.metadata.uid ?? '';
-    const deleted = await prune({ api, ownerUid, caches: sources(), desired: new Set(), retainLabel });
+    const deleted = await prune({ api, ownerUid, caches: sources(), desiredIds: new Set(), retainLabel });
     expect(deleted).toEqual([]);
     expect(live(configMaps)['data']).toEqual({ value: 'theirs' });
   });
@@ -355,7 +355,7 @@ describe('pruning', () => {
       api,
       ownerUid,
       caches: [{ resource: claims, cache }],
-      desired: new Set(),
+      desiredIds: new Set(),
       retainLabel,
     });
     expect(deleted).toEqual([]);

@@ -85,10 +85,10 @@ describe('a reconcile', () => {
 
   test('is not retried before the Retry-After of the API server', async () => {
     let runs = 0;
-    const asked = { verb: 'get', resource: widgets } as const;
+    const request = { verb: 'get', resource: widgets } as const;
     const { controller, timing } = open(() => {
       runs += 1;
-      throw new ApiError('TooManyRequests', asked, 'slow down', { status: 429, retryAfterMs: 90_000 });
+      throw new ApiError('TooManyRequests', request, 'slow down', { status: 429, retryAfterMs: 90_000 });
     });
     controller.queue.add('a');
     await timing.advance(89_999);

@@ -65,19 +65,19 @@ export interface ApiErrorOptions {
 /** The API server refused or did not answer. The message names verb and resource. */
 export class ApiError extends AppError {
   readonly reason: StatusReason;
-  readonly asked: RequestInfo;
+  readonly request: RequestInfo;
   readonly status: number;
   readonly retryAfterMs: number | undefined;
 
-  constructor(reason: StatusReason, asked: RequestInfo, message: string, options: ApiErrorOptions = {}) {
+  constructor(reason: StatusReason, request: RequestInfo, message: string, options: ApiErrorOptions = {}) {
     const { retryAfterMs, cause } = options;
-    super(kinds[reason], `KUBE_${reason.toUpperCase()}`, `${describeRequest(asked)}: ${message}`, {
+    super(kinds[reason], `KUBE_${reason.toUpperCase()}`, `${describeRequest(request)}: ${message}`, {
       cause,
       retryAfterSeconds: retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1000),
     });
     this.name = 'ApiError';
     this.reason = reason;
-    this.asked = asked;
+    this.request = request;
     this.status = options.status ?? 0;
     this.retryAfterMs = retryAfterMs;
   }

@@ -270,7 +270,7 @@ export class HttpApi implements Api {
   #countRetry(error: ApiError): void {
     const code = error.status === 0 ? '<error>' : String(error.status);
     const host = this.#connections?.host ?? '';
-    this.#options.metrics.client.retries.inc({ code, verb: error.asked.verb, host });
+    this.#options.metrics.client.retries.inc({ code, verb: error.request.verb, host });
   }
 }
 
@@ -282,7 +282,7 @@ function retryDelayMs(error: ApiError, nextMs: () => number, timing: Timing): nu
     // never early, and with jitter
     return waitMs + timing.random() * Math.min(1_000, waitMs / 10);
   }
-  const isLostRead = error.reason === 'Network' && ['get', 'list'].includes(error.asked.verb);
+  const isLostRead = error.reason === 'Network' && ['get', 'list'].includes(error.request.verb);
   return isLostRead ? nextMs() : undefined;
 }
 

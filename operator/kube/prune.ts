@@ -11,7 +11,7 @@ export interface PruneOptions {
   /** Every resource of which the owner may have children, with its synced cache (index `ownerIndex`). */
   readonly caches: readonly { readonly resource: Resource; readonly cache: Cache }[];
   /** Ids (`childId`) of the desired children. */
-  readonly desired: ReadonlySet<string>;
+  readonly desiredIds: ReadonlySet<string>;
   /** Label whose value `true` protects an object from pruning. */
   readonly retainLabel: string;
   readonly signal?: AbortSignal;
@@ -22,12 +22,12 @@ export interface PruneOptions {
  * @returns ids of the deleted children
  */
 export async function prune(options: PruneOptions): Promise<readonly string[]> {
-  const { api, ownerUid, desired, retainLabel, signal } = options;
+  const { api, ownerUid, desiredIds, retainLabel, signal } = options;
   const deleted: string[] = [];
   for (const { resource, cache } of options.caches) {
     for (const object of cache.findBy(ownerIndex, ownerUid)) {
       const id = childId({ resource, object });
-      if (desired.has(id) || !isPrunable(object, ownerUid, retainLabel)) continue;
+      if (desiredIds.has(id) || !isPrunable(object, ownerUid, retainLabel)) continue;
       const { namespace, name, uid } = object.metadata;
       const body = { preconditions: { uid }, propagationPolicy: 'Background' };
       try {

@@ -95,10 +95,10 @@ describe('a relist', () => {
 
   test('does not accept a list that was requested before it', async () => {
     edit(harness, 'a', 1);
-    let asked = 0;
+    let requestCount = 0;
     harness.server.intercept = ({ isWatch }) => {
-      if (!isWatch) asked += 1;
-      if (asked === 1) void harness.reflector.relist();
+      if (!isWatch) requestCount += 1;
+      if (requestCount === 1) void harness.reflector.relist();
       return undefined;
     };
     await start(harness);

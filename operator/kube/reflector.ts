@@ -232,8 +232,8 @@ export class Reflector {
     });
     // a relist was requested meanwhile, and this list is older
     this.#interruption.signal.throwIfAborted();
-    const kept = found.objects.map((object) => this.#stripped(object));
-    store.replace(kept, this.#options.namespace);
+    const stripped = found.objects.map((object) => this.#stripped(object));
+    store.replace(stripped, this.#options.namespace);
     this.#version = found.resourceVersion;
     this.#lastHeardAtMs = this.#options.timing.monotonicMs();
     metrics.informer.lists.inc({ resource: this.#name });
@@ -249,17 +249,22 @@ export class Reflector {
     const silence = new BrokenStream('silent', `no data for ${SILENCE_MS} ms`);
     const watchdog = createWatchdog(timing, SILENCE_MS, () => stream.abort(silence));
     try {
-      const asked = { verb: 'watch', resource, namespace } as const;
-      const pieces = await api.watch({ ...asked, query: this.#watchQuery(), accept: this.#accept(), signal });
+      const request = { verb: 'watch', resource, namespace } as const;
+      const pieces = await api.watch({
+        ...request,
+        query: this.#watchQuery(),
+        accept: this.#accept(),
+        signal,
+      });
       this.#openedAtMs = timing.monotonicMs();
       this.#fault = undefined;
-      const heard = () => {
+      const noteActivity = () => {
         this.#lastHeardAtMs = timing.monotonicMs();
         watchdog.reset();
       };
-      heard();
-      for await (const event of decodeEvents(tap(pieces, heard))) {
-        if (event.type === 'ERROR') throw refusedInStream(event.object, asked);
+      noteActivity();
+      for await (const event of decodeEvents(tap(pieces, noteActivity))) {
+        if (event.type === 'ERROR') throw refusedInStream(event.object, request);
         this.#applyEvent(event);
       }
     } catch (error) {
@@ -316,16 +321,16 @@ function nameless(value: unknown): unknown {
   return { ...value, metadata: { name: '', ...value['metadata'] } };
 }
 
-async function* tap(pieces: AsyncIterable<Uint8Array>, heard: () => void): AsyncGenerator<Uint8Array> {
+async function* tap(pieces: AsyncIterable<Uint8Array>, noteActivity: () => void): AsyncGenerator<Uint8Array> {
   for await (const piece of pieces) {
-    heard();
+    noteActivity();
     yield piece;
   }
 }
 
-function refusedInStream(body: unknown, asked: { verb: 'watch'; resource: Resource }): ApiError {
+function refusedInStream(body: unknown, request: { verb: 'watch'; resource: Resource }): ApiError {
   const code = isRecord(body) && typeof body['code'] === 'number' ? body['code'] : 500;
-  return new ApiError(statusReasonOf(code, body), asked, messageOf(code, body), { status: code });
+  return new ApiError(statusReasonOf(code, body), request, messageOf(code, body), { status: code });
 }
 
 function causeOf(fault: unknown): string {

@@ -148,10 +148,10 @@ test('in steady state ten minutes cause no writes and only calls for the lease a
   one.reconciled.clear();
   const fromMs = timing.monotonicMs();
   const minutes = () => (timing.monotonicMs() - fromMs) / 60_000;
-  let looks = 0;
+  let attempts = 0;
   const isOver = () => {
-    looks += 1;
-    if (looks % 300 === 0) for (const watch of server.watches) watch.bookmark();
+    attempts += 1;
+    if (attempts % 300 === 0) for (const watch of server.watches) watch.bookmark();
     return minutes() >= 10;
   };
   await advanceUntil(timing, 'ten minutes', isOver, 200);

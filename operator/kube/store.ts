@@ -83,9 +83,9 @@ export class Store implements Cache {
    * stored.
    */
   replace(objects: readonly KubeObject[], namespace?: string): void {
-    const kept = new Set(objects.map((object) => keyOf(object.metadata)));
+    const listedKeys = new Set(objects.map((object) => keyOf(object.metadata)));
     const isListed = (key: string) => namespace === undefined || splitKey(key).namespace === namespace;
-    const gone = [...this.#objects.keys()].filter((key) => !kept.has(key) && isListed(key));
+    const gone = [...this.#objects.keys()].filter((key) => !listedKeys.has(key) && isListed(key));
     const changes = [...gone.map((key) => this.#delete(key)), ...objects.map((object) => this.#set(object))];
     for (const change of changes) this.#notify(change);
   }

@@ -31,7 +31,7 @@ function cluster(data: object): Api {
   };
 }
 
-function place(api: Api) {
+function issuerOf(api: Api) {
   const identity = { provider: 'serviceAccount', issuer: world.url } as const;
   const found = testInstallation({ ...installationText, identity });
   if (found.identity.provider !== 'serviceAccount') throw new Error('not as written');
@@ -40,15 +40,15 @@ function place(api: Api) {
 
 test('the operator gets its identity from the issuer of another namespace', async () => {
   const { log, clock } = testRuntime('operator', { level: 'silent' });
-  const issuer = place(cluster({ 'ca.crt': world.bundle }));
+  const issuer = issuerOf(cluster({ 'ca.crt': world.bundle }));
   const workload = await connectWorkload({ issuer, log, clock, firstSvidTimeoutMs: 5_000 });
   expect([workload.trustDomain, workload.id]).toEqual([
     installation,
     `spiffe://${installation}/service/service-operator`,
   ]);
   workload.stop();
-  const asked = calls.find(({ resource }) => resource.plural === 'serviceaccounts');
-  expect(asked).toMatchObject({
+  const tokenRequest = calls.find(({ resource }) => resource.plural === 'serviceaccounts');
+  expect(tokenRequest).toMatchObject({
     verb: 'create',
     namespace: 'acme',
     name: 'service-operator',
@@ -59,7 +59,7 @@ test('the operator gets its identity from the issuer of another namespace', asyn
 
 test('a missing CA is reported', async () => {
   const { log, clock } = testRuntime('operator', { level: 'silent' });
-  const issuer = place(cluster({}));
+  const issuer = issuerOf(cluster({}));
   await expect(connectWorkload({ issuer, log, clock, firstSvidTimeoutMs: 100 })).rejects.toThrow(
     'ConfigMap chancery-identity-ca of namespace acme has no key ca.crt yet',
   );

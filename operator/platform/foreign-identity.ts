@@ -11,7 +11,7 @@ const TOKEN_SECONDS = 600;
 
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1).max(65_536) }) });
 
-type Issuing = Installation['identity'] & { readonly provider: 'serviceAccount' };
+type ServiceAccountIdentity = Installation['identity'] & { readonly provider: 'serviceAccount' };
 
 /**
  * Identity of the operator in the installation of another namespace. The issuer of that namespace accepts a token of the
@@ -19,7 +19,7 @@ type Issuing = Installation['identity'] & { readonly provider: 'serviceAccount' 
  */
 export function foreignIssuer(
   api: Api,
-  { installation, namespace, identity }: Installation & { readonly identity: Issuing },
+  { installation, namespace, identity }: Installation & { readonly identity: ServiceAccountIdentity },
   clientId: string,
 ): IssuerPlace {
   const audience = `spiffe://${installation}/service/svid-issuer`;
@@ -50,7 +50,7 @@ async function requestToken(
 async function readAuthorities(
   api: Api,
   namespace: string,
-  { caConfigMap, caKey }: Issuing,
+  { caConfigMap, caKey }: ServiceAccountIdentity,
 ): Promise<string> {
   const found = parseObject(
     await api.call({ verb: 'get', resource: configMaps, namespace, name: caConfigMap }),

@@ -3,13 +3,13 @@ import type { Cache } from '../kube/store.ts';
 import { describesInstallation, type Installation, parseInstallation } from './installation.ts';
 
 /** The installation of a namespace, or why there is none. */
-export type Found =
+export type InstallationResult =
   | { readonly installation: Installation; readonly fault?: undefined }
   | { readonly installation?: undefined; readonly fault: AppError };
 
 /** Installations by namespace. */
 export interface Installations {
-  find(namespace: string): Found;
+  find(namespace: string): InstallationResult;
   /** Readable installations that this operator manages. */
   all(): readonly Installation[];
   /** Whether this operator manages a namespace, which is the case unless its installation names another operator. */
@@ -23,7 +23,7 @@ export interface Installations {
  * @param operatorNamespace namespace of this operator; undefined to manage every installation
  */
 export function watchInstallations(configMaps: Cache, operatorNamespace?: string): Installations {
-  const known = new Map<string, Found>();
+  const known = new Map<string, InstallationResult>();
   const listeners = new Set<(namespace: string) => void>();
   configMaps.subscribe(({ object, before }) => {
     if (!describesInstallation(object) && (before === undefined || !describesInstallation(before))) return;
@@ -31,16 +31,16 @@ export function watchInstallations(configMaps: Cache, operatorNamespace?: string
     known.delete(namespace);
     for (const listener of listeners) listener(namespace);
   });
-  const read = (namespace: string): Found => {
-    const there = configMaps.list().filter(({ metadata }) => metadata.namespace === namespace);
+  const read = (namespace: string): InstallationResult => {
+    const inNamespace = configMaps.list().filter(({ metadata }) => metadata.namespace === namespace);
     try {
-      return { installation: parseInstallation(there) };
+      return { installation: parseInstallation(inNamespace) };
     } catch (error) {
       if (isAppError(error, 'invalid')) return { fault: error };
       throw error;
     }
   };
-  const find = (namespace: string): Found => {
+  const find = (namespace: string): InstallationResult => {
     const found = known.get(namespace) ?? read(namespace);
     known.set(namespace, found);
     return found;

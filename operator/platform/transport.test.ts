@@ -65,15 +65,15 @@ describe('a call', () => {
   });
 
   test('is not sent when the guard refuses after the connection is established', async () => {
-    let asked = 0;
+    let callCount = 0;
     const guard = () => {
-      asked += 1;
-      if (asked > 1) throw new NotLeader();
+      callCount += 1;
+      if (callCount > 1) throw new NotLeader();
       return 1_000;
     };
     const service = await server.connect({ guard });
     await expect(service.call(post, anything)).rejects.toMatchObject({ code: 'NOT_LEADER' });
-    expect([asked, server.received]).toEqual([2, []]);
+    expect([callCount, server.received]).toEqual([2, []]);
   });
 
   test('is not sent when the guard refuses after another call has released the connection', async () => {

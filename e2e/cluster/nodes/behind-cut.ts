@@ -33,16 +33,16 @@ const validationLine = line.extend({
   path: z.literal('/api/admin/validation/status'),
   body: validation,
 });
-const said = z.discriminatedUnion('path', [healthLine, validationLine]);
+const reportLine = z.discriminatedUnion('path', [healthLine, validationLine]);
 
 /** A health report of a member, with its time. */
-export type HealthSaid = z.output<typeof healthLine>;
-export type ValidationSaid = z.output<typeof validationLine>;
+export type HealthReport = z.output<typeof healthLine>;
+export type ValidationReport = z.output<typeof validationLine>;
 
 /** A pod on the node of a member that queries it continuously; its log is read when the node is reachable. */
 export interface NodeProbe {
-  readonly health: () => Promise<readonly HealthSaid[]>;
-  readonly validation: () => Promise<readonly ValidationSaid[]>;
+  readonly health: () => Promise<readonly HealthReport[]>;
+  readonly validation: () => Promise<readonly ValidationReport[]>;
   stop(): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ export async function startNodeProbe(member: string, node: string, { root }: Led
   await kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s');
   const all = async () => {
     const lines = (await kubectl('logs', name)).split('\n').filter((each) => each !== '');
-    return lines.flatMap((each) => said.safeParse(JSON.parse(each)).data ?? []);
+    return lines.flatMap((each) => reportLine.safeParse(JSON.parse(each)).data ?? []);
   };
   return {
     health: async () => (await all()).filter((each) => each.path === '/health'),
@@ -123,11 +123,14 @@ async function gatewayIdentity() {
   const door = await forward(namespace, 'svid-issuer', 8443);
   try {
     const audience = `spiffe://${installation}/service/svid-issuer`;
-    const there = ['-n', namespace];
-    const token = await kubectl('create', 'token', 'service-gateway', ...there, '--audience', audience);
+    const inNamespace = ['-n', namespace];
+    const token = await kubectl('create', 'token', 'service-gateway', ...inNamespace, '--audience', audience);
     writeFileSync(tokenFile, token.trim());
     const path = 'jsonpath={.data.ca\\.crt}';
-    writeFileSync(caFile, await kubectl(...there, 'get', 'configmap', 'chancery-identity-ca', '-o', path));
+    writeFileSync(
+      caFile,
+      await kubectl(...inNamespace, 'get', 'configmap', 'chancery-identity-ca', '-o', path),
+    );
     const issuer = { url: `https://${door.address}`, installation, tokenFile, caFile };
     const log = createLogger({ service: 'test', level: 'silent' });
     const workload = await connectWorkload({ issuer, log, clock: systemClock() });

@@ -3,7 +3,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { setStatus } from '../../harness/validation.ts';
 import { explainFailures } from '../diagnosis.ts';
 import { namespace } from '../installed.ts';
-import { type NodeProbe, startNodeProbe, type ValidationSaid } from './behind-cut.ts';
+import { type NodeProbe, startNodeProbe, type ValidationReport } from './behind-cut.ts';
 import { power } from './node-power.ts';
 import { type NodePlan, planNodes } from './placement.ts';
 import { openStage, pauseBoundMs, type Stage } from './stage.ts';
@@ -190,7 +190,7 @@ test('two nodes are cut off: neither side seals, both serve reads marked as poss
   expect(Math.max(degradedMs, lostMs)).toBeLessThan(shownMs);
 }, 300_000);
 
-const reachable = ({ members }: ValidationSaid['body']['registers'][number]) =>
+const reachable = ({ members }: ValidationReport['body']['registers'][number]) =>
   members.filter((each) => each.reachable).map(({ validatorId }) => validatorId);
 
 interface Cut {

@@ -104,9 +104,9 @@ async function judge(register: Register, set: RunningSet, loads: readonly Steady
   await inParallel(accepted, 8, (txId) => waitConfirmed(api, token, registerId, txId));
   const dockets = await fetchDockets(api, token, `/api/registers/${registerId}`);
   const sealed = dockets.flatMap((docket) => docket.transactionIds);
-  const there = new Set(sealed);
-  expect(there.size).toBe(sealed.length);
-  expect(accepted.filter((txId) => !there.has(txId))).toEqual([]);
+  const sealedIds = new Set(sealed);
+  expect(sealedIds.size).toBe(sealed.length);
+  expect(accepted.filter((txId) => !sealedIds.has(txId))).toEqual([]);
   const standTogether = async () => {
     const { members = [] } = (await set.read()).status;
     const places = members.map(({ registers = [] }) =>

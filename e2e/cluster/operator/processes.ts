@@ -80,11 +80,11 @@ export async function standbyOf(
 
 /** Process id of a pod's process; pods of the test cluster run on this host. */
 function findProcess(namespace: string, pod: string): number | undefined {
-  const wanted = [`POD_NAME=${pod}`, `POD_NAMESPACE=${namespace}`];
+  const expected = [`POD_NAME=${pod}`, `POD_NAMESPACE=${namespace}`];
   const found = readdirSync('/proc').find((name) => {
     if (!/^\d+$/.test(name)) return false;
     const settings = readSettings(name);
-    return wanted.every((each) => settings.includes(each));
+    return expected.every((each) => settings.includes(each));
   });
   return found === undefined ? undefined : Number(found);
 }

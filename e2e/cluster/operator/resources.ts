@@ -24,16 +24,16 @@ const objectSchema = z.object({
 });
 
 /** The members of a custom resource that these tests use. */
-export type Found = z.output<typeof objectSchema>;
+export type StoredResource = z.output<typeof objectSchema>;
 
 /** Custom resources of one namespace, all with the label of the run. */
 export interface Resources {
   create(kind: Kind, name: string, spec: object): Promise<void>;
   /** Merges into the spec. */
   edit(kind: Kind, name: string, spec: object): Promise<void>;
-  get(kind: Kind, name: string): Promise<Found>;
+  get(kind: Kind, name: string): Promise<StoredResource>;
   /** Objects of the run. */
-  list(kind: Kind): Promise<readonly Found[]>;
+  list(kind: Kind): Promise<readonly StoredResource[]>;
   /** Waits until the operator has reconciled the last generation, optionally with `Ready` True. */
   settled(
     kind: Kind,

@@ -38,21 +38,21 @@ function lacking({ rules, ...role }: Role, { resource, verb }: Permission): Role
 /** Reads the role that the chart has created. */
 export async function readRole(api: ApiServer, namespace: string): Promise<OperatorRole> {
   const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/roles/chancery-operator`;
-  const whole = roleSchema.parse((await api.request('GET', path)).body);
+  const fullRole = roleSchema.parse((await api.request('GET', path)).body);
   const write = async ({ rules }: Role) => {
     const { status } = await api.request('PATCH', path, { rules }, 'application/merge-patch+json');
     if (status !== 200) throw new Error(`the role of the operator was not changed: ${status}`);
   };
   return {
-    permissions: whole.rules.flatMap(({ resources, verbs }) =>
+    permissions: fullRole.rules.flatMap(({ resources, verbs }) =>
       resources.flatMap((resource) => verbs.map((verb) => ({ resource, verb }))),
     ),
     without: async (permission, act) => {
-      await write(lacking(whole, permission));
+      await write(lacking(fullRole, permission));
       try {
         await act();
       } finally {
-        await write(whole);
+        await write(fullRole);
       }
     },
   };

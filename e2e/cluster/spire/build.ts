@@ -39,14 +39,14 @@ const downloaded = z.object({
 /** Downloads a module and verifies its recorded checksum; returns its folder. */
 async function download({ module, version, sum }: Pick<Published, 'module' | 'version' | 'sum'>) {
   const name = `${module}@${version}`;
-  const asked = await promisify(execFile)('go', ['mod', 'download', '-json', name], {
+  const result = await promisify(execFile)('go', ['mod', 'download', '-json', name], {
     cwd: output,
     env: { ...process.env, GOFLAGS: '-mod=mod', GOWORK: 'off' },
   }).catch((error: NodeJS.ErrnoException & { stdout?: string }) => {
     if (error.code === 'ENOENT') throw new NotToBeHad(name, 'there is no Go');
     return { stdout: error.stdout || JSON.stringify({ Error: error.message }) };
   });
-  const { Dir, Sum, Error: problem } = downloaded.parse(JSON.parse(asked.stdout));
+  const { Dir, Sum, Error: problem } = downloaded.parse(JSON.parse(result.stdout));
   if (problem !== undefined || Dir === undefined) throw new NotToBeHad(name, problem ?? 'Go gave no folder');
   if (Sum !== sum) throw new NotToBeHad(name, `its content is ${Sum}, which should be ${sum}`);
   return Dir;

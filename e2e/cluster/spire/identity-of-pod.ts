@@ -56,25 +56,25 @@ async function ask({ namespace, name }: WorkloadApiPod): Promise<string> {
 /** SPIFFE ids of a pod's SVIDs; empty when the agent has none for it. */
 export async function identitiesOf(asking: WorkloadApiPod): Promise<readonly string[]> {
   const deadline = Date.now() + (asking.isPatient === true ? 15_000 : 0);
-  const there = ['-n', asking.namespace];
-  await must('kubectl', [...there, 'apply', '-f', '-'], { input: JSON.stringify(podOf(asking)) });
+  const inNamespace = ['-n', asking.namespace];
+  await must('kubectl', [...inNamespace, 'apply', '-f', '-'], { input: JSON.stringify(podOf(asking)) });
   try {
     await must(
       'kubectl',
-      [...there, 'wait', '--for=condition=Ready', `pod/${asking.name}`, '--timeout=60s'],
+      [...inNamespace, 'wait', '--for=condition=Ready', `pod/${asking.name}`, '--timeout=60s'],
       {
         timeoutMs: 70_000,
       },
     );
     for (;;) {
-      const said = await ask(asking);
-      const ids = [...said.matchAll(/^SPIFFE ID:\s+(\S+)$/gm)].map(([, id = '']) => id);
+      const output = await ask(asking);
+      const ids = [...output.matchAll(/^SPIFFE ID:\s+(\S+)$/gm)].map(([, id = '']) => id);
       if (ids.length > 0) return ids;
-      if (!said.includes('PermissionDenied')) throw new Error(`the agent said: ${said}`);
+      if (!output.includes('PermissionDenied')) throw new Error(`the agent said: ${output}`);
       if (Date.now() >= deadline) return [];
       await pause(1_000);
     }
   } finally {
-    await must('kubectl', [...there, 'delete', 'pod', asking.name, '--grace-period=0', '--force']);
+    await must('kubectl', [...inNamespace, 'delete', 'pod', asking.name, '--grace-period=0', '--force']);
   }
 }

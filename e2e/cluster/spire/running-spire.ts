@@ -10,9 +10,9 @@ import {
   withoutAgents,
 } from './objects.ts';
 
-const there = ['-n', system];
+const inNamespace = ['-n', system];
 const rollout = (what: string) =>
-  kubectl(...there, 'rollout', 'status', what, '--timeout=90s').then(() => undefined);
+  kubectl(...inNamespace, 'rollout', 'status', what, '--timeout=90s').then(() => undefined);
 
 /**
  * Runs SPIRE: the server first, because agents need the bundle that it writes.
@@ -22,7 +22,7 @@ export async function ensureSpire(beside?: Beside): Promise<void> {
   await apply(system, ...withoutAgents, serverDeployment(beside));
   await rollout('deployment/spire-server');
   await eventually(async () => {
-    const bundle = await kubectl(...there, 'get', 'configmap/spire-bundle', '-o', 'jsonpath={.data}');
+    const bundle = await kubectl(...inNamespace, 'get', 'configmap/spire-bundle', '-o', 'jsonpath={.data}');
     if (!bundle.includes('BEGIN CERTIFICATE')) throw new Error(`the bundle is ${bundle}`);
   });
   await apply(system, ...agentObjects);
@@ -33,7 +33,16 @@ export async function ensureSpire(beside?: Beside): Promise<void> {
 /** Output of a spire-server command. */
 async function server(args: readonly string[], input?: string): Promise<string> {
   const command = ['/spire-server', ...args, '-socketPath', serverSocket];
-  const exec = [...there, 'exec', '-i', 'deployment/spire-server', '-c', 'spire-server', '--', ...command];
+  const exec = [
+    ...inNamespace,
+    'exec',
+    '-i',
+    'deployment/spire-server',
+    '-c',
+    'spire-server',
+    '--',
+    ...command,
+  ];
   return must('kubectl', exec, input === undefined ? {} : { input });
 }
 
@@ -81,8 +90,8 @@ const textOf = ({ trust_domain, path }: Entry['spiffe_id']): string => `spiffe:/
 
 /** An entry as one text, for comparison. */
 function grant({ parent_id, spiffe_id, selectors }: Registered): string {
-  const wanted = selectors.map(({ type, value }) => `${type}:${value}`).sort();
-  return [parent_id, spiffe_id, ...wanted].join(' ');
+  const selectorTexts = selectors.map(({ type, value }) => `${type}:${value}`).sort();
+  return [parent_id, spiffe_id, ...selectorTexts].join(' ');
 }
 
 /** The grants of a server's entries. */
@@ -116,7 +125,7 @@ export async function setTimeToLive(seconds: number): Promise<void> {
 export async function whileAgentsAreAway(happens: () => Promise<void>): Promise<void> {
   await selectNodes({ 'chancery.dev/agent': 'away' });
   try {
-    await kubectl(...there, 'wait', 'pod', '-l', 'app=spire-agent', '--for=delete', '--timeout=60s');
+    await kubectl(...inNamespace, 'wait', 'pod', '-l', 'app=spire-agent', '--for=delete', '--timeout=60s');
     await happens();
   } finally {
     await selectNodes(null);
@@ -126,5 +135,5 @@ export async function whileAgentsAreAway(happens: () => Promise<void>): Promise<
 
 async function selectNodes(nodeSelector: object | null): Promise<void> {
   const patch = JSON.stringify({ spec: { template: { spec: { nodeSelector } } } });
-  await kubectl(...there, 'patch', 'daemonset/spire-agent', '--type=merge', '-p', patch);
+  await kubectl(...inNamespace, 'patch', 'daemonset/spire-agent', '--type=merge', '-p', patch);
 }

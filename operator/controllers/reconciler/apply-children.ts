@@ -42,7 +42,7 @@ export async function applyChildren<R extends ManagedResource>(
     api,
     ownerUid: object.metadata.uid ?? '',
     caches: kind.children.map((resource) => ({ resource, cache: caches.of(resource) })),
-    desired: new Set(children.map(childId)),
+    desiredIds: new Set(children.map(childId)),
     retainLabel: labels.retain,
     signal,
   });

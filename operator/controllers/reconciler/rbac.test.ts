@@ -25,7 +25,7 @@ function allowed(): readonly string[] {
 }
 
 /** The same for all calls of the code. */
-function asked(): readonly string[] {
+function usedPermissions(): readonly string[] {
   const own = [registers, tenants, validatorSets];
   const kinds = watched.map(({ resource }) => resource);
   const children = kinds.filter((each) => ![...own, pods, volumeClaims].includes(each));
@@ -46,5 +46,5 @@ function asked(): readonly string[] {
 }
 
 test("the chart's role allows exactly the verbs that the operator uses", () => {
-  expect(allowed().toSorted()).toEqual(asked().toSorted());
+  expect(allowed().toSorted()).toEqual(usedPermissions().toSorted());
 });

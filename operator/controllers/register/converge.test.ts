@@ -175,22 +175,22 @@ describe('changes', () => {
   test('that the ledger refuses are requested once, and again after five minutes', async () => {
     const made = harness();
     await settle(made);
-    let asked = 0;
+    let callCount = 0;
     made.fake.refuses = () => {
-      asked += 1;
+      callCount += 1;
       return 'VAL_POLICY_002';
     };
     made.spec = { policy: { consensus: { docketBuildIntervalMs: 500 } } };
     for (let request = 0; request < 5; request += 1) {
       expect((await made.request()).outcome).toMatchObject({ state: 'stalled', reason: 'PolicyRejected' });
     }
-    expect(asked).toBe(1);
+    expect(callCount).toBe(1);
     made.nowMs += 300_000;
     await made.request();
-    expect(asked).toBe(2);
+    expect(callCount).toBe(2);
     made.spec = { policy: { consensus: { docketBuildIntervalMs: 600 } } };
     await made.request();
-    expect(asked).toBe(3);
+    expect(callCount).toBe(3);
   });
 
   test('that need votes are proposed once', async () => {

@@ -29,13 +29,14 @@ export class RefusedChanges {
 
   /** Refusals that still apply. */
   find(uid: string, facts: RegisterFacts | undefined, nowMs: number): ReadonlyMap<Aggregate, RefusedChange> {
-    const kept = this.#byUid.get(uid);
-    if (kept === undefined || facts === undefined) return new Map();
+    const refusals = this.#byUid.get(uid);
+    if (refusals === undefined || facts === undefined) return new Map();
     const ledgerState = ledgerStateOf(facts);
-    for (const [aggregate, refusal] of kept) {
-      if (refusal.ledgerState !== ledgerState || nowMs - refusal.atMs >= REMEMBER_MS) kept.delete(aggregate);
+    for (const [aggregate, refusal] of refusals) {
+      if (refusal.ledgerState !== ledgerState || nowMs - refusal.atMs >= REMEMBER_MS)
+        refusals.delete(aggregate);
     }
-    return kept;
+    return refusals;
   }
 
   keep(
@@ -45,10 +46,10 @@ export class RefusedChanges {
   ): void {
     const { aggregate, change, facts } = of;
     const { message, nowMs: atMs } = said;
-    const kept = this.#byUid.get(uid) ?? new Map<Aggregate, RememberedRefusal>();
+    const refusals = this.#byUid.get(uid) ?? new Map<Aggregate, RememberedRefusal>();
     this.#byUid.set(
       uid,
-      kept.set(aggregate, { key: changeKey(change), message, atMs, ledgerState: ledgerStateOf(facts) }),
+      refusals.set(aggregate, { key: changeKey(change), message, atMs, ledgerState: ledgerStateOf(facts) }),
     );
   }
 

@@ -68,14 +68,15 @@ test('an edit of the template is not Ready before its StatefulSet has a revision
     return isRecord(status) ? status['updatedReplicas'] : undefined;
   };
   expect(updated()).toBe(4);
-  const said = new Set<string>();
+  const statuses = new Set<string>();
   await world.until('the edit to be seen', () => {
     const seen = ready();
-    if (seen?.observedGeneration === generation) said.add(`${seen?.status} ${seen?.message} ${updated()}`);
-    return said.size > 0;
+    if (seen?.observedGeneration === generation)
+      statuses.add(`${seen?.status} ${seen?.message} ${updated()}`);
+    return statuses.size > 0;
   });
   await world.pass(5_000);
-  expect([...said, `${ready()?.status} ${updated()}`]).toEqual([
+  expect([...statuses, `${ready()?.status} ${updated()}`]).toEqual([
     'False Waiting for Kubernetes to observe the last change of the StatefulSet 0',
     'False 0',
   ]);

@@ -254,10 +254,10 @@ class SetReconciler {
 
   /** Updates the polled pods; returns whether the set is new to this process. */
   #poll({ resource: set, installation }: ObjectRequest, { members }: SetFacts): boolean {
-    const asked = members.flatMap(({ name, pod }) =>
+    const polledPods = members.flatMap(({ name, pod }) =>
       pod?.address === undefined ? [] : { uid: pod.uid, name, address: pod.address, isReady: pod.isReady },
     );
-    return this.#services.watch.poll(keyOf(set.metadata), installation, asked);
+    return this.#services.watch.poll(keyOf(set.metadata), installation, polledPods);
   }
 
   #actor({ resource: set, installation, signal, log }: ObjectRequest) {

@@ -222,7 +222,7 @@ function heightsSince(
 
 /** What makes a difference at once. Heights grow all the time and are read when the set is looked at anyway. */
 function fingerprint({ answers, unreachable }: PolledSet): string {
-  const said = [...answers].map(([uid, { report, wasReady = false }]) => {
+  const reports = [...answers].map(([uid, { report, wasReady = false }]) => {
     if (report === undefined) return [uid, wasReady];
     const { drain, conditions, version, registers } = report;
     const places = registers.map(
@@ -239,5 +239,5 @@ function fingerprint({ answers, unreachable }: PolledSet): string {
     );
     return [uid, drain.state, conditions, version, places];
   });
-  return hashOf([unreachable, said]);
+  return hashOf([unreachable, reports]);
 }

@@ -111,8 +111,8 @@ export type PollResultOf = (
 
 /** Number of members to consider: desired, existing, or stopped with the set. */
 export function memberCount({ spec, status }: ValidatorSet, replicas: number): number {
-  const kept = (status.members ?? []).filter(({ phase }) => phase !== 'Removed');
-  const stopped = kept.map(({ ordinal }) => (ordinal ?? -1) + 1);
+  const existing = (status.members ?? []).filter(({ phase }) => phase !== 'Removed');
+  const stopped = existing.map(({ ordinal }) => (ordinal ?? -1) + 1);
   const known = spec.suspend || replicas === 0 ? stopped : [];
   return Math.max(spec.suspend ? 0 : spec.replicas, replicas, ...known);
 }

@@ -32,11 +32,11 @@ export function planNamespaceDeletion({
   deletionPolicy = '',
 }: ObjectOfDeletedNamespace): NamespaceDeletionPlan {
   if (!metadata.finalizers.includes(FINALIZER)) return { action: 'none' };
-  const kept = removals[deletionPolicy];
-  if (kept === undefined || forceDeletion(metadata) === 'yes') return { action: 'release' };
+  const keptData = removals[deletionPolicy];
+  if (keptData === undefined || forceDeletion(metadata) === 'yes') return { action: 'release' };
   const object = `${kind.toLowerCase()}/${metadata.name} -n ${metadata.namespace}`;
   const message = [
-    `The namespace is being deleted with its services, so ${kept} that deletionPolicy ${deletionPolicy} should remove stays in its database.`,
+    `The namespace is being deleted with its services, so ${keptData} that deletionPolicy ${deletionPolicy} should remove stays in its database.`,
     `To delete this object anyway: kubectl annotate --overwrite ${object} ${annotations.forceDelete}=${metadata.uid}`,
     `and then: kubectl patch ${object} --type=merge -p '{"metadata":{"finalizers":null}}'`,
   ].join(' ');

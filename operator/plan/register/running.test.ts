@@ -201,10 +201,10 @@ describe('a running register', () => {
 
   test('has conditions for its state', () => {
     const { judgement } = planRegister(planInput({ facts: { validators: validatorNumbers(members(4, 1)) } }));
-    const said = Object.fromEntries(
+    const conditions = Object.fromEntries(
       judgement.conditionUpdates.map((each) => [each.type, `${each.status}/${each.reason}`]),
     );
-    expect(said).toEqual({
+    expect(conditions).toEqual({
       AttestationsComplete: 'True/Reconciled',
       GenesisSealed: 'True/Reconciled',
       QuorumAvailable: 'True/Reconciled',

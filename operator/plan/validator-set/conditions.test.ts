@@ -38,7 +38,7 @@ function catchingUp(sinceMs: number): SetFacts {
   );
 }
 
-const told = (facts: SetFacts) =>
+const quorumHealthyOf = (facts: SetFacts) =>
   planSet(facts).conditionUpdates.find(({ type }) => type === 'QuorumHealthy');
 
 /** A set with this previous condition QuorumHealthy. */
@@ -58,13 +58,13 @@ describe('QuorumHealthy while a newly ready member is not queried yet', () => {
     ['Unknown', 'DependencyNotReady', 'Unknown'],
   ])('says %s as before', (status, reason, now) => {
     const facts = having(status, reason, drained);
-    expect(told(facts)?.status).toBe(now);
+    expect(quorumHealthyOf(facts)?.status).toBe(now);
     expect(planSet(facts).outcome.reason).not.toBe('QuorumLost');
   });
 
   test('is False once it was queried and is silent', () => {
     const facts = having('True', 'Reconciled', of('silent', 'absent', 'works', 'works'));
-    expect(told(facts)).toMatchObject({ status: 'False', reason: 'QuorumLost' });
+    expect(quorumHealthyOf(facts)).toMatchObject({ status: 'False', reason: 'QuorumLost' });
     expect(planSet(facts).outcome.reason).toBe('QuorumLost');
   });
 
@@ -79,7 +79,7 @@ describe('QuorumHealthy while a newly ready member is not queried yet', () => {
 describe('QuorumHealthy while a member catches up', () => {
   test('is unchanged, and no pod is replaced', () => {
     const facts = having('True', 'Reconciled', catchingUp(NOW_MS - 4_000));
-    expect(told(facts)?.status).toBe('True');
+    expect(quorumHealthyOf(facts)?.status).toBe('True');
     expect(planSet(facts).requeueAfterMs).toBe(2_000);
     const outdated = { ...facts.statefulSet, uid: 'sts', replicas: 4, updateRevision: 'newer' };
     expect(planSet({ ...facts, statefulSet: outdated }).actions).toEqual([]);
@@ -87,7 +87,7 @@ describe('QuorumHealthy while a member catches up', () => {
 
   test('is False once its height has not grown for 5 s', () => {
     const facts = having('True', 'Reconciled', catchingUp(NOW_MS - 5_000));
-    expect(told(facts)).toMatchObject({ status: 'False', reason: 'QuorumLost' });
+    expect(quorumHealthyOf(facts)).toMatchObject({ status: 'False', reason: 'QuorumLost' });
   });
 });
 
@@ -97,7 +97,7 @@ test('QuorumHealthy is False only for a certainly lost quorum and True only for 
     fc.property(fc.array(life, { minLength: 1, maxLength: 10 }), fc.boolean(), (all, hasRegister) => {
       const facts = of(...all);
       const count = (kind: Life) => all.filter((each) => each === kind).length;
-      const status = told(hasRegister ? facts : { ...facts, registers: [] })?.status;
+      const status = quorumHealthyOf(hasRegister ? facts : { ...facts, registers: [] })?.status;
       const needed = quorum(all.length);
       expect(status === 'True').toBe(count('works') >= needed);
       expect(status === 'False').toBe(count('works') + count('unasked') < needed);

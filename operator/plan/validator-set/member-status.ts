@@ -72,7 +72,7 @@ function registersOf({ report }: MemberFacts): MemberStatus['registers'] {
 function memberStatus(member: MemberFacts, context: StatusContext): MemberStatus {
   const { name, ordinal, pod, report, answeredAtMs } = member;
   const before = context.before.get(name);
-  const heard = answeredAtMs === undefined ? before?.lastHeartbeat : stampTime(answeredAtMs);
+  const lastHeartbeat = answeredAtMs === undefined ? before?.lastHeartbeat : stampTime(answeredAtMs);
   const status = {
     name,
     ordinal,
@@ -84,7 +84,7 @@ function memberStatus(member: MemberFacts, context: StatusContext): MemberStatus
     phase: phaseOf(member, context),
     ready: pod?.isReady === true && !pod.isTerminating && report !== undefined,
     version: report?.version ?? before?.version,
-    lastHeartbeat: heard,
+    lastHeartbeat: lastHeartbeat,
     registers: registersOf(member) ?? before?.registers,
   };
   // a new heartbeat alone does not justify a write

@@ -53,7 +53,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
 );
 
 /** One reconcile, with the invariants of its decisions. */
-function look(world: World, steps?: number): void {
+function reconcile(world: World, steps?: number): void {
   const facts = world.facts();
   const plan = planSet(facts);
   const replacements = plan.actions.filter((action) => action.kind === 'replace');
@@ -114,11 +114,11 @@ function happen(world: World, event: Happening): void {
         world.listed = [...world.pods.keys()].filter((each) => each < world.desired.replicas);
       return;
     case 'reconcile':
-      look(world, event.steps);
+      reconcile(world, event.steps);
       world.pass();
       return;
     case 'stale':
-      look(world);
+      reconcile(world);
       return;
   }
 }
@@ -128,7 +128,7 @@ function begin(replicas: number): World {
   const world = new World();
   world.desired.replicas = replicas;
   for (let round = 0; round < 3; round += 1) {
-    look(world);
+    reconcile(world);
     world.pass();
   }
   happen(world, { what: 'bind' });
@@ -158,7 +158,7 @@ test('under any events quorums remain, listed members are not removed, volumes s
         world.desired.revision = 'v9';
         if (world.desired.replicas < 4) world.desired.replicas = 4;
         for (let round = 0; round < 60 && !isDone(world); round += 1) {
-          look(world);
+          reconcile(world);
           world.pass();
         }
         const plan = planSet(world.facts());
@@ -172,9 +172,9 @@ test('under any events quorums remain, listed members are not removed, volumes s
           replicas: world.desired.replicas,
           claimSize: world.desired.size,
         });
-        look(world);
+        reconcile(world);
         const { writes } = world;
-        look(world);
+        reconcile(world);
         expect(world.writes).toBe(writes);
       },
     ),

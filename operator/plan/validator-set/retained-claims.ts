@@ -34,8 +34,8 @@ export function planRetainedClaims(facts: SetFacts): readonly ClaimAction[] {
 
 /** Whether a pod of this ordinal exists or is desired. */
 function isDesired({ set, statefulSet, members }: SetFacts, ordinal: number): boolean {
-  const there = members.some((each) => each.ordinal === ordinal && each.pod !== undefined);
-  return there || ordinal < set.spec.replicas || ordinal < (statefulSet?.replicas ?? 0);
+  const hasPod = members.some((each) => each.ordinal === ordinal && each.pod !== undefined);
+  return hasPod || ordinal < set.spec.replicas || ordinal < (statefulSet?.replicas ?? 0);
 }
 
 /** Whether the status still lists the member, so that its removal is recent. */

@@ -183,16 +183,16 @@ export class Process {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const away = () => reject(new AppError('unavailable', 'SERVICE_UNREACHABLE', `no answer to ${call}`));
     const endWait = this.#timing.after(Math.min(SERVICE_MS, leftMs), away);
-    const back = (told: () => void) => time.after(responseMs, () => void this.#timing.after(0, told));
+    const back = (respond: () => void) => time.after(responseMs, () => void this.#timing.after(0, respond));
     time.after(requestMs, () => {
       if (lost === 'request') return;
       if (broken === 'request') return void back(away);
       arrives(this, call, isWrite);
       const answer = Promise.resolve(act());
-      const told = () => (broken === 'response' ? away() : resolve(answer));
+      const respond = () => (broken === 'response' ? away() : resolve(answer));
       // a lost rejection must not be unhandled
       answer.catch(() => undefined);
-      if (lost !== 'response') back(told);
+      if (lost !== 'response') back(respond);
     });
     return promise.finally(endWait);
   }

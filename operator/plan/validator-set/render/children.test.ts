@@ -30,7 +30,7 @@ function input(
 }
 
 /** A spec with every member that shapes pods. */
-const whole = {
+const everyPodField = {
   replicas: 7,
   version: '1.4.0',
   mempool: { maxPerRegister: 500, maxBytesPerRegister: '1Mi', maxBytesTotal: '8Mi' },
@@ -65,7 +65,7 @@ const cases: readonly (readonly [string, RenderInput])[] = [
   ['spire', input({}, spireText)],
   ['single', input({ replicas: 1 }, installationText, { faultTolerance: 0 })],
   ['suspended', input({ suspend: true }, installationText, { replicas: 0 })],
-  ['everything-set', input(whole, settings, { faultTolerance: 2 })],
+  ['everything-set', input(everyPodField, settings, { faultTolerance: 2 })],
   ['without-network-policies', input({}, { ...installationText, networkPolicies: { enabled: false } })],
 ];
 

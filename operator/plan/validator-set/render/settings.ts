@@ -22,8 +22,8 @@ function logSettings(size: string): Settings {
 function workers({ set, installation }: RenderInput): string {
   const { requests = {}, limits = {} } = set.spec.resources ?? installation.validators.resources;
   const cpu = limits['cpu'] ?? requests['cpu'] ?? '1';
-  const whole = (quantityMilli(canonicalQuantity(cpu)) + 999n) / 1000n;
-  return String(whole > 64n ? 64n : whole < 1n ? 1n : whole);
+  const threads = (quantityMilli(canonicalQuantity(cpu)) + 999n) / 1000n;
+  return String(threads > 64n ? 64n : threads < 1n ? 1n : threads);
 }
 
 function identitySettings({ identity }: RenderInput['installation']): Settings {
