@@ -5,11 +5,11 @@ import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecyc
 import { connectWorkload, type Workload, workloadOf } from '#kit/workload/workload.ts';
 import { OPERATOR_CLIENT_ID } from './api/names.ts';
 import type { OperatorConfig } from './config.ts';
-import { leaveWithNamespace } from './controllers/departure/departure.ts';
-import { Caches } from './controllers/shell/caches.ts';
-import type { Parts } from './controllers/shell/parts.ts';
-import { registers, tenants, validatorSets, watched } from './controllers/shell/resources.ts';
-import { begin, type Shell } from './controllers/shell/shell.ts';
+import { releaseOnNamespaceDeletion } from './controllers/namespace-deletion/namespace-deletion.ts';
+import { Caches } from './controllers/reconciler/caches.ts';
+import type { Dependencies } from './controllers/reconciler/dependencies.ts';
+import { type Reconciler, startAsLeader } from './controllers/reconciler/reconciler.ts';
+import { registers, tenants, validatorSets, watched } from './controllers/reconciler/resources.ts';
 import { leaseCheck, watchLoop } from './health.ts';
 import type { Api } from './kube/api.ts';
 import type { ClusterCredentials } from './kube/credentials.ts';
@@ -24,19 +24,22 @@ import { systemTiming } from './kube/time.ts';
 import { foreignIssuer } from './platform/foreign-identity.ts';
 import type { Installation } from './platform/installation.ts';
 import { watchInstallations } from './platform/installations.ts';
-import { createLinks, type Links } from './platform/links.ts';
-import { keepLinksReady } from './platform/ready-links.ts';
+import { warmUpSessions } from './platform/session-warmup.ts';
+import { createServiceSessions, type ServiceSessions } from './platform/sessions.ts';
 
-/** Reconciles under way may end within this; the process has 25 s in all. */
+/** Grace time of running reconciles; the whole process has 25 s to stop. */
 const GRACE_MS = 20_000;
-/** A leader is wanted also where one kind cannot be listed: conditions say so then. */
+/** After this time the election starts although a kind is not listed; conditions then report the fault. */
 const SYNC_PATIENCE_MS = 10_000;
 
-/** What a controller is made from, besides its own kind. */
-export type Controllers = (parts: Parts, links: Links) => readonly Shell[];
+/** Creates the controllers of the operator. */
+export type ControllerFactory = (
+  dependencies: Dependencies,
+  sessions: ServiceSessions,
+) => readonly Reconciler[];
 
-/** Builds the operator; `onLost` is called when another process leads, for good: this one has to end. */
-export function createOperator(controllers: Controllers, onLost: () => void): Create<OperatorConfig> {
+/** Builds the operator. `onLost` is called when this process has lost the lease and must exit. */
+export function createOperator(controllers: ControllerFactory, onLost: () => void): Create<OperatorConfig> {
   return async (config, runtime) => {
     const cleanup = new Cleanup();
     try {
@@ -48,15 +51,15 @@ export function createOperator(controllers: Controllers, onLost: () => void): Cr
   };
 }
 
-interface Opening {
+interface OperatorParts {
   readonly config: OperatorConfig;
   readonly runtime: Runtime;
   readonly cleanup: Cleanup;
-  readonly controllers: Controllers;
+  readonly controllers: ControllerFactory;
   readonly onLost: () => void;
 }
 
-async function open({ config, runtime, cleanup, controllers, onLost }: Opening): Promise<Component> {
+async function open({ config, runtime, cleanup, controllers, onLost }: OperatorParts): Promise<Component> {
   const { log } = runtime;
   const timing = systemTiming();
   const metrics = createKubeMetrics(runtime.telemetry.registry);
@@ -77,24 +80,27 @@ async function open({ config, runtime, cleanup, controllers, onLost }: Opening):
     instance: config.POD_NAME,
   });
   cleanup.add('events', () => recorder.stop());
-  const links = createLinks({
+  const sessions = createServiceSessions({
     runtime,
     guard: () => leader.guard(),
     connect: (installation) => connectIdentity({ config, runtime, api }, installation),
   });
-  cleanup.add('identity', () => links.stop());
+  cleanup.add('identity', () => sessions.stop());
   const installations = watchInstallations(caches.of(configMaps), config.POD_NAMESPACE);
-  cleanup.add('links', keepLinksReady({ links, installations, timing, log }));
-  const parts = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
+  cleanup.add('links', warmUpSessions({ sessions, installations, timing, log }));
+  const dependencies = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
   cleanup.add('namespace', async () => {
     const own = { api: fenced, timing, log, namespace: config.POD_NAMESPACE };
-    if (leader.isLeading) await leaveWithNamespace(own);
+    if (leader.isLeading) await releaseOnNamespaceDeletion(own);
   });
-  const shells = controllers(parts, links);
-  cleanup.add('controllers', async () => void (await Promise.all(shells.map((each) => each.stop(GRACE_MS)))));
+  const reconcilers = controllers(dependencies, sessions);
+  cleanup.add(
+    'controllers',
+    async () => void (await Promise.all(reconcilers.map((each) => each.stop(GRACE_MS)))),
+  );
   const ops = await listen(config, runtime, { caches, leader, cleanup });
   caches.start();
-  void lead(caches, leader, { shells, onLost });
+  void lead(caches, leader, { reconcilers, onLost });
   return { name: 'operator', addresses: { ops }, stop: () => cleanup.run(log) };
 }
 
@@ -116,11 +122,11 @@ async function listen(
   return ops.address;
 }
 
-/** Competes for the lease once the kinds are listed, and works while it is held. */
+/** Starts the leader election once the kinds are listed, and the controllers once this process leads. */
 async function lead(
   caches: Caches,
   leader: Leader,
-  { shells, onLost }: { readonly shells: readonly Shell[]; readonly onLost: () => void },
+  { reconcilers, onLost }: { readonly reconcilers: readonly Reconciler[]; readonly onLost: () => void },
 ): Promise<void> {
   const kinds = [configMaps, validatorSets, registers, tenants];
   const listed = Promise.all(kinds.map((each) => caches.synced(each)));
@@ -132,8 +138,8 @@ async function lead(
   void leader.ended.then((end) => {
     if (end === 'lost') onLost();
   });
-  await leader.won;
-  await begin(caches, shells);
+  await leader.elected;
+  await startAsLeader(caches, reconcilers);
 }
 
 function credentialsOf(config: OperatorConfig): ClusterCredentials | Promise<ClusterCredentials> {
@@ -165,15 +171,15 @@ function leaseOf(config: OperatorConfig) {
   };
 }
 
-interface Identifying {
+interface IdentityOptions {
   readonly config: OperatorConfig;
   readonly runtime: Runtime;
   readonly api: Api;
 }
 
-/** The operator's own identity, or the one that the issuer of another namespace gives it. */
+/** The operator's identity in its own namespace, or one from the issuer of another namespace. */
 async function connectIdentity(
-  { config, runtime: { log, clock }, api }: Identifying,
+  { config, runtime: { log, clock }, api }: IdentityOptions,
   installation: Installation,
 ): Promise<Workload> {
   const { identity, namespace } = installation;

@@ -7,6 +7,6 @@ import { controllers } from './controllers/controllers.ts';
 await run({
   service: 'operator',
   schema: operatorSettings,
-  // an orderly end: the kubelet starts the process anew, and it stands by
+  // an orderly exit: the kubelet restarts the process, which then is a candidate again
   create: createOperator(controllers, () => void process.kill(process.pid, 'SIGTERM')),
 });

@@ -1,7 +1,7 @@
 // Adds to package-lock.json the platform packages that the registry in use did not have when the lockfile was made.
-// npm leaves such optional packages out and `npm ci` then refuses the lockfile, on every platform. An entry made here
-// has a version, an operating system and a processor but no integrity, so that it is skipped everywhere else and
-// fetched by its version where it fits. Run it after `npm install`.
+// npm omits such optional packages and `npm ci` then refuses the lockfile on every platform. An entry of this program
+// has a version, an operating system and a processor but no integrity, so that it is skipped on other platforms and
+// fetched by its version on its own. Run it after `npm install`.
 'use strict';
 const fs = require('node:fs');
 const path = require('node:path');

@@ -1,4 +1,4 @@
-// Prints the test files that failed in a report of vitest, one a line, and takes them out of the report: they run again.
+// Prints the failed test files of a vitest report, one per line, and removes them from the report, because they run again.
 'use strict';
 const fs = require('node:fs');
 const path = require('node:path');
@@ -10,6 +10,6 @@ const passed = report.testResults.filter(({ status }) => status !== 'failed');
 const count = (status) =>
   passed.flatMap(({ assertionResults }) => assertionResults).filter((one) => one.status === status).length;
 const rest = { ...report, testResults: passed, numFailedTests: 0, numPassedTests: count('passed') };
-// a run that ended for another reason than its files is no better the second time
+// a run that failed for another reason is not repeated
 if (failed.length > 0) fs.writeFileSync(file, JSON.stringify({ ...rest, success: true }));
 for (const { name } of failed) process.stdout.write(`${path.relative(process.cwd(), name)}\n`);

@@ -1,6 +1,6 @@
-// Puts the Node that this project is written for in front of whatever Node ran the installation: npm scripts and
-// tools with a `node` shebang find node_modules/.bin/node first. npm 9 and 10 lose that link when several platform
-// packages are listed, so it is made here. Plain CommonJS: this file runs on any Node >= 18.
+// Links the project's Node at node_modules/.bin/node, so that npm scripts and tools with a `node` shebang use it instead of
+// the Node that ran the installation. npm 9 and 10 lose that link when several platform packages are listed, so it is
+// created here. Plain CommonJS: this file runs on any Node >= 18.
 'use strict';
 const fs = require('node:fs');
 const path = require('node:path');

@@ -16,9 +16,9 @@ const systemRegister = (name: string) =>
     spec: { title: 'System', purpose: 'System', validatorSetRef: { name: 'main' } },
   });
 
-const there = ['-n', namespace];
+const inNamespace = ['-n', namespace];
 
-/** RBAC that lets both users do everything to the kinds but what the policies ask for. */
+/** RBAC that allows both users everything on the kinds except what the policies require. */
 const role = JSON.stringify({
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'Role',
@@ -41,7 +41,7 @@ beforeAll(async () => {
     'create',
     'rolebinding',
     'designer',
-    ...there,
+    ...inNamespace,
     '--role=designer',
     '--user=designer',
     '--user=registrar',
@@ -51,14 +51,14 @@ beforeAll(async () => {
     const args = ['create', '--dry-run=server', '-f', '-', ...designer];
     expect((await run('kubectl', args, systemRegister('probe'))).err).toContain('spec.purpose');
   });
-  await kubectl('apply', ...there, '-f', join(root, 'charts/chancery/samples'));
+  await kubectl('apply', ...inNamespace, '-f', join(root, 'charts/chancery/samples'));
 });
 
 afterAll(async () => {
   await kubectl('delete', 'namespace', namespace, '--wait=false');
 });
 
-test('the policies are typed: the API server warns of none', async () => {
+test('the API server type-checks the policies without warnings', async () => {
   await eventually(async () => {
     const { items } = JSON.parse(await kubectl('get', 'validatingadmissionpolicies', '-o', 'json')) as {
       items: {
@@ -76,17 +76,17 @@ test('the policies are typed: the API server warns of none', async () => {
 });
 
 describe('a System register', () => {
-  test('is made and deleted by the named group only', async () => {
+  test('is created and deleted by the named group only', async () => {
     const refused = await run('kubectl', ['create', '-f', '-', ...designer], systemRegister('system'));
     expect(refused.err).toContain('write purpose: General or ask one of them');
     const made = await run('kubectl', ['create', '-f', '-', ...registrar], systemRegister('system'));
     expect(made.code, made.err).toBe(0);
-    const kept = await run('kubectl', ['delete', 'reg/system', ...there, ...designer]);
+    const kept = await run('kubectl', ['delete', 'reg/system', ...inNamespace, ...designer]);
     expect(kept.err).toContain('only the groups');
-    await kubectl('delete', 'reg/system', ...there, ...registrar);
+    await kubectl('delete', 'reg/system', ...inNamespace, ...registrar);
   });
 
-  test('goes with its namespace', async () => {
+  test('is deleted with its namespace', async () => {
     const other = `${namespace}-gone`;
     await kubectl('create', 'namespace', other);
     const text = systemRegister('system').replace(namespace, other);
@@ -94,10 +94,10 @@ describe('a System register', () => {
     await kubectl('delete', 'namespace', other, '--timeout=60s');
   });
 
-  test('leaves ordinary registers to everybody', async () => {
+  test('does not restrict ordinary registers', async () => {
     const text = systemRegister('plain').replace('"purpose":"System"', '"tenantRef":{"name":"acme"}');
     expect((await run('kubectl', ['create', '-f', '-', ...designer], text)).code).toBe(0);
-    await kubectl('delete', 'reg/plain', ...there, ...designer);
+    await kubectl('delete', 'reg/plain', ...inNamespace, ...designer);
   });
 });
 
@@ -106,16 +106,16 @@ describe('the version of a ValidatorSet', () => {
     run('kubectl', [
       'patch',
       'vset/main',
-      ...there,
+      ...inNamespace,
       '--type=merge',
       '-p',
       JSON.stringify({ spec: { version } }),
       ...designer,
     ]);
 
-  test('does not fall below the one that runs, unless it is said', async () => {
+  test('cannot be below the running one without the annotation', async () => {
     const status = JSON.stringify({ status: { version: '1.10.0' } });
-    await kubectl('patch', 'vset/main', ...there, '--subresource=status', '--type=merge', '-p', status);
+    await kubectl('patch', 'vset/main', ...inNamespace, '--subresource=status', '--type=merge', '-p', status);
     for (const version of ['1.9.9', '1.10.0-rc.1', '0.99.99']) {
       expect((await set(version)).err, version).toContain('chancery.dev/allow-downgrade: "true"');
     }
@@ -123,31 +123,31 @@ describe('the version of a ValidatorSet', () => {
       const { code, err } = await set(version);
       expect(code, `${version}: ${err}`).toBe(0);
     }
-    await kubectl('annotate', 'vset/main', ...there, 'chancery.dev/allow-downgrade=true');
+    await kubectl('annotate', 'vset/main', ...inNamespace, 'chancery.dev/allow-downgrade=true');
     expect((await set('1.9.9')).code).toBe(0);
-    await kubectl('annotate', 'vset/main', ...there, 'chancery.dev/allow-downgrade-');
-    // what stands is not judged again when something else changes
-    await kubectl('scale', 'vset/main', ...there, '--replicas=5');
+    await kubectl('annotate', 'vset/main', ...inNamespace, 'chancery.dev/allow-downgrade-');
+    // an existing version is not judged again when something else changes
+    await kubectl('scale', 'vset/main', ...inNamespace, '--replicas=5');
   });
 });
 
 describe('the cleanup of an object', () => {
-  test('is skipped only by somebody with the verb force-delete', async () => {
-    const annotate = ['annotate', 'ten/acme', ...there, 'chancery.dev/force-delete=some-uid'];
+  test('is skipped only by users with the verb force-delete', async () => {
+    const annotate = ['annotate', 'ten/acme', ...inNamespace, 'chancery.dev/force-delete=some-uid'];
     expect((await run('kubectl', [...annotate, ...designer])).err).toContain(
       'needs the RBAC verb force-delete',
     );
     await kubectl(...annotate);
-    // somebody else may still edit the rest
-    await kubectl('annotate', 'ten/acme', ...there, 'example.org/note=x', ...designer);
-    await kubectl('annotate', 'ten/acme', ...there, 'chancery.dev/force-delete-', ...designer);
+    // other users may still edit other members
+    await kubectl('annotate', 'ten/acme', ...inNamespace, 'example.org/note=x', ...designer);
+    await kubectl('annotate', 'ten/acme', ...inNamespace, 'chancery.dev/force-delete-', ...designer);
   });
 
-  test('is not skipped by taking the finalizer away', async () => {
+  test('is not skipped by removing the finalizer', async () => {
     const finalizers = (list: readonly string[]) => [
       'patch',
       'reg/invoices',
-      ...there,
+      ...inNamespace,
       '--type=merge',
       '-p',
       JSON.stringify({ metadata: { finalizers: list } }),
@@ -156,25 +156,31 @@ describe('the cleanup of an object', () => {
     const { err } = await run('kubectl', [...finalizers(['example.org/mine']), ...designer]);
     expect(err).toContain('annotate chancery.dev/force-delete: <metadata.uid>');
     await kubectl(...finalizers(['chancery.dev/cleanup']), ...designer);
-    // the operator may: it has update on registers/finalizers, as an administrator has
+    // the operator may remove it: like an administrator it has update on registers/finalizers
     await kubectl(...finalizers([]));
-    // anybody may once the object is to go by force, for its operator may be gone
+    // with the force-delete annotation every user may, because the operator may be gone
     await kubectl(...finalizers(['chancery.dev/cleanup']));
     const force = (value: string) =>
-      kubectl('annotate', '--overwrite', 'reg/invoices', ...there, `chancery.dev/force-delete=${value}`);
+      kubectl(
+        'annotate',
+        '--overwrite',
+        'reg/invoices',
+        ...inNamespace,
+        `chancery.dev/force-delete=${value}`,
+      );
     await force('another-uid');
     const refused = await run('kubectl', [...finalizers([]), ...designer]);
     expect(refused.err).toContain('annotate chancery.dev/force-delete: <metadata.uid>');
-    await force(await kubectl('get', 'reg/invoices', ...there, '-o', 'jsonpath={.metadata.uid}'));
+    await force(await kubectl('get', 'reg/invoices', ...inNamespace, '-o', 'jsonpath={.metadata.uid}'));
     await kubectl(...finalizers([]), ...designer);
-    await kubectl('annotate', 'reg/invoices', ...there, 'chancery.dev/force-delete-');
+    await kubectl('annotate', 'reg/invoices', ...inNamespace, 'chancery.dev/force-delete-');
   });
 });
 
 describe('the chart of the CRDs', () => {
   const chart = join(root, 'charts/chancery-crds');
 
-  test('is clean, and the API server takes what it renders', async () => {
+  test('passes lint, and the API server accepts its objects', async () => {
     const first = await run('helm', ['lint', '--strict', chart]);
     expect(first.code, first.out + first.err).toBe(0);
     const shown = await run('helm', [
@@ -195,19 +201,19 @@ describe('the chart of the CRDs', () => {
     expect(checked.code, checked.err).toBe(0);
   });
 
-  test('takes over kinds that are there, and leaves them and their objects when it goes', async () => {
+  test('adopts existing kinds, and keeps them and their objects when it is uninstalled', async () => {
     const over = ['--take-ownership', '--force-conflicts'];
-    const made = await run('helm', ['install', 'chancery-crds', chart, ...there, ...over]);
+    const made = await run('helm', ['install', 'chancery-crds', chart, ...inNamespace, ...over]);
     expect(made.code, made.err).toBe(0);
-    const gone = await run('helm', ['uninstall', 'chancery-crds', ...there]);
+    const gone = await run('helm', ['uninstall', 'chancery-crds', ...inNamespace]);
     expect(gone.code, gone.err).toBe(0);
-    expect(await kubectl('get', 'chancery', ...there, '-o', 'name')).toContain(
+    expect(await kubectl('get', 'chancery', ...inNamespace, '-o', 'name')).toContain(
       'register.chancery.dev/invoices',
     );
     await kubectl('apply', '--server-side', '--force-conflicts', '-f', join(root, 'crds'));
   });
 
-  test('refuses groups that would not be a text in the policy', async () => {
+  test('refuses groups that are not plain texts in the policy', async () => {
     const { code, err } = await run('helm', ['template', 'x', chart, '--set', "systemRegisterGroups={a'b}"]);
     expect(code).not.toBe(0);
     expect(err).toContain('systemRegisterGroups');

@@ -6,7 +6,7 @@ const [program = '', ...args] = (process.env['API_SERVER_POWER'] ?? '').split(' 
 export const hasApiServerPower = program !== '';
 
 /**
- * The process of the API server ends without a word, or starts again as it was; one that runs is left alone by `start`.
+ * Kills the process of the API server, or starts it again; `start` does not affect a running one.
  * @throws Error when the command fails
  */
 export async function apiServer(act: 'kill' | 'start'): Promise<void> {

@@ -17,20 +17,19 @@ import {
 } from './operator/processes.ts';
 import { type Kind, type Resources, removeRun, resourcesOf } from './operator/resources.ts';
 
-/** The API server of the cluster is killed and starts again, under edits and under transactions (operator scenario 4). */
+/** The API server is killed and started again, during edits and transactions. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
-/** A closed connection is noticed, and what was wanted meanwhile is done, within these times. */
+/** Time limits: detection of a closed connection, and completion of the edits in between. */
 const noticedWithinMs = 2_000;
 const carriedOutMs = 60_000;
-/** When nothing was heard of a kind for so long, what is known of it is stale. */
+/** Without data for this time a cache is stale. */
 const staleSeconds = 180;
 const awayMs = 200_000;
 const perSecond = 10;
 
-const say = (text: string) => void process.stdout.write(`${text}\n`);
-if (!hasApiServerPower)
-  say('API_SERVER_POWER names nothing that kills and starts the API server: its restart is left out');
+const print = (text: string) => void process.stdout.write(`${text}\n`);
+if (!hasApiServerPower) print('API_SERVER_POWER is not set: the restart of the API server is skipped');
 
 const run = Date.now().toString(36);
 const setName = `away-${run}`;
@@ -40,16 +39,16 @@ const names = {
   ValidatorSet: [setName],
 } as const;
 const kinds = ['Tenant', 'Register', 'ValidatorSet'] as const;
-const all: readonly Edited[] = kinds.flatMap((kind) => names[kind].map((name) => ({ kind, name })));
+const all: readonly EditedObject[] = kinds.flatMap((kind) => names[kind].map((name) => ({ kind, name })));
 
-interface Edited {
+interface EditedObject {
   readonly kind: Kind;
   readonly name: string;
 }
 
 const nameAfter = (name: string, edit: number) => `Edit ${edit} of ${name}`;
 
-/** What an object is to be after so many edits. */
+/** Desired content of an object after this number of edits. */
 const specs: Readonly<Record<Kind, (name: string, edit: number) => object>> = {
   Tenant: (name, edit) => ({ displayName: nameAfter(name, edit), subdomain: name }),
   Register: (name, edit) => ({
@@ -70,8 +69,8 @@ let resources: Resources;
 let ledger: Ledger;
 let edits = 0;
 /** The last edit of each object. */
-const wanted = new Map<string, number>();
-const lastOf = (kind: Kind, name: string) => wanted.get(`${kind}/${name}`) ?? 0;
+const lastEdits = new Map<string, number>();
+const lastOf = (kind: Kind, name: string) => lastEdits.get(`${kind}/${name}`) ?? 0;
 
 beforeAll(async () => {
   await ensureInstalled();
@@ -85,7 +84,7 @@ beforeAll(async () => {
 
 afterEach(async () => {
   await apiServer('start');
-  await stubborn('the API server', async () => {
+  await retryUntilDone('the API server', async () => {
     expect((await api.request('GET', '/version')).status).toBe(200);
   });
 });
@@ -97,12 +96,12 @@ afterAll(async () => {
 
 explainFailures(namespace);
 
-/** The operator has looked at it; what has no pods is not Ready. */
-const settled = ({ kind, name }: Edited) =>
+/** Whether the operator has reconciled the object; a set without pods is not Ready. */
+const settled = ({ kind, name }: EditedObject) =>
   resources.settled(kind, name, { isReady: kind !== 'ValidatorSet', withinMs: carriedOutMs });
 
-/** Tries until it is done. */
-async function stubborn(what: string, act: () => Promise<unknown>): Promise<void> {
+/** Retries a call until it succeeds. */
+async function retryUntilDone(what: string, act: () => Promise<unknown>): Promise<void> {
   const done = async () => {
     await act();
     return true;
@@ -110,11 +109,11 @@ async function stubborn(what: string, act: () => Promise<unknown>): Promise<void
   await waitFor(done, { what, deadlineMs: 60_000, everyMs: 20 });
 }
 
-async function edit({ kind, name }: Edited): Promise<void> {
+async function edit({ kind, name }: EditedObject): Promise<void> {
   edits += 1;
   const spec = specs[kind](name, edits);
-  await stubborn(`the edit of ${name}`, () => resources.edit(kind, name, spec));
-  wanted.set(`${kind}/${name}`, edits);
+  await retryUntilDone(`the edit of ${name}`, () => resources.edit(kind, name, spec));
+  lastEdits.set(`${kind}/${name}`, edits);
 }
 
 const policyPath = `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies/${setName}`;
@@ -125,10 +124,10 @@ async function policyUid(): Promise<string | undefined> {
   return metadata?.uid;
 }
 
-/** Everything once at the first moment, beside a child that is deleted; then one object after the other. */
+/** Edits every object at once and deletes a child, then edits one object after the other. */
 async function editWhileWatchesReturn(): Promise<void> {
-  await edit(all[0] as Edited);
-  await stubborn('the deletion', async () => {
+  await edit(all[0] as EditedObject);
+  await retryUntilDone('the deletion', async () => {
     expect([200, 404]).toContain((await api.request('DELETE', policyPath)).status);
   });
   for (let round = 0; round < 6; round += 1)
@@ -138,7 +137,7 @@ async function editWhileWatchesReturn(): Promise<void> {
     }
 }
 
-/** Expects every last edit to be seen, and to be what the services and the children of the set are. */
+/** Expects every last edit to be carried out in the services and in the children of the set. */
 async function expectCarriedOut(formerPolicy: string | undefined): Promise<void> {
   for (const each of all) await settled(each);
   const { root, token, api: gateway } = ledger;
@@ -169,8 +168,8 @@ interface Watched {
   readonly load: SteadyLoad;
 }
 
-/** Does something while both processes of the operator are asked all the time, under transactions of which none may be lost. */
-async function underWatch(act: (watched: Watched) => Promise<void>): Promise<void> {
+/** Runs an action while both operator processes are observed, and expects no transaction to be lost. */
+async function whileObserved(act: (watched: Watched) => Promise<void>): Promise<void> {
   const leader = await leaderWithStandby(api, namespace);
   const leading = await observe(leader);
   const standing = await observe(await standbyOf(api, namespace, leader));
@@ -182,8 +181,8 @@ async function underWatch(act: (watched: Watched) => Promise<void>): Promise<voi
     await Promise.all([load.stop(), leading.stop(), standing.stop()]);
   }
   const { transactions, dockets } = await expectNothingLost(ledger, load);
-  say(`${load.accepted.size} were accepted, ${load.refused} refused for the time being, none lost`);
-  say(`${transactions} are sealed in ${dockets} dockets`);
+  print(`${load.accepted.size} were accepted, ${load.refused} refused for the time being, none lost`);
+  print(`${transactions} are sealed in ${dockets} dockets`);
 }
 
 async function moreAccepted({ accepted }: SteadyLoad): Promise<void> {
@@ -193,22 +192,22 @@ async function moreAccepted({ accepted }: SteadyLoad): Promise<void> {
 
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 
-/** Every watch was known to be broken in time, and every kind listed anew once at most. */
+/** Expects every broken watch to be detected in time and every kind to be listed at most once. */
 function expectFewLists(observer: Observer, killedAtMs: number): void {
   const { informers, noticedMs, lists } = interruptionSince(observer, killedAtMs);
   const slowest = Math.max(...noticedMs.values());
   const listed = [...lists.values()].reduce((sum, count) => sum + count, 0);
-  say(`${observer.pod}: ${informers.length} watches broke, known after ${slowest} ms; ${listed} lists`);
+  print(`${observer.pod}: ${informers.length} watches broke, known after ${slowest} ms; ${listed} lists`);
   expect(informers.length).toBeGreaterThanOrEqual(12);
   expect([...noticedMs.keys()].toSorted()).toEqual(informers.toSorted());
   expect(slowest).toBeLessThanOrEqual(noticedWithinMs);
   expect([...lists].filter(([, count]) => count > 1)).toEqual([]);
 }
 
-/** Waits until something was heard of every kind since a moment; gives how long after it, in milliseconds. */
-async function heardOfAll({ sights, pod }: Observer, sinceMs: number): Promise<number> {
+/** Waits for data about every kind; returns the milliseconds since the given time. */
+async function untilAllHeard({ samples, pod }: Observer, sinceMs: number): Promise<number> {
   const isHeard = () => {
-    const first = sights.find(
+    const first = samples.find(
       ({ atMs, ages }) => ages.size > 0 && 1_000 * Math.max(...ages.values()) < atMs - sinceMs,
     );
     return first && first.atMs - sinceMs;
@@ -216,10 +215,10 @@ async function heardOfAll({ sights, pod }: Observer, sinceMs: number): Promise<n
   return waitFor(isHeard, { what: `${pod} to hear of all`, deadlineMs: carriedOutMs, everyMs: 100 });
 }
 
-/** It is ready exactly while everything that it knows was heard lately. */
-function expectHonest({ pod, sights }: Observer): void {
-  // the age is read beside the readiness, a moment sooner or later
-  const wrong = sights.filter(({ ages, ready }) => {
+/** Expects a process to be ready exactly while none of its caches is stale. */
+function expectConsistentReadiness({ pod, samples }: Observer): void {
+  // age and readiness are not read at the same moment
+  const wrong = samples.filter(({ ages, ready }) => {
     const age = Math.max(...ages.values());
     const isUnsure = Math.abs(age - staleSeconds) < 1;
     return ready !== 0 && !isUnsure && age > staleSeconds === (ready === 200);
@@ -231,26 +230,28 @@ test.skipIf(!hasApiServerPower)(
   'a restart of the API server is noticed within 2 s and costs a list a kind at most; no edit is missed, no transaction lost, no process ends',
   async () => {
     const pods = await operatorPods(api, namespace);
-    await underWatch(async ({ leader, leading, standing, load }) => {
+    await whileObserved(async ({ leader, leading, standing, load }) => {
       const formerPolicy = await policyUid();
-      // news of these may be on their way when it ends
+      // the events of these edits may be in flight when the server is killed
       for (const each of all) await edit(each);
       const killedAtMs = Date.now();
       await apiServer('kill');
       await moreAccepted(load);
       await apiServer('start');
-      await edit(all[0] as Edited);
+      await edit(all[0] as EditedObject);
       const backMs = Date.now() - killedAtMs;
       await editWhileWatchesReturn();
       const editedAt = performance.now();
       await expectCarriedOut(formerPolicy);
-      say(
+      print(
         `back after ${seconds(backMs)}; as wanted ${seconds(performance.now() - editedAt)} after the last edit`,
       );
       for (const each of [leading, standing]) {
-        say(`${each.pod} heard of all ${seconds(await heardOfAll(each, killedAtMs + backMs))} after that`);
+        print(
+          `${each.pod} heard of all ${seconds(await untilAllHeard(each, killedAtMs + backMs))} after that`,
+        );
         expectFewLists(each, killedAtMs);
-        expectHonest(each);
+        expectConsistentReadiness(each);
       }
       expect(await holderOf(api, namespace)).toBe(leader.identity);
     });
@@ -259,7 +260,7 @@ test.skipIf(!hasApiServerPower)(
   180_000,
 );
 
-/** With which code the container of a pod ended before it was started anew; empty where it was not. */
+/** Exit code of the previous container of a pod; empty without a restart. */
 async function formerEnd(pod: string): Promise<string> {
   const path = 'jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}';
   return kubectl('-n', namespace, 'get', 'pod', pod, '-o', path);
@@ -269,7 +270,7 @@ test.runIf(full && hasApiServerPower)(
   'while the API server is away for long whoever stands by says that it is stale, who led ends in good order, and transactions go on',
   async () => {
     const pods = await operatorPods(api, namespace);
-    await underWatch(async ({ leader, leading, standing, load }) => {
+    await whileObserved(async ({ leader, leading, standing, load }) => {
       const formerPolicy = await policyUid();
       for (const each of all) await edit(each);
       const killedAt = performance.now();
@@ -278,18 +279,18 @@ test.runIf(full && hasApiServerPower)(
         await moreAccepted(load);
         await pause(1_000);
       }
-      expect(standing.sights.at(-1)?.ready).toBe(503);
-      expect(standing.sights.at(-1)?.why).toMatch(/nothing was heard about .* for \d+ s/);
-      expect(leading.sights.at(-1)?.ready).not.toBe(200);
+      expect(standing.samples.at(-1)?.ready).toBe(503);
+      expect(standing.samples.at(-1)?.why).toMatch(/nothing was heard about .* for \d+ s/);
+      expect(leading.samples.at(-1)?.ready).not.toBe(200);
       await apiServer('start');
       const startedAt = performance.now();
       await editWhileWatchesReturn();
       await expectCarriedOut(formerPolicy);
       await leaderWithStandby(api, namespace);
-      say(
+      print(
         `away for ${seconds(awayMs)}; all as wanted ${seconds(performance.now() - startedAt)} after its start`,
       );
-      expectHonest(standing);
+      expectConsistentReadiness(standing);
       const restarts = [...(await operatorPods(api, namespace))].map(
         ([pod, now]) => [pod, now.restarts - (pods.get(pod)?.restarts ?? 0)] as const,
       );

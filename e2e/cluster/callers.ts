@@ -16,21 +16,21 @@ interface Answer {
 }
 
 const everyMs = 200;
-/** The gateway gives up a service sooner. */
-const answerMs = 90_000;
-/** An ingress that loads its configuration anew refuses connections for less than that. */
-const unheardMs = 1_000;
+/** Longer than the gateway's own timeout. */
+const timeoutMs = 90_000;
+/** An ingress controller that reloads its configuration refuses connections for a shorter time. */
+const retryMs = 1_000;
 
-/** Who asks each service through the gateway five times a second, by a connection of its own each time. */
-export class Callers {
+/** Clients that call each service through the gateway five times per second, each time with a new connection. */
+export class ApiClients {
   /** Transactions that were accepted. */
   readonly accepted = new Set<string>();
-  /** Every answer that is none. */
+  /** Failed responses. */
   readonly unexpected: { readonly status: number; readonly body: unknown }[] = [];
   answered = 0;
-  /** Connections that the ingress did not take; they are tried again. */
-  unheard = 0;
-  /** Transactions that were given once more, because their validator went away while it had them. */
+  /** Connections that the ingress refused; they are retried. */
+  refusedConnections = 0;
+  /** Transactions that were submitted again after a 502, because their validator was stopped meanwhile. */
   repeated = 0;
   readonly #ledger: Ledger;
   readonly #key = createOutsideKey();
@@ -45,11 +45,11 @@ export class Callers {
       { method: 'GET', path: '/api/wallets', token },
       { method: 'GET', path: `/api/registers/${registerId}`, token },
     ];
-    const workers = [...reads.map((call) => async () => void (await this.#ask(call))), () => this.#submit()];
+    const workers = [...reads.map((call) => async () => void (await this.#call(call))), () => this.#submit()];
     this.#workers = workers.map((act) => this.#repeat(act));
   }
 
-  /** Ends the calls and waits for those under way. */
+  /** Stops the calls and waits for pending ones. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await Promise.all(this.#workers);
@@ -66,15 +66,15 @@ export class Callers {
     const { registerId, token } = this.#ledger;
     const json = signSubmission(this.#key, { registerId, payload: { at: Date.now() } });
     const call = { method: 'POST', path: '/api/v1/transactions/validate', token, json } as const;
-    if (await this.#ask(call)) this.accepted.add(json.TransactionId);
+    if (await this.#call(call)) this.accepted.add(json.TransactionId);
   }
 
-  /** Whether it was answered with 200. A transaction has one id, however often it is given: 502 says that nobody knows. */
-  async #ask(call: Call): Promise<boolean> {
-    let { status, body } = await this.#hear(call);
+  /** Sends a call; returns whether the status is 200. A transaction may be submitted again with the same id after a 502, whose effect is unknown. */
+  async #call(call: Call): Promise<boolean> {
+    let { status, body } = await this.#send(call);
     if (call.method === 'POST' && status === 502) {
       this.repeated += 1;
-      ({ status, body } = await this.#hear(call));
+      ({ status, body } = await this.#send(call));
     }
     this.answered += 1;
     if (status !== 200)
@@ -82,14 +82,14 @@ export class Callers {
     return status === 200;
   }
 
-  async #hear(call: Call): Promise<Answer> {
-    const givenUpAt = performance.now() + unheardMs;
+  async #send(call: Call): Promise<Answer> {
+    const givenUpAt = performance.now() + retryMs;
     for (;;) {
       try {
         return await send(new URL(call.path, this.#ledger.api.baseUrl), call);
       } catch (error) {
         if (performance.now() > givenUpAt) return { status: 0, body: String(error) };
-        this.unheard += 1;
+        this.refusedConnections += 1;
         await pause(50);
       }
     }
@@ -99,8 +99,8 @@ export class Callers {
 function send(url: URL, { method, token, json }: Call): Promise<Answer> {
   const headers = { authorization: `Bearer ${token}`, ...(json && { 'content-type': 'application/json' }) };
   return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(answerMs);
-    const asked = request(url, { method, headers, agent: false, signal }, (answer) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const outgoing = request(url, { method, headers, agent: false, signal }, (answer) => {
       const parts: Buffer[] = [];
       answer.on('data', (part: Buffer) => parts.push(part));
       answer.on('error', reject);
@@ -108,7 +108,7 @@ function send(url: URL, { method, token, json }: Call): Promise<Answer> {
         resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(parts).toString() }),
       );
     });
-    asked.on('error', reject);
-    asked.end(json && JSON.stringify(json));
+    outgoing.on('error', reject);
+    outgoing.end(json && JSON.stringify(json));
   });
 }

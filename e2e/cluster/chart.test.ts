@@ -58,13 +58,13 @@ describe('the values of the chart', () => {
     expect(bare.map(({ name }) => name)).toEqual([]);
   });
 
-  it('stand in values.yaml and in the README as "npm run gen" writes them', () => {
+  it('are in values.yaml and in the README as "npm run gen" writes them', () => {
     expect(read('values.yaml')).toBe(renderValues(schema));
     expect(read('README.md')).toBe(withTable(read('README.md'), schema));
   });
 });
 
-test('the tags of PostgreSQL and NATS stand in the chart as "npm run gen" writes them', () => {
+test('the tags of PostgreSQL and NATS are in the chart as "npm run gen" writes them', () => {
   expect(read('files/image-tags.json')).toBe(renderServerTags(charts('..')));
 });
 
@@ -73,11 +73,11 @@ describe.skipIf(!hasHelm)('the chart', () => {
     ['demo', demo],
     ['production', given],
   ])('passes helm lint with values for %s', (_, values) => {
-    const said = execFileSync('helm', ['lint', '--strict', chart, ...values], { encoding: 'utf8' });
-    expect(said).toContain('0 chart(s) failed');
+    const output = execFileSync('helm', ['lint', '--strict', chart, ...values], { encoding: 'utf8' });
+    expect(output).toContain('0 chart(s) failed');
   });
 
-  it('brings everything along with the demo values', () => {
+  it('renders all dependencies with the demo values', () => {
     const rendered = render(...demo);
     expect(rendered.err).toBe('');
     const services = [
@@ -94,7 +94,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(names(rendered, 'HTTPRoute')).toEqual([]);
   });
 
-  it('takes what exists with the production values', () => {
+  it('uses existing dependencies with the production values', () => {
     const rendered = render(...given);
     expect([rendered.code, rendered.err]).toEqual([0, '']);
     expect(names(rendered, 'StatefulSet')).toEqual([]);
@@ -109,7 +109,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     }
   });
 
-  it('registers the identities that the manifest beside SPIRE registers', () => {
+  it('registers the same identities as spire/cluster-spiffe-ids.yaml', () => {
     const specs = (texts: readonly string[]) =>
       texts
         .flatMap((text) => loadAll(text.replaceAll('acme', 'chancery')))
@@ -122,7 +122,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     );
   });
 
-  it('holds every container to the level restricted', () => {
+  it('renders every container for the pod security level restricted', () => {
     const rendered = render(...demo);
     const withPods = ['Deployment', 'StatefulSet', 'Job'].flatMap((kind) => ofKind(rendered, kind));
     expect(withPods.length).toBeGreaterThan(10);
@@ -174,16 +174,19 @@ describe.skipIf(!hasHelm)('the chart', () => {
     ['Own', [], ['acme'], 'acme'],
     ['List', ['operator.namespaces={acme,other}'], ['acme', 'other'], 'acme,other'],
     ['All', [], [], ''],
-  ])('lets the uninstall guard look where its operator works, with scope %s', (scope, more, roles, told) => {
-    const set = [`operator.scope=${scope}`, ...more].flatMap((one) => ['--set', one]);
-    const rendered = render(...demo, ...set);
-    const own = ofKind(rendered, 'Role').filter((text) => nameOf(text) === 'uninstall-guard');
-    expect(own.map((text) => /^ {2}namespace: (.+)$/m.exec(text)?.[1])).toEqual(roles);
-    const [job] = ofKind(rendered, 'Job').filter((text) => nameOf(text) === 'uninstall-guard');
-    expect(job).toContain(`{ name: NAMESPACES, value: "${told}" }`);
-  });
+  ])(
+    'lets the uninstall guard check the namespaces of its operator, with scope %s',
+    (scope, more, roles, namespaces) => {
+      const set = [`operator.scope=${scope}`, ...more].flatMap((one) => ['--set', one]);
+      const rendered = render(...demo, ...set);
+      const own = ofKind(rendered, 'Role').filter((text) => nameOf(text) === 'uninstall-guard');
+      expect(own.map((text) => /^ {2}namespace: (.+)$/m.exec(text)?.[1])).toEqual(roles);
+      const [job] = ofKind(rendered, 'Job').filter((text) => nameOf(text) === 'uninstall-guard');
+      expect(job).toContain(`{ name: NAMESPACES, value: "${namespaces}" }`);
+    },
+  );
 
-  it('renders HTTPRoute, HorizontalPodAutoscaler and ServiceMonitor when asked', () => {
+  it('renders HTTPRoute, HorizontalPodAutoscaler and ServiceMonitor when enabled', () => {
     const set = [
       'httpRoute.enabled=true',
       'httpRoute.parentRefs[0].name=public',
@@ -199,7 +202,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(gateway).not.toMatch(/^ {2}replicas:/m);
   });
 
-  it('gives the tenant service first secrets of services when they exist', () => {
+  it('gives the tenant service initial secrets of services when they exist', () => {
     const mounted = (...values: readonly string[]) =>
       ofKind(render(...given, ...values), 'Deployment').filter((text) => text.includes('service-secrets'));
     expect(mounted()).toEqual([]);
@@ -210,7 +213,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(tenant).toContain('secret: { secretName: firsts, defaultMode: 0440 }');
   });
 
-  it('has no operator of its own where that of another release serves it', () => {
+  it('has no operator where the operator of another release serves it', () => {
     const rendered = render(...demo, '--set', 'operator.servedFrom=platform');
     expect(names(rendered, 'Deployment')).not.toContain('service-operator');
     expect(names(rendered, 'ServiceAccount')).toContain('service-operator');
@@ -230,7 +233,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     ]);
   });
 
-  it('makes a ValidatorSet only when asked, and keeps it', () => {
+  it('creates a ValidatorSet only when enabled, and keeps it', () => {
     expect(names(render(...given), 'ValidatorSet')).toEqual([]);
     expect(names(render(...demo), 'ValidatorSet')).toEqual([]);
     const set = ['bootstrap.enabled=true', 'bootstrap.validatorSet.spec.storage.size=8Gi'];
@@ -240,15 +243,15 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(made).toMatch(/^spec:\n {2}replicas: 4\n {2}storage:\n {4}size: 8Gi$/m);
   });
 
-  it('makes the system register only when asked, under the id that the register service looks for', () => {
+  it('creates the system register only when enabled, with the id that the register service expects', () => {
     const set = (...values: string[]) => values.flatMap((one) => ['--set', one]);
     expect(names(render(...given, ...set('bootstrap.enabled=true')), 'Register')).toEqual([]);
-    const asked = set(
+    const values = set(
       'bootstrap.enabled=true',
       'bootstrap.systemRegister.enabled=true',
       'systemRegister.networkId=blue',
     );
-    const rendered = render(...given, ...asked);
+    const rendered = render(...given, ...values);
     const [made] = ofKind(rendered, 'Register');
     expect(made).toContain('helm.sh/resource-policy: keep');
     expect(made).toContain(`registerId: "${systemRegisterId('blue')}"`);
@@ -280,7 +283,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(err).toContain(message);
   });
 
-  it('leaves PostgreSQL and NATS as they are when the tag of the images changes', () => {
+  it('does not change PostgreSQL and NATS when the tag of the images changes', () => {
     const podsAt = (tag: string) => {
       const rendered = render(...demo, '--set', `image.tag=${tag}`);
       const objects = [...ofKind(rendered, 'StatefulSet'), ...ofKind(rendered, 'Deployment')];
@@ -295,7 +298,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     }
   });
 
-  it('makes a pod no other one when only the release of the chart changes', () => {
+  it('does not change a pod template when only the version of the chart changes', () => {
     const pods = ofKind(render(...demo), 'Deployment').map((text) => text.slice(text.indexOf('  template:')));
     for (const text of pods) expect(text).not.toMatch(/helm\.sh\/chart|app\.kubernetes\.io\/version/);
   });

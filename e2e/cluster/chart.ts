@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { report } from './diagnosis.ts';
-import { must, run, type Said } from './kubectl.ts';
+import { must, type ProgramResult, run } from './kubectl.ts';
 
 const root = join(fileURLToPath(import.meta.url), '../../..');
 
 /** Folder of a chart or of the samples, from its name below charts/. */
 export const charts = (...path: readonly string[]): string => join(root, 'charts', ...path);
 
-/** A copy of the chart in which one file is another; to be removed. */
+/** A copy of the chart with one edited file; the caller removes it. */
 export function editedChart(
   file: string,
   edit: (text: string) => string,
@@ -22,7 +22,7 @@ export function editedChart(
   return { folder, remove: () => rmSync(parent, { recursive: true }) };
 }
 
-/** Where the ingress controller of the test cluster listens; INGRESS_ADDRESS for another one. */
+/** Address of the ingress controller; INGRESS_ADDRESS overrides it. */
 export const ingressAddress = process.env['INGRESS_ADDRESS'] ?? '10.90.0.1';
 
 /** A release of the chart: one installation in its namespace. */
@@ -31,13 +31,13 @@ export interface Release {
   readonly namespace: string;
   /** Folder of the chart; the one of this repository when absent. */
   readonly chart?: string;
-  /** More values as `--set` takes them. */
+  /** Additional values for `--set`. */
   readonly set?: readonly string[];
 }
 
 const seconds = (ms: number): string => `${Math.ceil(ms / 1000)}s`;
 
-/** The kinds and their policies, once a cluster. */
+/** Installs the kinds and their policies, once per cluster. */
 export async function installKinds(): Promise<void> {
   const args = [
     'upgrade',
@@ -52,13 +52,13 @@ export async function installKinds(): Promise<void> {
   await must('kubectl', ['wait', '--for=condition=Established', '--timeout=60s', ...names]);
 }
 
-/** helm upgrade --install with the demo values; what it said, whether or not it succeeded. */
+/** Runs helm upgrade --install with the demo values; also returns a failure. */
 export function helmInstall({
   name,
   namespace,
   chart = charts('chancery'),
   set = [],
-}: Release): Promise<Said> {
+}: Release): Promise<ProgramResult> {
   const values = ['-f', charts('chancery', 'values-demo.yaml')];
   const more = [`ingress.addresses={${ingressAddress}}`, ...set].flatMap((one) => ['--set', one]);
   const args = ['upgrade', '--install', name, chart, '-n', namespace, '--create-namespace'];
@@ -66,9 +66,8 @@ export function helmInstall({
 }
 
 /**
- * Installs an installation and waits until all of it is ready; resolves with the time that took in milliseconds. An
- * installation that is there already is upgraded.
- * @throws Error with the state of its pods, their last lines and the events when it does not become ready in time
+ * Installs or upgrades an installation and waits until it is ready; resolves to the time in milliseconds.
+ * @throws Error with the pods, their last log lines and the events when it does not become ready in time
  */
 export async function install(release: Release, deadlineMs = 120_000): Promise<number> {
   const startedAt = performance.now();
@@ -78,7 +77,7 @@ export async function install(release: Release, deadlineMs = 120_000): Promise<n
   return performance.now() - startedAt;
 }
 
-/** Every Deployment and StatefulSet of the chart has the pods it wants, of its newest template, and they are ready. */
+/** Waits until every Deployment and StatefulSet of the chart is rolled out and ready. */
 export async function waitReady(namespace: string, deadlineMs: number): Promise<void> {
   const deadline = performance.now() + deadlineMs;
   const found = await must('kubectl', [
@@ -99,16 +98,16 @@ export async function waitReady(namespace: string, deadlineMs: number): Promise<
   }
 }
 
-/** helm uninstall; what it said, whether or not it succeeded. */
-export function uninstall({ name, namespace }: Release): Promise<Said> {
+/** Runs helm uninstall; also returns a failure. */
+export function uninstall({ name, namespace }: Release): Promise<ProgramResult> {
   return run('helm', ['uninstall', name, '-n', namespace, '--wait', '--timeout', '90s'], {
     timeoutMs: 120_000,
   });
 }
 
 /**
- * Deletes a namespace with everything in it and waits for its end. Resources go first: once the namespace ends its operator,
- * nobody is left to finish them.
+ * Deletes a namespace with its content and waits for its end. Custom resources are deleted first, while their operator
+ * still runs.
  */
 export async function removeNamespace(namespace: string): Promise<void> {
   const kinds = ['delete', 'registers,validatorsets,tenants', '--all', '-n', namespace];

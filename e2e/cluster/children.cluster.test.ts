@@ -3,12 +3,12 @@ import { namespace } from './installed.ts';
 import { useMainSet } from './main-set.ts';
 import { changed, within } from './running-set.ts';
 
-/** What people change by hand on the children of a set is put back, and what is theirs is left alone. */
+/** Manual changes of children are reverted, and foreign fields stay. */
 
 interface Child {
-  /** Path in the API of its namespace. */
+  /** API path within the namespace. */
   readonly path: string;
-  /** Merge patches of what is ours. */
+  /** Merge patches of fields of the operator. */
   readonly edits: readonly object[];
 }
 
@@ -34,7 +34,7 @@ const children: readonly Child[] = [
     { spec: { revisionHistoryLimit: 1 } },
   ),
 ];
-/** The label that the operator finds its children by. */
+/** The label by which the operator selects its children. */
 const label = { metadata: { labels: { 'app.kubernetes.io/managed-by': 'somebody-else' } } };
 const foreign = {
   annotations: { 'example.org/mine': 'kept' },
@@ -70,7 +70,7 @@ async function patch(path: string, body: object): Promise<void> {
   expect(status).toBe(200);
 }
 
-/** What is ours of a child; addresses that the API server chose are not. */
+/** Fields of a child that the operator sets; addresses that the API server assigned are not. */
 function oursOf({ metadata, spec, data, automountServiceAccountToken }: Live) {
   const { clusterIP: _one, clusterIPs: _all, ...chosen } = spec ?? {};
   return {
@@ -81,7 +81,7 @@ function oursOf({ metadata, spec, data, automountServiceAccountToken }: Live) {
   };
 }
 
-/** Milliseconds until a child is as it was. */
+/** Milliseconds until a child is restored. */
 function restored(path: string, as: Live): Promise<number> {
   return within(path, 10_000, async () => {
     const found = await find(path);
@@ -90,12 +90,12 @@ function restored(path: string, as: Live): Promise<number> {
   });
 }
 
-/** The latest of so many that 95 of 100 are not later. */
+/** The 95th percentile. */
 function p95(times: readonly number[]): number {
   return times.toSorted((left, right) => left - right)[Math.ceil(times.length * 0.95) - 1] ?? Infinity;
 }
 
-test('every child that is edited or deleted is back within 2 s, and foreign fields stay', async () => {
+test('every edited or deleted child is restored within 2 s, and foreign fields stay', async () => {
   const pods = await main.set.uids();
   const times = new Map<string, number>();
   for (const { path, edits } of children) {
@@ -127,7 +127,7 @@ test('every child that is edited or deleted is back within 2 s, and foreign fiel
   expect(changed(pods, await main.set.uids())).toEqual([]);
 }, 180_000);
 
-test('a StatefulSet that is scaled by hand is scaled back, and its members stay', async () => {
+test('a manually scaled StatefulSet is scaled back, and its members stay', async () => {
   const pods = await main.set.uids();
   await patch(`/apis/apps/v1/namespaces/${namespace}/statefulsets/main/scale`, { spec: { replicas: 5 } });
   await within('four again', 30_000, async () => {

@@ -6,13 +6,13 @@ import { type ApiServer, kubectl } from './kubectl.ts';
 import { useMainSet } from './main-set.ts';
 import { changed, within } from './running-set.ts';
 
-/** Two controllers on one field (operator scenario 18): somebody keeps writing what the operator owns. */
+/** Two controllers on one field: another client keeps writing a field of the operator. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
-/** How long the fight is watched after it was given up. */
+/** How long the conflict is observed after it is throttled. */
 const watchMs = full ? 120_000 : 15_000;
 const rival = 'capacity-bot';
-const wanted = 1;
+const desired = 1;
 const theirs = 2;
 
 const main = useMainSet();
@@ -22,11 +22,11 @@ const budget = z.object({ spec: z.object({ maxUnavailable: z.number() }) });
 const readBudget = async (server: ApiServer) =>
   budget.parse((await server.request('GET', path)).body).spec.maxUnavailable;
 
-/** A controller that wants another value, and looks ten times a second. */
+/** A controller with another desired value, which reads ten times per second. */
 class Rival {
   readonly #work: Promise<void>;
   #isStopped = false;
-  /** How often it had to write: the answers of the operator, and once more. */
+  /** Number of its writes: the operator's overwrites plus one. */
   writes = 0;
 
   constructor(server: ApiServer) {
@@ -55,31 +55,31 @@ afterAll(() => bot?.stop());
 
 const ready = async () => main.set.condition('Ready');
 
-test('is given up within a minute, names the other side in condition and event, and is won when that ends', async () => {
+test('an ownership conflict is throttled within a minute, names the manager in condition and event, and ends with it', async () => {
   const { server, set } = main;
   const pods = await set.uids();
   bot = new Rival(server);
   const openedMs = await within('the fight to be given up', 60_000, async () => {
     return (await ready())?.reason === 'ReconcileThrottled';
   });
-  const message = `PodDisruptionBudget ${namespace}/main: changed again and again by ${rival}`;
+  const message = `PodDisruptionBudget ${namespace}/main: fields of the operator are changed repeatedly by ${rival}; stop that writer`;
   expect(await ready()).toMatchObject({ status: 'False', message });
 
   const before = { writes: bot.writes, ready: await ready() };
   const endsAt = performance.now() + watchMs;
-  const said = new Set<string | undefined>();
+  const messages = new Set<string | undefined>();
   while (performance.now() < endsAt) {
-    said.add((await ready())?.message);
+    messages.add((await ready())?.message);
     await pause(200);
   }
-  // it is said once, and the child gets an answer now and then
-  expect([...said]).toEqual([message]);
+  // the condition is stable, and the child is overwritten now and then
+  expect([...messages]).toEqual([message]);
   expect(await ready()).toEqual(before.ready);
   const answers = bot.writes - before.writes;
   expect(answers).toBeLessThanOrEqual(Math.ceil(watchMs / 10_000));
   expect(answers).toBeGreaterThan(0);
 
-  // what others do not fight over is kept as it should be
+  // uncontested fields are still restored
   await kubectl('-n', namespace, 'delete', 'networkpolicy/main');
   await within('the other child to be back', 15_000, async () => {
     const { status } = await server.request(
@@ -94,7 +94,7 @@ test('is given up within a minute, names the other side in condition and event, 
   const events = (await kubectl('-n', namespace, 'get', 'events', '-o', format)).split('\n');
   expect(events.filter((line) => line === `ReconcileThrottled: ${message}`)).toHaveLength(1);
   const wonMs = await within('the field to be put back', 20_000, async () => {
-    return (await readBudget(server)) === wanted;
+    return (await readBudget(server)) === desired;
   });
   const endedMs = await within('the set to be ready', 60_000, async () => (await ready())?.status === 'True');
   process.stdout.write(

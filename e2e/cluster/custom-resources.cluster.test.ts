@@ -24,7 +24,7 @@ afterAll(async () => {
   await kubectl('delete', 'namespace', namespace, '--wait=false');
 });
 
-test('the kinds are explained', async () => {
+test('kubectl explain describes the kinds', async () => {
   const explain = async (of: string) => (await kubectl('explain', of)).replaceAll(/\s+/g, ' ');
   const policy = await explain('register.spec.policy');
   for (const member of ['governance', 'validators', 'consensus', 'leaderElection'])
@@ -35,7 +35,7 @@ test('the kinds are explained', async () => {
   expect(await explain('tenant.spec.deletionPolicy')).toContain('Suspend');
 });
 
-test('the samples are taken, and listed together under their columns', async () => {
+test('the samples are accepted and listed together with their columns', async () => {
   await kubectl('apply', '-n', namespace, '-f', join(root, 'charts/chancery/samples'));
   const all = await kubectl('get', 'chancery', '-n', namespace);
   for (const name of [
@@ -85,7 +85,7 @@ test('the samples are taken, and listed together under their columns', async () 
   ]);
 });
 
-test('columns are filled from the status, which only its subresource changes', async () => {
+test('columns show the status, which only the subresource changes', async () => {
   await kubectl('annotate', '-n', namespace, 'ten/acme', 'chancery.dev/paused=true', '--overwrite');
   const status = {
     state: 'Active',
@@ -121,14 +121,14 @@ test('a ValidatorSet scales', async () => {
   expect(over.err).toContain('less than or equal to 100');
 });
 
-test('registers are found by tenant and by validator set', async () => {
+test('registers can be selected by tenant and by validator set', async () => {
   const find = (selector: string) =>
     kubectl('get', 'reg', '-n', namespace, '--field-selector', selector, '-o', 'name');
   expect(await find('spec.tenantRef.name=acme,spec.validatorSetRef.name=main')).toContain('invoices');
   expect(await find('spec.tenantRef.name=other')).toBe('');
 });
 
-test('entries of a status that two managers write are kept', async () => {
+test('conditions of two field managers are merged', async () => {
   const condition = (type: string) => ({
     apiVersion,
     kind: 'Register',
@@ -164,7 +164,7 @@ test('entries of a status that two managers write are kept', async () => {
   expect(types.split(' ').sort()).toEqual(['Ready', 'Zebra']);
 });
 
-test('kubectl shows why an object is refused, and what helps', async () => {
+test('kubectl shows the reason and the remedy of a refusal', async () => {
   const text = JSON.stringify({
     apiVersion,
     kind: 'Tenant',

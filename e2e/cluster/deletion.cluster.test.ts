@@ -6,12 +6,12 @@ import { explainFailures } from './diagnosis.ts';
 import { forward } from './forward.ts';
 import { apply, kubectl, run } from './kubectl.ts';
 
-/** Objects that go while the services that hold their data are away, and a namespace that goes with all of it. */
+/** Deletions of objects while their services are unavailable, and of a whole namespace. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
-/** How long the services stay away after the deletions; longer than the pause between two looks. */
+/** How long the services are unavailable after the deletions; longer than the retry interval. */
 const awayMs = full ? 600_000 : 30_000;
-/** Calls of one minute for one object that is held up. */
+/** Calls per minute for one waiting object. */
 const callsAMinute = 3;
 
 const release: Release = {
@@ -53,12 +53,12 @@ async function scale(replicas: number): Promise<void> {
   await look('wait', '--for=delete', '--timeout=60s', ...pods);
 }
 
-/** What the operator has done since it started. */
+/** Work of the operator since its start. */
 interface Work {
-  /** Looks at tenants, and at registers. */
+  /** Reconciles of tenants and registers. */
   readonly tenants: number;
   readonly registers: number;
-  /** Calls that write, but for those that renew the lease. */
+  /** Write calls without those of the lease. */
   readonly writes: number;
 }
 
@@ -110,35 +110,35 @@ test(
     const writes = after.writes - before.writes;
     const text = `${tenants} looks at tenants, ${registers} at registers, ${writes} writes`;
     process.stdout.write(`away for ${minutes.toFixed(1)} min: ${text}\n`);
-    // one call beyond those of the minutes that it takes: half a minute has two at most
+    // one additional call per object: half a minute has two at most
     const each = Math.floor(callsAMinute * minutes) + 1;
-    // what stays, a tenant and two registers, doubles its pause with each look in vain, from 100 ms on
+    // the remaining tenant and two registers are retried with backoff from 100 ms on
     const eachThatStays = Math.ceil(Math.log2(minutes * 600)) + 1;
     expect(tenants).toBeGreaterThan(0);
     expect(tenants).toBeLessThanOrEqual(2 * each + eachThatStays);
     expect(registers).toBeLessThanOrEqual(each + 2 * eachThatStays);
-    // a status and an event for each of the six, and then nothing; a minute may bring the set something to say
+    // a status and an event for each of the six; the set may write once per minute
     expect(writes).toBeLessThanOrEqual(2 * 6 + Math.ceil(minutes));
     for (const name of blocked) expect(await ready(name, 'reason')).toBe('DeletionBlocked');
   },
   awayMs + 90_000,
 );
 
-test('only the right uid forces an object to go', async () => {
+test('only the right uid forces a deletion', async () => {
   const force = (uid: string) =>
     look('annotate', '--overwrite', 'tenant/forced', `chancery.dev/force-delete=${uid}`);
   await force(await look('get', 'tenant/doomed', '-o', 'jsonpath={.metadata.uid}'));
   await within('the complaint', 15_000, async () => {
     const notes = await look('get', 'events', '-o', 'jsonpath={.items[*].message}');
-    return notes.includes('chancery.dev/force-delete is ignored: it does not hold the uid');
+    return notes.includes('chancery.dev/force-delete is ignored: its value is not the uid');
   });
   expect(await isGone('tenant/forced')).toBe(false);
   await force(await look('get', 'tenant/forced', '-o', 'jsonpath={.metadata.uid}'));
-  // a call of the silent service that is under way ends after 10 s
+  // a pending call of the silent service ends after 10 s
   await within('it to go', 15_000, () => isGone('tenant/forced'));
 }, 60_000);
 
-test('what was held up goes within 60 s of the return of its service', async () => {
+test('waiting deletions end within 60 s of the return of their service', async () => {
   await scale(1);
   const backAt = performance.now();
   const left = ['tenant/doomed', 'register/doomed'];
@@ -146,7 +146,7 @@ test('what was held up goes within 60 s of the return of its service', async () 
   process.stdout.write(`gone after ${((performance.now() - backAt) / 1_000).toFixed(1)} s\n`);
 }, 130_000);
 
-test('a namespace goes with all that keeps its data; the rest names the way out', async () => {
+test('a namespace is deleted with all objects that keep their data; the others name the remedy', async () => {
   await kubectl('delete', 'namespace', namespace, '--wait=false');
   for (const each of ['vset/main', 'tenant/acme', 'register/kept'])
     await within(`${each} to go`, 90_000, () => isGone(each));

@@ -27,7 +27,7 @@ const indent = (text: string): string =>
     .map((line) => `    ${line}`)
     .join('\n');
 
-/** What a person asks first when something in a namespace does not work: pods, resources, warnings, last lines. */
+/** Diagnosis of a namespace: pods, resources, events and last log lines. */
 export async function report(namespace: string): Promise<string> {
   const parts = [
     `--- pods of ${namespace}`,
@@ -37,7 +37,7 @@ export async function report(namespace: string): Promise<string> {
     await conditions(namespace),
     '--- events, latest last',
     await lastEvents(namespace),
-    '--- last lines of what is not well',
+    '--- last lines of failing containers',
     ...(await lastLines(namespace)),
   ];
   return `\n${parts.filter((part) => part !== '').join('\n')}\n`;
@@ -66,8 +66,8 @@ async function lastLines(namespace: string): Promise<string[]> {
   const parts: string[] = [];
   for (const { metadata, status } of items) {
     const all = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
-    const unwell = all.filter((one) => one.restartCount > 0 || (!one.ready && status.phase !== 'Succeeded'));
-    for (const { name, restartCount } of unwell) {
+    const failing = all.filter((one) => one.restartCount > 0 || (!one.ready && status.phase !== 'Succeeded'));
+    for (const { name, restartCount } of failing) {
       const log = ['logs', metadata.name, '-c', name, '--tail=15'];
       parts.push(
         `  ${metadata.name}/${name}, ${restartCount} restarts`,

@@ -6,10 +6,10 @@ import { createPerson } from '../harness/governance.ts';
 import { signIn } from '../harness/journey.ts';
 import { readState } from '../harness/system.ts';
 import { explainFailures } from './diagnosis.ts';
-import { ensureInstalled, ensureSamples, namespace, openDoor } from './installed.ts';
+import { ensureInstalled, ensureSamples, namespace, openGateway } from './installed.ts';
 import { apply, kubectl, run } from './kubectl.ts';
 
-/** A32: a register and its set, edited with kubectl. The register needs three validators, and the set has three. */
+/** A register and its set, edited with kubectl. The register needs three validators, and the set has three. */
 
 const apiVersion = 'chancery.dev/v1alpha1';
 const set = {
@@ -73,7 +73,7 @@ beforeAll(async () => {
   await ensureInstalled();
   await ensureSamples(90);
   await apply(namespace, set, register);
-  const door = await openDoor();
+  const door = await openGateway();
   api = createApi(door.url);
   const { access_token: root } = await signIn(api, readState(door.stateFile));
   const id = await look('get', 'ten/acme', '-o', 'jsonpath={.status.organizationId}');
@@ -106,14 +106,14 @@ test('an edited policy is in force once PolicyInSync says so', async () => {
   expect(policy.parse(answer.body).policy.consensus.maxTransactionsPerDocket).toBe(50);
 });
 
-test('development mode is not switched on afterwards', async () => {
+test('development mode cannot be switched on later', async () => {
   const change = ['--type=merge', '-p', '{"spec":{"devMode":true}}'];
   const { code, err } = await run('kubectl', ['-n', namespace, 'patch', 'reg/limited', ...change]);
   expect(code).not.toBe(0);
   expect(err).toContain('devMode is only ever switched off');
 });
 
-test('a set does not shrink below what a register needs, and the condition says which one needs what', async () => {
+test('a set is not scaled below the minValidators of a register, which the condition names', async () => {
   await look('scale', 'vset/small', '--replicas=2');
   await within('the walk to stop', 60_000, async () => {
     const ready = (await read('vset/small')).status.conditions.find(({ type }) => type === 'Ready');
@@ -125,7 +125,7 @@ test('a set does not shrink below what a register needs, and the condition says 
   await bothReady();
 });
 
-test('a register outlives its object', async () => {
+test('a register is kept when its object is deleted', async () => {
   const path = `/api/registers/${registerId}/dockets/latest`;
   const head = async () => docket.parse((await api.expect(200, 'GET', path, { token })).body);
   const before = await head();

@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
-/** A port of this machine that leads into the cluster. */
+/** A local port that is forwarded into the cluster. */
 export interface Forward {
   /** host:port */
   readonly address: string;
   stop(): Promise<void>;
 }
 
-/** kubectl port-forward to a port of a Service, or of what is named with its kind (`pod/main-0`); resolves when it listens. */
+/** Starts kubectl port-forward to a Service, or to an object with its kind (`pod/main-0`); resolves when it listens. */
 export async function forward(namespace: string, name: string, port: number): Promise<Forward> {
   const target = name.includes('/') ? name : `service/${name}`;
   const args = ['port-forward', '-n', namespace, target, `:${port}`];

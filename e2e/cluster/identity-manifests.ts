@@ -1,6 +1,6 @@
-/** An issuer and pods that want identities, as the chart and the operator render them, and nothing else. */
+/** An issuer and pods with identities, as the chart and the operator render them. */
 
-export interface Place {
+export interface IssuerLocation {
   readonly namespace: string;
   readonly installation: string;
   /** Reference of an image, without its name: `registry/` and `:tag` around it. */
@@ -10,7 +10,7 @@ export interface Place {
 export const AUTHORITY_SECRET = 'chancery-identity-authority';
 export const CA_CONFIG_MAP = 'chancery-identity-ca';
 
-export function audienceOf({ installation }: Place): string {
+export function audienceOf({ installation }: IssuerLocation): string {
   return `spiffe://${installation}/service/svid-issuer`;
 }
 
@@ -36,7 +36,7 @@ const probes = {
 const variables = (values: Readonly<Record<string, string>>) =>
   Object.entries(values).map(([name, value]) => ({ name, value }));
 
-export function account({ namespace }: Pick<Place, 'namespace'>, name: string) {
+export function account({ namespace }: Pick<IssuerLocation, 'namespace'>, name: string) {
   return { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } };
 }
 
@@ -45,8 +45,8 @@ export function namespaceOf(name: string) {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } };
 }
 
-/** What the issuer may do, with the objects that it fills. */
-export function authorityObjects({ namespace }: Place): readonly object[] {
+/** Role of the issuer, and the objects that it fills. */
+export function authorityObjects({ namespace }: IssuerLocation): readonly object[] {
   const metadata = (name: string) => ({ name, namespace });
   const rbac = 'rbac.authorization.k8s.io';
   const rule = (resource: string, name: string) => ({
@@ -80,7 +80,7 @@ export function authorityObjects({ namespace }: Place): readonly object[] {
   ];
 }
 
-export function issuerObjects(place: Place): readonly object[] {
+export function issuerObjects(place: IssuerLocation): readonly object[] {
   const { namespace, installation, image } = place;
   const labels = { app: 'svid-issuer' };
   const container = {
@@ -117,8 +117,8 @@ export function issuerObjects(place: Place): readonly object[] {
   ];
 }
 
-/** A pod that is ready once it has an identity; the gateway needs nothing else for that. */
-export function podWithIdentity(place: Place, name: string, serviceAccountName: string): object {
+/** A pod that is ready once it has an identity: a gateway, which needs nothing else. */
+export function podWithIdentity(place: IssuerLocation, name: string, serviceAccountName: string): object {
   const { namespace, installation, image } = place;
   const sources = [
     { serviceAccountToken: { audience: audienceOf(place), expirationSeconds: 3600, path: 'token' } },

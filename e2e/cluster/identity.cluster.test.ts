@@ -22,7 +22,7 @@ const namespace = `chancery-identity-${process.pid}`;
 const elsewhere = `${namespace}-b`;
 const image = (name: string) => `chancery.local/${name}:${process.env['CHANCERY_TEST_IMAGE_TAG'] ?? '0.1.0'}`;
 const place = { namespace, installation, image };
-const there = ['-n', namespace];
+const inNamespace = ['-n', namespace];
 const folder = mkdtempSync(join(tmpdir(), 'chy-identity-'));
 
 async function apply(...items: readonly object[]): Promise<void> {
@@ -35,12 +35,12 @@ async function apply(...items: readonly object[]): Promise<void> {
 }
 
 async function jsonPath(kind: string, name: string, path: string): Promise<string> {
-  return await kubectl('get', kind, name, ...there, '-o', `jsonpath=${path}`);
+  return await kubectl('get', kind, name, ...inNamespace, '-o', `jsonpath=${path}`);
 }
 
 async function issuerAddresses(): Promise<readonly string[]> {
   const addresses = await kubectl(
-    ...['get', 'pods', ...there, '-l', 'app=svid-issuer', '-o', 'jsonpath={.items[*].status.podIP}'],
+    ...['get', 'pods', ...inNamespace, '-l', 'app=svid-issuer', '-o', 'jsonpath={.items[*].status.podIP}'],
   );
   return addresses.split(' ').filter((address) => address !== '');
 }
@@ -60,7 +60,7 @@ async function tokenOf(serviceAccount: string, ...more: readonly string[]): Prom
   return token.trim();
 }
 
-/** Asks the first replica from outside of the cluster, whose pods this machine reaches. */
+/** Requests an identity from the first replica, whose pod this machine can reach. */
 async function connectWith(token: string): Promise<Workload> {
   const tokenFile = join(folder, 'token');
   const caFile = join(folder, 'ca.crt');
@@ -84,7 +84,7 @@ beforeAll(async () => {
     account({ namespace: elsewhere }, 'service-gateway'),
     ...authorityObjects(place),
     ...issuerObjects(place),
-    // they wait for the issuer by themselves
+    // the pods wait for the issuer
     podWithIdentity(place, 'gateway', 'service-gateway'),
     podWithIdentity(place, 'main-0', 'validator-main'),
     podWithIdentity(place, 'other-0', 'validator-main'),
@@ -98,23 +98,30 @@ afterAll(async () => {
 });
 
 describe('identities without SPIRE', () => {
-  test('come to the pods of the installation, by ServiceAccount and by name', async () => {
-    await kubectl('rollout', 'status', 'deployment/svid-issuer', ...there, '--timeout=90s');
-    await kubectl('wait', 'pod/gateway', 'pod/main-0', ...there, '--for=condition=Ready', '--timeout=90s');
+  test('are given to pods of the installation, by ServiceAccount and by name', async () => {
+    await kubectl('rollout', 'status', 'deployment/svid-issuer', ...inNamespace, '--timeout=90s');
+    await kubectl(
+      'wait',
+      'pod/gateway',
+      'pod/main-0',
+      ...inNamespace,
+      '--for=condition=Ready',
+      '--timeout=90s',
+    );
     expect(await counted('svids_total{client_id="service-gateway"}')).toBeGreaterThan(0);
     expect(await counted('svids_total{client_id="validator-main-0"}')).toBeGreaterThan(0);
   });
 
-  test('come to no pod of another name, account or namespace', async () => {
+  test('are not given to a pod of another name, account or namespace', async () => {
     await eventually(async () =>
       expect(await counted('refusals_total{reason="pod_name"}')).toBeGreaterThan(0),
     );
     const ready = '{.status.conditions[?(@.type=="Ready")].status}';
     expect(await jsonPath('pod', 'other-0', ready)).toBe('False');
-    await expect(connectWith(await tokenOf('service-stranger', ...there))).rejects.toThrow(
+    await expect(connectWith(await tokenOf('service-stranger', ...inNamespace))).rejects.toThrow(
       'IDENTITY_FORBIDDEN',
     );
-    await expect(connectWith(await tokenOf('validator-main', ...there))).rejects.toThrow(
+    await expect(connectWith(await tokenOf('validator-main', ...inNamespace))).rejects.toThrow(
       'not bound to a pod',
     );
     await expect(connectWith(await tokenOf('service-gateway', '-n', elsewhere))).rejects.toThrow('namespace');
@@ -122,7 +129,7 @@ describe('identities without SPIRE', () => {
       'create',
       'token',
       'service-gateway',
-      ...there,
+      ...inNamespace,
       '--audience',
       'somebody-else',
     );
@@ -132,12 +139,12 @@ describe('identities without SPIRE', () => {
   });
 
   test('end with their pod', async () => {
-    const token = await tokenOf('validator-main', ...there, ...bound('main-0'));
+    const token = await tokenOf('validator-main', ...inNamespace, ...bound('main-0'));
     const workload = await connectWith(token);
     expect(workload.id).toBe(`spiffe://${installation}/service/validator-main-0`);
     workload.stop();
-    await kubectl('delete', 'pod', 'main-0', ...there, '--grace-period=0', '--force');
-    // the API server remembers a judgement for seconds
+    await kubectl('delete', 'pod', 'main-0', ...inNamespace, '--grace-period=0', '--force');
+    // the API server caches token reviews for seconds
     await eventually(async () => {
       const late = await connectWith(token).catch((error: unknown) => String(error));
       if (typeof late !== 'string') late.stop();
@@ -145,24 +152,30 @@ describe('identities without SPIRE', () => {
     });
   });
 
-  test('come from one authority, whatever replica gives them, and keep working while its root turns over', async () => {
+  test('are from one authority for all replicas, and stay valid during the rotation of its root', async () => {
     const before = await jsonPath('configmap', CA_CONFIG_MAP, '{.data.ca\\.crt}');
     expect(before.match(/BEGIN CERTIFICATE/g)).toHaveLength(1);
-    await kubectl('annotate', 'secret', AUTHORITY_SECRET, ...there, 'chancery.dev/rotate-authority=now');
+    await kubectl(
+      'annotate',
+      'secret',
+      AUTHORITY_SECRET,
+      ...inNamespace,
+      'chancery.dev/rotate-authority=now',
+    );
     await eventually(async () => {
       const after = await jsonPath('configmap', CA_CONFIG_MAP, '{.data.ca\\.crt}');
       expect(after.startsWith(before)).toBe(true);
       expect(after.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
     });
-    const workload = await connectWith(await tokenOf('service-gateway', ...there));
+    const workload = await connectWith(await tokenOf('service-gateway', ...inNamespace));
     expect(workload.current().ca).toContain(before.trim());
     workload.stop();
   });
 
-  test('need no more rights than two objects and reviews of tokens', async () => {
+  test('need only rights on two objects and token reviews', async () => {
     const issuer = `--as=system:serviceaccount:${namespace}:svid-issuer`;
     const may = async (...what: readonly string[]) =>
-      (await run('kubectl', ['auth', 'can-i', ...what, ...there, issuer])).out.trim();
+      (await run('kubectl', ['auth', 'can-i', ...what, ...inNamespace, issuer])).out.trim();
     expect(await may('get', `secret/${AUTHORITY_SECRET}`)).toBe('yes');
     expect(await may('create', 'tokenreviews.authentication.k8s.io')).toBe('yes');
     for (const what of [

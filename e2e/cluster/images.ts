@@ -14,7 +14,7 @@ async function load(command: string, paths: readonly string[]): Promise<void> {
   if (code !== 0) throw new Error(`${command}: ${err}`);
 }
 
-/** The command in LOAD that imports archives, as in LOAD="cluster load"; undefined when all images are there already. */
+/** The command in LOAD that imports archives, as in LOAD="cluster load"; undefined when all images exist already. */
 export function loadCommand(): string | undefined {
   const command = process.env['LOAD'];
   return command === '' ? undefined : command;
@@ -27,7 +27,7 @@ export function imageNames(): readonly string[] {
   return names;
 }
 
-/** Imports the archives of some images as they are. */
+/** Imports the archives of some images unchanged. */
 export function importImages(command: string, names: readonly string[]): Promise<void> {
   return load(
     command,
@@ -35,7 +35,7 @@ export function importImages(command: string, names: readonly string[]): Promise
   );
 }
 
-/** Imports some images under another tag: to a cluster that is another version, whatever it names. */
+/** Imports some images under another tag, which a cluster treats as another version. */
 export async function importAs(version: string, command: string, names: readonly string[]): Promise<void> {
   const copies = mkdtempSync(join(tmpdir(), 'chancery-images-'));
   try {

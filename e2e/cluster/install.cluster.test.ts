@@ -13,13 +13,13 @@ beforeAll(async () => {
 
 explainFailures(namespace);
 
-test('the demo values bring everything up', async () => {
+test('the demo values install a working installation', async () => {
   const tookMs = await install(release, bound);
   process.stdout.write(`installed and ready after ${(tookMs / 1_000).toFixed(1)} s\n`);
   expect(tookMs).toBeLessThan(bound);
 }, 240_000);
 
-test('every pod is held to the level restricted, and mounts an API token only where it talks to the API server', async () => {
+test('every pod has the security level restricted, and mounts an API token only if it calls the API server', async () => {
   const warned = await run('kubectl', [
     'label',
     '--dry-run=server',
@@ -70,16 +70,18 @@ test('an upgrade with the same values restarts nothing and changes no secret', a
   expect([await pods(), await secrets()]).toEqual(before);
 }, 240_000);
 
-test('a namespace takes one installation', async () => {
+test('a second installation in a namespace is refused', async () => {
   const { code, err } = await helmInstall({ name: 'second', namespace });
   expect(code).not.toBe(0);
   expect(err).toContain(
-    `The namespace ${namespace} holds the installation ${installation} already (release acme)`,
+    `The namespace ${namespace} already has the installation ${installation} (release acme)`,
   );
 });
 
-test('an installation keeps its name', async () => {
+test('the name of an installation cannot be changed', async () => {
   const { code, err } = await helmInstall({ ...release, set: ['installation=other.example'] });
   expect(code).not.toBe(0);
-  expect(err).toContain(`installation: this release is ${installation} and cannot become other.example`);
+  expect(err).toContain(
+    `installation: the name of this release is ${installation} and cannot be changed to other.example`,
+  );
 });

@@ -5,32 +5,32 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { charts, ingressAddress, install, installKinds, type Release, readSecret } from './chart.ts';
 import { kubectl, must } from './kubectl.ts';
 
-/** The installation that the journeys of a run share: each file finds it, or makes it. */
+/** The installation that all files of a run share; each file installs it if it is missing. */
 export const release: Release = { name: 'acme', namespace: 'chancery-journeys' };
 export const { namespace } = release;
 export const installation = `${release.name}.chancery.local`;
 
-/** What a client outside the cluster needs. */
-export interface Door {
+/** Access to the gateway from outside the cluster. */
+export interface GatewayAccess {
   readonly url: string;
-  /** Certificates that the gateway's is judged by, PEM; this process trusts them already. */
+  /** CA of the gateway's certificate, PEM; this process trusts it already. */
   readonly caFile: string;
-  /** A file in the shape of local mode's `local.json`, for the journeys that run against either. */
+  /** A file in the format of local mode's `local.json`, for journeys that run in both. */
   readonly stateFile: string;
 }
 
-/** Makes sure that the shared installation is there and ready. */
+/** Ensures that the shared installation exists and is ready. */
 export async function ensureInstalled(): Promise<void> {
   await installKinds();
   await install(release);
 }
 
-/** Upgrades it to other values for a while; without any it is as it was. The schemas are there, so no job migrates them. */
+/** Upgrades it to other values; without any it gets its original values. Migrations are disabled, because the schemas exist. */
 export async function changeInstallation(...set: readonly string[]): Promise<void> {
   await install({ ...release, set: ['migrations.enabled=false', ...set] });
 }
 
-/** The resources of `charts/chancery/samples`, applied and ready within the time in seconds. */
+/** Applies the resources of `charts/chancery/samples` and waits until they are ready, with a deadline in seconds. */
 export async function ensureSamples(deadlineSeconds = 90, where = namespace): Promise<void> {
   await kubectl('apply', '-n', where, '-f', charts('chancery', 'samples'));
   const resources = ['tenant/acme', 'validatorset/main', 'register/invoices'];
@@ -38,8 +38,8 @@ export async function ensureSamples(deadlineSeconds = 90, where = namespace): Pr
   await must('kubectl', [...args, ...resources], { timeoutMs: (deadlineSeconds + 10) * 1_000 });
 }
 
-/** How to reach the gateway of an installation through the Ingress, and the administrator. */
-export async function openDoor(where = namespace): Promise<Door> {
+/** Access to the gateway of an installation through the Ingress, with the administrator's credentials. */
+export async function openGateway(where = namespace): Promise<GatewayAccess> {
   const folder = mkdtempSync(join(tmpdir(), 'chancery-cluster-'));
   const [caFile, adminPasswordFile, stateFile] = ['ca.crt', 'admin-password', 'state.json'].map((name) =>
     join(folder, name),

@@ -2,14 +2,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { explainFailures } from './diagnosis.ts';
-import { type Door, ensureInstalled, ensureSamples, namespace, openDoor } from './installed.ts';
+import { ensureInstalled, ensureSamples, type GatewayAccess, namespace, openGateway } from './installed.ts';
 import { run } from './kubectl.ts';
 
 const root = join(fileURLToPath(import.meta.url), '../../..');
 
 /**
- * The journeys of local mode that need a gateway and its administrator. The others stop processes, use sockets of local
- * mode, or send what a proxy in front of the gateway would not pass on. The first one counts on a person without wallets.
+ * The journeys of local mode that need only a gateway and its administrator. The others stop processes, use sockets of
+ * local mode, or send requests that a proxy does not pass on. The first one expects a person without wallets.
  */
 const journeys = [
   'wallet-claim',
@@ -21,15 +21,15 @@ const journeys = [
   'organization-wallet',
 ];
 
-/** A test of them that needs the Workload API of another process. */
-const localOnly = 'identity A4';
+/** A test that needs the Workload API of another process. */
+const localOnly = 'a SPIFFE certificate mints its own token and no other';
 
-let door: Door;
+let door: GatewayAccess;
 
 beforeAll(async () => {
   await ensureInstalled();
   await ensureSamples();
-  door = await openDoor();
+  door = await openGateway();
 }, 360_000);
 
 explainFailures(namespace);
@@ -42,7 +42,7 @@ test.each(journeys)(
     const env = {
       CHANCERY_TEST_STATE: door.stateFile,
       NODE_EXTRA_CA_CERTS: door.caFile,
-      // what they count is counted by this test
+      // the counters of the journey are checked here
       CHANCERY_TEST_REPORTS: undefined,
     };
     const { code, out, err } = await run(join(root, 'node_modules/.bin/vitest'), args, {

@@ -3,28 +3,28 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** What a program said and how it ended. */
-export interface Said {
+/** Output and exit code of a program. */
+export interface ProgramResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
 }
 
 export interface RunOptions {
-  /** What the program reads. */
+  /** Standard input. */
   readonly input?: string;
   /** 60 000 when absent. */
   readonly timeoutMs?: number;
-  /** Beside the environment of this process; undefined takes a name away. */
+  /** Added to the environment of this process; undefined removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Runs a program to its end. Never throws for a program that fails. */
+/** Runs a program to its end. A failure does not throw. */
 export function run(
   program: string,
   args: readonly string[],
   options: RunOptions | string = {},
-): Promise<Said> {
+): Promise<ProgramResult> {
   const { input = '', timeoutMs = 60_000, env } = typeof options === 'string' ? { input: options } : options;
   return new Promise((resolve) => {
     const child = execFile(
@@ -41,7 +41,7 @@ export function run(
   });
 }
 
-/** A program that must succeed; gives what it printed. */
+/** Runs a program that must succeed; returns its output. */
 export async function must(
   program: string,
   args: readonly string[],
@@ -52,18 +52,18 @@ export async function must(
   return out;
 }
 
-/** kubectl that must succeed; gives what it printed. */
+/** Runs kubectl, which must succeed; returns its output. */
 export function kubectl(...args: readonly string[]): Promise<string> {
   return must('kubectl', args, { timeoutMs: 180_000 });
 }
 
-/** Objects into the cluster, from values. */
+/** Applies objects. */
 export async function apply(namespace: string, ...objects: readonly object[]): Promise<void> {
   const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
   await must('kubectl', ['apply', '-n', namespace, '-f', '-'], { input });
 }
 
-/** Tries until the check holds or 60 s have passed; then the last error is thrown. */
+/** Retries until the check succeeds; throws its last error after 60 s. */
 export async function eventually<T>(check: () => Promise<T>): Promise<T> {
   const deadline = Date.now() + 60_000;
   for (;;) {
@@ -83,13 +83,13 @@ export interface Answer {
 }
 
 export interface ApiServer {
-  /** Where it answers without credentials. */
+  /** Address of the proxy, which needs no credentials. */
   readonly url: string;
   readonly request: (method: string, path: string, body?: object, type?: string) => Promise<Answer>;
   readonly stop: () => Promise<void>;
 }
 
-/** The API server that KUBECONFIG names, without a process for each call. */
+/** Opens the API server of KUBECONFIG through a proxy, without a process per call. */
 export async function openApiServer(): Promise<ApiServer> {
   const child = spawn('kubectl', ['proxy', '--port=0'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout });
@@ -113,7 +113,7 @@ export async function openApiServer(): Promise<ApiServer> {
   };
 }
 
-/** Adds groups and a name to a request of kubectl, as whoever has them. */
+/** Impersonation options of kubectl. */
 export function as(user: string, ...groups: readonly string[]): readonly string[] {
   return [`--as=${user}`, ...groups.map((group) => `--as-group=${group}`)];
 }

@@ -6,7 +6,7 @@ import { createPerson } from '../harness/governance.ts';
 import { signIn } from '../harness/journey.ts';
 import { readState } from '../harness/system.ts';
 import { consensusMetrics, setStatus } from '../harness/validation.ts';
-import { namespace, openDoor } from './installed.ts';
+import { namespace, openGateway } from './installed.ts';
 import { kubectl } from './kubectl.ts';
 import { within } from './running-set.ts';
 
@@ -14,17 +14,17 @@ import { within } from './running-set.ts';
 export interface Ledger {
   readonly api: Api;
   readonly registerId: string;
-  /** Of the system administrator. */
+  /** Token of the system administrator. */
   readonly root: string;
-  /** Of a person of the tenant's organisation. */
+  /** Token of a member of the tenant's organisation. */
   readonly token: string;
 }
 
-/** The ledger of a Register, of the shared installation unless another namespace is named. */
+/** The ledger of a Register, by default in the shared installation. */
 export async function openLedger(register: string, where = namespace): Promise<Ledger> {
   const statusOf = (what: string, path: string) =>
     kubectl('-n', where, 'get', what, '-o', `jsonpath={.status.${path}}`);
-  const door = await openDoor(where);
+  const door = await openGateway(where);
   const api = createApi(door.url);
   const { access_token: root } = await signIn(api, readState(door.stateFile));
   const organization = { id: await statusOf('ten/acme', 'organizationId'), subdomain: 'acme' };
@@ -35,26 +35,26 @@ export async function openLedger(register: string, where = namespace): Promise<L
 
 const workers = 25;
 
-/** Begins to send transactions, so many a second. A service that is gone for a moment leaves their fate open. */
+/** Starts to send transactions at a rate per second. A 502, 503 or 504 leaves the fate of a transaction open. */
 export function beginLoad({ api, token, registerId }: Ledger, perSecond: number): SteadyLoad {
   const pauseMs = (workers * 1_000) / perSecond;
   return new SteadyLoad({ api, token, registerId, workers, pauseMs, isPaced: true, open: [502, 503, 504] });
 }
 
-/** What was sealed and where the members stand, after the load has stopped. */
-export interface Sealed {
+/** Result of a load. */
+export interface SealedCounts {
   readonly dockets: number;
   readonly transactions: number;
 }
 
 /**
- * Waits until everything that was accepted is sealed, then expects it to be there exactly once, in dockets that follow one
- * another, and every member to have all of them.
+ * Waits until all accepted transactions are sealed. Then expects each exactly once, in a chain of dockets that every
+ * member has.
  */
 export async function expectNothingLost(
   ledger: Ledger,
   load: Pick<SteadyLoad, 'accepted' | 'unexpected'>,
-): Promise<Sealed> {
+): Promise<SealedCounts> {
   const { api, root, token, registerId } = ledger;
   expect(load.unexpected).toEqual([]);
   const dockets = () => fetchDockets(api, token, `/api/registers/${registerId}`);
@@ -81,7 +81,7 @@ export async function docketCount({ api, token, registerId }: Ledger): Promise<n
   return (await fetchDockets(api, token, `/api/registers/${registerId}`)).length;
 }
 
-/** Longest time between two neighbouring dockets from number `from` on, milliseconds. */
+/** Longest time between consecutive dockets from number `from` on, in milliseconds. */
 export async function longestPauseMs({ api, token, registerId }: Ledger, from: number): Promise<number> {
   const dockets = await fetchDockets(api, token, `/api/registers/${registerId}`);
   const times = dockets.slice(from).map(({ timestamp }) => Date.parse(timestamp));
@@ -93,7 +93,7 @@ export async function verifyAll({ api, token, registerId }: Ledger): Promise<voi
   expect(checkEvidence(await collectEvidence(api, token, registerId))).toMatch(/^[0-9a-f]{64}$/);
 }
 
-/** Who proposes the next docket of a register. */
+/** The proposer of the next docket of a register. */
 export async function proposerOf({ api, token, registerId }: Ledger): Promise<string | undefined> {
   const { byRegister } = await consensusMetrics(api, token);
   return byRegister.find((each) => each.registerId === registerId)?.proposer;

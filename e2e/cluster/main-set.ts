@@ -10,11 +10,11 @@ export interface MainSet {
   readonly set: RunningSet;
 }
 
-/** Before the tests of this file the set is there and well; a failure of one of them is explained. */
+/** Ensures a healthy set before the tests of a file, and prints a diagnosis after a failure. */
 export function useMainSet(): MainSet {
   let opened: MainSet | undefined;
   const main = (): MainSet => {
-    if (opened === undefined) throw new Error('the set is there for tests only');
+    if (opened === undefined) throw new Error('the set is available in tests only');
     return opened;
   };
   beforeAll(async () => {

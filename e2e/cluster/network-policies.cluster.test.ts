@@ -46,7 +46,7 @@ test.each([
   expect(found).toEqual({ ...silent, [gateway]: 'open' });
 });
 
-test('each service reaches what it calls, and nothing else', async () => {
+test('each service reaches the services that it calls, and no others', async () => {
   const as = (clientId: string) => ({
     namespace,
     name: `as-${clientId}`,
@@ -89,11 +89,11 @@ test('the internal listeners cannot be reached from outside', async () => {
     '-o',
     'jsonpath={.items[0].status.podIP}',
   );
-  const found = await Promise.all([7443, 7000, 8443, 8081].map((port) => knock(ip, port)));
+  const found = await Promise.all([7443, 7000, 8443, 8081].map((port) => tryConnect(ip, port)));
   expect(found).toEqual(['silent', 'silent', 'silent', 'silent']);
 });
 
-function knock(host: string, port: number): Promise<string> {
+function tryConnect(host: string, port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: 2_500 });
     const end = (said: string) => {

@@ -17,21 +17,21 @@ import { type Kind, type Resources, removeRun, resourcesOf } from './operator/re
 import { type OperatorRole, type Permission, readRole } from './operator/role.ts';
 import { readRows } from './operator/store.ts';
 
-/** The operator in the cluster while its leader is killed, told to end and frozen, and while its role lacks a verb. */
+/** The operator while its leader is killed, stopped and frozen, and while its role lacks a verb. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
-/** Kills of one test: the hundred of the long form are parted, so that each part can be run by its name. */
+/** Kills per test: the hundred of the long form are split, so that each part can be run by its name. */
 const kills = full ? 25 : 5;
 const parts = full ? [1, 26, 51, 76] : [1];
 /** Tenants with a register each, at every kill. */
 const batch = full ? 1 : 3;
-/** The short form has a short lease, the long one that of the chart. */
+/** The short form has a short lease, the long form the lease of the chart. */
 const lease = full ? {} : { durationMs: 3_000, renewMs: 2_000, retryMs: 500 };
 const takeoverMs = 17_000;
 const handOverMs = 3_000;
 const frozenMs = full ? 30_000 : 8_000;
 
-const say = (text: string) => void process.stdout.write(`${text}\n`);
+const print = (text: string) => void process.stdout.write(`${text}\n`);
 const run = Date.now().toString(36);
 let api: ApiServer;
 let resources: Resources;
@@ -69,8 +69,8 @@ async function createSome(names: readonly string[]): Promise<void> {
   );
 }
 
-/** Milliseconds until a new Tenant was looked at, by another process than this one. */
-async function untilAnotherActs(former: OperatorProcess, name: string): Promise<number> {
+/** Milliseconds until another process has reconciled a new Tenant. */
+async function untilNextLeaderActs(former: OperatorProcess, name: string): Promise<number> {
   const startedAt = performance.now();
   await resources.create('Tenant', name, tenant(name));
   await resources.settled('Tenant', name, { isReady: false });
@@ -79,7 +79,7 @@ async function untilAnotherActs(former: OperatorProcess, name: string): Promise<
   return tookMs;
 }
 
-/** A new pod in its place: a container that was killed again and again would be kept waiting by the kubelet. */
+/** Replaces the pod, because the kubelet delays a container that is killed repeatedly. */
 async function replacePod({ pod }: OperatorProcess): Promise<void> {
   await must('kubectl', [
     'delete',
@@ -98,26 +98,26 @@ async function allReady(kinds: readonly Kind[]): Promise<void> {
     for (const { metadata } of await resources.list(kind)) await resources.settled(kind, metadata.name);
 }
 
-/** Kills the leader while it makes what was just created; milliseconds until another one acted. */
+/** Kills the leader while it reconciles new objects; returns the milliseconds until another process acted. */
 async function killOnce(kill: number): Promise<number> {
   const leader = await leaderWithStandby(api, namespace);
   const created = createSome(Array.from({ length: batch }, (_, each) => `killed-${run}-${kill}-${each}`));
   await pause(randomInt(800));
   process.kill(leader.pid, 'SIGKILL');
-  // the new pod starts while the other one waits for the end of the lease
+  // the new pod starts while the other process waits for the expiry of the lease
   const [tookMs] = await Promise.all([
-    untilAnotherActs(leader, `canary-${run}-${kill}`),
+    untilNextLeaderActs(leader, `canary-${run}-${kill}`),
     created,
     replacePod(leader),
   ]);
   return tookMs;
 }
 
-function tellTakeovers(kill: number, took: readonly number[]): void {
-  say(`kill ${kill}: another one acted after ${took.map(Math.round).join(', ')} ms`);
+function printTakeovers(kill: number, took: readonly number[]): void {
+  print(`kill ${kill}: another process acted after ${took.map(Math.round).join(', ')} ms`);
 }
 
-/** Every Tenant of the run has one organisation, and every Register one register. */
+/** Expects one organisation per Tenant and one register per Register of the run. */
 async function expectNothingTwice(): Promise<void> {
   const { organizations, registers, managed } = await readRows(namespace);
   for (const { metadata } of await resources.list('Tenant')) {
@@ -142,9 +142,9 @@ describe('a leader that ends', () => {
       const took: number[] = [];
       for (let kill = first; kill < first + kills; kill += 1) {
         took.push(await killOnce(kill));
-        if (took.length % 10 === 0) tellTakeovers(kill, took.slice(-10));
+        if (took.length % 10 === 0) printTakeovers(kill, took.slice(-10));
       }
-      tellTakeovers(first + kills - 1, took);
+      printTakeovers(first + kills - 1, took);
       await allReady(['Tenant', 'Register']);
       await expectNothingTwice();
       expect(Math.max(...took)).toBeLessThan(takeoverMs);
@@ -152,15 +152,15 @@ describe('a leader that ends', () => {
     120_000 + kills * 40_000,
   );
 
-  test('in good order hands over within 3 s', async () => {
+  test('that is stopped is replaced within 3 s', async () => {
     const leader = await leaderWithStandby(api, namespace);
     const startedAt = performance.now();
     process.kill(leader.pid, 'SIGTERM');
     const isHandedOver = async () => !['', leader.identity].includes(await holderOf(api, namespace));
     await waitFor(isHandedOver, { what: 'another leader', deadlineMs: 30_000, everyMs: 20 });
     const tookMs = performance.now() - startedAt;
-    const actedMs = await untilAnotherActs(leader, `canary-${run}-orderly`);
-    say(
+    const actedMs = await untilNextLeaderActs(leader, `canary-${run}-orderly`);
+    print(
       `after SIGTERM another one led after ${Math.round(tookMs)} ms and acted ${Math.round(actedMs)} ms later`,
     );
     expect(tookMs).toBeLessThan(handOverMs);
@@ -168,8 +168,8 @@ describe('a leader that ends', () => {
   });
 });
 
-/** Versions of everything that the operator writes, its lease aside, and of the rows that its calls change. */
-async function everything(): Promise<string> {
+/** Versions of all objects that the operator writes, except its lease, and of the rows that its calls change. */
+async function writtenState(): Promise<string> {
   const children = [
     'configmaps,services,serviceaccounts,statefulsets,poddisruptionbudgets,networkpolicies,ingresses',
     '-l',
@@ -194,7 +194,7 @@ async function eventsBy({ pod }: OperatorProcess): Promise<readonly string[]> {
   return all.split('\n').filter((each) => each.startsWith(`${pod} `));
 }
 
-test('a leader that was frozen writes nothing after its lease, and ends', async () => {
+test('a frozen leader writes nothing after its lease has expired, and exits', async () => {
   const leader = await leaderWithStandby(api, namespace);
   const names = [0, 1, 2, 3].map((each) => `frozen-${run}-${each}`);
   await createSome(names);
@@ -203,12 +203,12 @@ test('a leader that was frozen writes nothing after its lease, and ends', async 
   const frozenAt = performance.now();
   try {
     for (const name of names) await resources.edit('Tenant', name, { displayName: `Renamed ${name}` });
-    await untilAnotherActs(leader, `canary-${run}-frozen`);
+    await untilNextLeaderActs(leader, `canary-${run}-frozen`);
     await allReady(['Tenant', 'Register']);
     await pause(Math.max(0, frozenMs - (performance.now() - frozenAt)));
     let before = '';
     const isQuiet = async () => {
-      const now = await everything();
+      const now = await writtenState();
       const isSame = now === before;
       before = now;
       return isSame;
@@ -218,22 +218,22 @@ test('a leader that was frozen writes nothing after its lease, and ends', async 
       deadlineMs: 60_000,
       everyMs: 1_000,
     });
-    const said = await eventsBy(leader);
+    const leaderEvents = await eventsBy(leader);
     const holder = await holderOf(api, namespace);
-    // the kubelet ends a process that does not answer, after a longer while
+    // the kubelet restarts an unresponsive process only after a longer time
     expect(hasEnded(leader)).toBe(false);
-    say(`continued after ${Math.round(performance.now() - frozenAt)} ms`);
+    print(`continued after ${Math.round(performance.now() - frozenAt)} ms`);
     process.kill(leader.pid, 'SIGCONT');
     await waitFor(() => hasEnded(leader), { what: 'the former leader to end', deadlineMs: 30_000 });
-    expect(await everything()).toBe(before);
-    expect(await eventsBy(leader)).toEqual(said);
+    expect(await writtenState()).toBe(before);
+    expect(await eventsBy(leader)).toEqual(leaderEvents);
     expect(await holderOf(api, namespace)).toBe(holder);
   } finally {
     if (!hasEnded(leader)) process.kill(leader.pid, 'SIGCONT');
   }
 }, 180_000);
 
-/** An object whose reconcile asks for a permission, and one of another kind that does not. */
+/** An object whose reconcile needs a permission, and one of another kind that does not. */
 interface Stimulus {
   readonly kind: Kind;
   readonly other: Kind;
@@ -252,13 +252,13 @@ const specs: Readonly<Record<Kind, (name: string) => object>> = {
   ValidatorSet: () => ({ replicas: 1, suspend: true }),
 };
 
-/** What makes the operator ask for a permission; only members that are there, and not alone, have a disruption budget. */
+/** A spec whose reconcile needs a permission; a disruption budget needs at least two members. */
 function specFor({ resource }: Permission, kind: Kind, name: string): object {
   return resource === 'poddisruptionbudgets' ? { replicas: 2 } : specs[kind](name);
 }
 
-/** What conditions and events say about an object. */
-async function told(kind: Kind, name: string): Promise<string> {
+/** Text of the conditions and events of an object. */
+async function reportedText(kind: Kind, name: string): Promise<string> {
   const about = `regarding.name=${name}`;
   const line = 'jsonpath={range .items[*]}{.note}{"\\n"}{end}';
   const events = ['get', 'events.v1.events.k8s.io', '-n', namespace, '--field-selector', about, '-o', line];
@@ -269,12 +269,12 @@ describe('a role that lacks a verb', () => {
   let role: OperatorRole;
   beforeAll(async () => {
     role = await readRole(api, namespace);
-    // whoever ended in a test before is back
+    // wait for operator processes that a previous test has ended
     await leaderWithStandby(api, namespace);
   });
 
-  /** Without which nothing of a kind can be made: the conditions, or an event where those cannot be written, name it. */
-  const asked: readonly Permission[] = [
+  /** A missing permission is named in the conditions, or in an event where the status cannot be written. */
+  const permissions: readonly Permission[] = [
     { resource: 'tenants', verb: 'patch' },
     { resource: 'tenants/status', verb: 'patch' },
     { resource: 'networkpolicies', verb: 'create' },
@@ -297,18 +297,18 @@ describe('a role that lacks a verb', () => {
       : []),
   ];
 
-  test.each(asked)(
+  test.each(permissions)(
     '$verb $resource says so, holds up nobody else, and goes on when it is back',
     async (lacked) => {
       const { kind, other } = stimulusOf(lacked);
-      const place = asked.indexOf(lacked);
+      const place = permissions.indexOf(lacked);
       const name = `lacks-${place}-${run}`;
       const bystander = `beside-${place}-${run}`;
       const before = await operatorPods(api, namespace);
       const message = `cannot ${lacked.verb} resource "${lacked.resource}"`;
       await role.without(lacked, async () => {
         await resources.create(kind, name, specFor(lacked, kind, name));
-        await waitFor(async () => (await told(kind, name)).includes(message), {
+        await waitFor(async () => (await reportedText(kind, name)).includes(message), {
           what: `${kind} to say: ${message}`,
           deadlineMs: 20_000,
           everyMs: 200,
@@ -326,7 +326,7 @@ describe('a role that lacks a verb', () => {
     async () => {
       for (const [place, lacked] of role.permissions.entries()) {
         const name = `any-${place}-${run}`;
-        if (place % 10 === 0) say(`${place} of ${role.permissions.length} permissions were missed`);
+        if (place % 10 === 0) print(`${place} of ${role.permissions.length} permissions were missed`);
         const before = await operatorPods(api, namespace);
         const kinds: readonly Kind[] = ['Tenant', 'Register', 'ValidatorSet'];
         await role.without(lacked, async () => {

@@ -7,7 +7,7 @@ import { useMainSet } from './main-set.ts';
 import { within } from './running-set.ts';
 import { imageOf, nextVersion, thisVersion } from './versions.ts';
 
-/** Beside the set of the samples there are nineteen of one small member each in the long form (operator scenario 12). */
+/** The long form has nineteen sets of one small member each in addition to the set of the samples. */
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const small = full ? Array.from({ length: 19 }, (_, place) => `small-${place}`) : [];
 const sets = ['main', ...small];
@@ -60,7 +60,7 @@ const readSets = async () => {
   return items.filter(({ metadata }) => sets.includes(metadata.name));
 };
 
-/** All sets are Ready in the generation that was written last. */
+/** Waits until all sets are Ready in their last generation. */
 async function settled(deadlineMs: number): Promise<void> {
   await within('all sets to be well', deadlineMs, async () => {
     const found = await readSets();
@@ -75,18 +75,18 @@ async function settled(deadlineMs: number): Promise<void> {
   });
 }
 
-/** What was wanted last of each set, by name. */
+/** The last spec of each set, by name. */
 const generations = async () =>
   (await readSets()).map(({ metadata }) => [metadata.name, metadata.generation] as const);
 
-/** Pods of sets, and how often their containers were started anew. */
+/** Pods of sets with the restarts of their containers. */
 const podsOfSets = () => {
   const columns =
     'custom-columns=NAME:.metadata.name,UID:.metadata.uid,RESTARTS:.status.containerStatuses[*].restartCount';
   return look('get', 'pods', '-l', ofSets, '--sort-by=.metadata.name', '-o', columns);
 };
 
-/** Children of sets, each with the version of its last write; what counts pods is written when pods change. */
+/** Children of sets with their resource versions, without objects whose status counts pods. */
 async function childrenOfSets(): Promise<string> {
   const kinds = 'statefulsets,services,configmaps,serviceaccounts,networkpolicies,poddisruptionbudgets';
   const columns =
@@ -107,7 +107,7 @@ async function podsOfServices(): Promise<string> {
   );
 }
 
-/** The operator that leads, by pod. */
+/** Pod of the leading operator. */
 async function leader(): Promise<string> {
   const holder = await look('get', 'lease/chancery-operator', '-o', 'jsonpath={.spec.holderIdentity}');
   return holder.split('_')[0] ?? '';
@@ -119,8 +119,8 @@ async function podsOfOperator(image: string): Promise<readonly string[]> {
   return found.trim().split('\n');
 }
 
-/** Deletes the NetworkPolicy of each set: who puts it back has looked at the whole set. */
-async function reconciledAnew(): Promise<void> {
+/** Deletes the NetworkPolicy of each set; its restoration proves a reconcile of the whole set. */
+async function untilAllReconciled(): Promise<void> {
   const startedAt = performance.now();
   await look('delete', 'networkpolicies', ...sets);
   await within('the operator to look at each set', 30_000, async () => {
@@ -139,13 +139,13 @@ const withoutPolicies = (text: string) =>
     .filter((line) => !line.startsWith('NetworkPolicy'))
     .join('\n');
 
-/** Does something to the operator, lets it work, and expects nothing of the sets to have been touched. */
+/** Changes the operator, waits for reconciles, and expects no change of the sets. */
 async function expectNothingTouched(act: () => Promise<void>): Promise<void> {
   const [pods, children, before] = [await podsOfSets(), await childrenOfSets(), await generations()];
-  // below a line of headings
+  // without the header line
   expect(pods.trim().split('\n')).toHaveLength(1 + 4 + small.length);
   await act();
-  await reconciledAnew();
+  await untilAllReconciled();
   expect(await podsOfSets()).toBe(pods);
   expect(withoutPolicies(await childrenOfSets())).toBe(withoutPolicies(children));
   expect(await generations()).toEqual(before);

@@ -8,7 +8,7 @@ import { eventually, kubectl, must, run } from './kubectl.ts';
 const namespace = `chancery-optional-${process.pid}`;
 const gatewayApi = 'sigs.k8s.io/gateway-api@v1.4.0';
 const prometheusOperator = 'github.com/prometheus-operator/prometheus-operator@v0.85.0';
-/** What the operator makes of a ValidatorSet where the kind is served. */
+/** The PodMonitor of a ValidatorSet where the kind is served. */
 const podMonitor = join(
   fileURLToPath(import.meta.url),
   '../../../operator/plan/validator-set/render/golden/pod-monitor.yaml',
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => removeNamespace(namespace));
 
-/** What one template of the chart renders with production values. */
+/** Output of one template of the chart with production values. */
 const render = (template: string): Promise<string> =>
   must('helm', [
     'template',
@@ -76,17 +76,17 @@ test.each([
   expect([code, err]).toEqual([0, '']);
 });
 
-/** Folder of a Go module, for the definitions of kinds that are published in one; undefined where there is no Go. */
+/** Folder of a Go module with published CRDs; undefined without Go. */
 async function moduleFolder(module: string): Promise<string | undefined> {
   const { code, out } = await run('go', ['mod', 'download', '-json', module], { timeoutMs: 120_000 });
   return code === 0 ? (JSON.parse(out) as { Dir: string }).Dir : undefined;
 }
 
-/** Lets the cluster serve a kind while a test looks at it. */
+/** Installs a CRD during a test. */
 async function withKind(definition: string, name: string, look: () => Promise<void>): Promise<void> {
   await kubectl('apply', '--server-side', '-f', definition);
   try {
-    // a kind that was made in this moment has no conditions yet
+    // a new CRD has no conditions yet
     await eventually(() => kubectl('wait', '--for=condition=Established', '--timeout=5s', `crd/${name}`));
     await look();
   } finally {
@@ -96,7 +96,7 @@ async function withKind(definition: string, name: string, look: () => Promise<vo
 
 const noGo = 'the definitions of the kind come as a Go module, and there is no Go here';
 
-test('the API server takes the Ingress and the HTTPRoute', async ({ skip }) => {
+test('the API server accepts the Ingress and the HTTPRoute', async ({ skip }) => {
   const folder = await moduleFolder(gatewayApi);
   if (folder === undefined) return skip(noGo);
   const definition = join(folder, 'config/crd/standard/gateway.networking.k8s.io_httproutes.yaml');

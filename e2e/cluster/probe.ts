@@ -8,7 +8,7 @@ export interface Probe {
   /** `default` when absent; it must exist. */
   readonly serviceAccount?: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** CommonJS for Node; what it prints is the result. */
+  /** CommonJS for Node; its output is the result. */
   readonly script: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Projected token for this audience at /token/token. */
@@ -47,20 +47,20 @@ function podOf(probe: Probe): object {
   };
 }
 
-/** Runs a probe to its end and gives what it printed; the pod is gone afterwards. */
+/** Runs a probe to its end and returns its output; the pod is deleted afterwards. */
 export async function runProbe(probe: Probe): Promise<string> {
-  const there = ['-n', probe.namespace];
-  await must('kubectl', [...there, 'apply', '-f', '-'], { input: JSON.stringify(podOf(probe)) });
+  const inNamespace = ['-n', probe.namespace];
+  await must('kubectl', [...inNamespace, 'apply', '-f', '-'], { input: JSON.stringify(podOf(probe)) });
   try {
     const ended = '--for=jsonpath={.status.containerStatuses[0].state.terminated.reason}';
-    await must('kubectl', [...there, 'wait', ended, '--timeout=60s', `pod/${probe.name}`]);
-    return await must('kubectl', [...there, 'logs', probe.name]);
+    await must('kubectl', [...inNamespace, 'wait', ended, '--timeout=60s', `pod/${probe.name}`]);
+    return await must('kubectl', [...inNamespace, 'logs', probe.name]);
   } finally {
-    await must('kubectl', [...there, 'delete', 'pod', probe.name, '--grace-period=0', '--force']);
+    await must('kubectl', [...inNamespace, 'delete', 'pod', probe.name, '--grace-period=0', '--force']);
   }
 }
 
-/** A new pod's policies take a moment: asks again until three rounds in a row found the same. */
+/** Repeats until three consecutive rounds agree, because the policies of a new pod take effect after a moment. */
 const connecting = `
 const { connect } = require('node:net');
 const targets = process.env.TARGETS.split(',');
@@ -83,11 +83,11 @@ const round = async () => JSON.stringify(Object.fromEntries(await Promise.all(ta
 })();
 `;
 
-/** What a pod finds at each host:port: `open`, `silent` (dropped on the way) or the error of the connection. */
+/** Result of a connection from a pod to each host:port: `open`, `silent` (dropped packets) or the error. */
 export async function dial(
   probe: Omit<Probe, 'script' | 'env'>,
   targets: readonly string[],
 ): Promise<Readonly<Record<string, string>>> {
-  const said = await runProbe({ ...probe, script: connecting, env: { TARGETS: targets.join(',') } });
-  return JSON.parse(said) as Record<string, string>;
+  const output = await runProbe({ ...probe, script: connecting, env: { TARGETS: targets.join(',') } });
+  return JSON.parse(output) as Record<string, string>;
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Callers } from './callers.ts';
+import { ApiClients } from './callers.ts';
 import { install } from './chart.ts';
 import { imageNames, importAs, loadCommand } from './images.ts';
 import { ensureInstalled, namespace, release } from './installed.ts';
@@ -16,16 +16,16 @@ import { changed, during, within } from './running-set.ts';
 import { nextVersion, tagsOfServers, thisVersion } from './versions.ts';
 
 /**
- * A release with every image of ours under another tag, while somebody calls. PostgreSQL and NATS have tags of their own and
- * stay.
+ * An upgrade of all images of this project to another tag, while clients call. PostgreSQL and NATS have separate tags and
+ * are not restarted.
  */
 
-/** Whoever signs, stores and gives tokens is replaced at one time, on two cores as well. */
+/** Signing, storage and token services are replaced at the same time, also on two cores. */
 const pauseBoundMs = 30_000;
 const isServer = (name: string): boolean => Object.hasOwn(tagsOfServers, name);
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
 
-/** Images that run, each by its name with its tags. */
+/** Running images with their tags, by name. */
 async function runningTags(): Promise<Readonly<Record<string, string>>> {
   const path = 'jsonpath={range .items[*]}{.spec.containers[0].image}{"\\n"}{end}';
   const found = await look('get', 'pods', '-l', 'app.kubernetes.io/part-of=chancery', '-o', path);
@@ -37,11 +37,11 @@ async function runningTags(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(Object.entries(tags).map(([name, all]) => [name, [...all].join(' ')]));
 }
 
-/** The images of a release that is at a version everywhere. */
+/** The images of a release with one version everywhere. */
 const allAt = (version: string) =>
   Object.fromEntries(imageNames().map((name) => [name, tagsOfServers[name] ?? version]));
 
-/** Pods of PostgreSQL and NATS, with how often their containers started. */
+/** Pods of PostgreSQL and NATS with their restarts. */
 const podsOfServers = (): Promise<string> =>
   look(
     'get',
@@ -58,7 +58,7 @@ async function leader(): Promise<string> {
   return holder.split('_')[0] ?? '';
 }
 
-// long form: it rolls the whole installation twice
+// long form: it rolls out the whole installation twice
 describe.runIf(process.env['CHANCERY_TEST_LENGTH'] === 'full')('a release under another tag', () => {
   const main = useMainSet();
   let ledger: Ledger;
@@ -92,7 +92,7 @@ describe.runIf(process.env['CHANCERY_TEST_LENGTH'] === 'full')('a release under 
       const { set } = main;
       const [before, former, from] = [await set.uids(), await leader(), await docketCount(ledger)];
       const servers = await podsOfServers();
-      const callers = new Callers(ledger, organizationId);
+      const callers = new ApiClients(ledger, organizationId);
       let tookMs = 0;
       const { mostAway, away, doubts } = await during(set, 420_000, async () => {
         const servicesMs = await install({ ...release, set: [`image.tag=${version}`] }, 240_000);
@@ -110,10 +110,10 @@ describe.runIf(process.env['CHANCERY_TEST_LENGTH'] === 'full')('a release under 
       const { transactions } = await expectNothingLost(ledger, { ...callers, unexpected: [] });
       const pauseMs = await longestPauseMs(ledger, from);
       process.stdout.write(
-        `${version}: rolled in ${(tookMs / 1_000).toFixed(0)} s, ${callers.answered} calls answered, ${callers.unheard} connections tried again at the ingress, ${callers.repeated} transactions given once more, ${callers.accepted.size} of ${transactions} transactions accepted meanwhile, longest pause ${pauseMs} ms, doubts: ${[...doubts].join('; ') || 'none'}\n`,
+        `${version}: rolled in ${(tookMs / 1_000).toFixed(0)} s, ${callers.answered} calls answered, ${callers.refusedConnections} connections tried again at the ingress, ${callers.repeated} transactions given once more, ${callers.accepted.size} of ${transactions} transactions accepted meanwhile, longest pause ${pauseMs} ms, doubts: ${[...doubts].join('; ') || 'none'}\n`,
       );
       expect(callers.unexpected).toEqual([]);
-      // at most one for each member that was replaced
+      // at most one per replaced member
       expect(callers.repeated).toBeLessThanOrEqual(4);
       expect([mostAway, [...doubts]], away.join('; ')).toEqual([1, []]);
       expect(pauseMs).toBeLessThan(pauseBoundMs);

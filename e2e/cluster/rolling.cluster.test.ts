@@ -11,7 +11,7 @@ import { imageOf, nextVersion, thisVersion } from './versions.ts';
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const perSecond = full ? 50 : 20;
-/** A process of another component ends at once: it refuses the settings of a validator. */
+/** The image of another component exits at once, because it refuses the settings of a validator. */
 const crashing = imageOf('gateway', thisVersion);
 
 let server: ApiServer;
@@ -33,12 +33,12 @@ afterAll(() => server?.stop());
 explainFailures(namespace);
 
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
-const say = (text: string) => void process.stdout.write(`${text}\n`);
+const print = (text: string) => void process.stdout.write(`${text}\n`);
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 
 /**
- * Does something while transactions come in, then expects all that was accepted to be sealed once.
- * @returns how many were accepted a second
+ * Runs an action under load, then expects all accepted transactions to be sealed once.
+ * @returns accepted transactions per second
  */
 async function underLoad(what: string, act: () => Promise<void>): Promise<number> {
   const load = beginLoad(ledger, perSecond);
@@ -49,19 +49,19 @@ async function underLoad(what: string, act: () => Promise<void>): Promise<number
   } finally {
     await load.stop();
   }
-  return tellLoad(what, load, performance.now() - startedAt);
+  return printLoad(what, load, performance.now() - startedAt);
 }
 
-async function tellLoad(what: string, load: SteadyLoad, tookMs: number): Promise<number> {
+async function printLoad(what: string, load: SteadyLoad, tookMs: number): Promise<number> {
   const rate = (load.accepted.size * 1_000) / tookMs;
   const { dockets, transactions } = await expectNothingLost(ledger, load);
-  say(
+  print(
     `${what}: ${load.accepted.size} accepted in ${seconds(tookMs)} (${rate.toFixed(0)} a second, ${load.refused} refused for a moment), each sealed once; register: ${transactions} in ${dockets} dockets`,
   );
   return rate;
 }
 
-/** Every pod is replaced once and one at a time, and members that must agree are there all the time. */
+/** Expects every pod to be replaced once, one at a time, with a quorum at all times. */
 async function rollTo(version: string, size: number): Promise<void> {
   const before = await set.uids();
   await set.patch({ version });
@@ -83,7 +83,7 @@ test(`a new version replaces every member once under ${perSecond} transactions a
   expect(await look('get', 'events', '-o', format)).toContain('3 must agree; one goes');
 }, 360_000);
 
-test('a version that crashes stops after one member; going back replaces only that one', async () => {
+test('a version that crashes stops after one member; going back replaces only that member', async () => {
   const before = await set.uids();
   let bad: readonly string[] = [];
   const rate = await underLoad('bad version and back', async () => {
@@ -110,18 +110,18 @@ test('a version that crashes stops after one member; going back replaces only th
       until: async () =>
         changed(during, await set.uids()).length > 0 && (await set.condition('Ready'))?.status === 'True',
     });
-    say(`back from a bad version after ${seconds(performance.now() - startedAt)}`);
+    print(`back from a bad version after ${seconds(performance.now() - startedAt)}`);
     expect([...back.doubts]).toEqual([]);
     expect(changed(during, await set.uids())).toEqual(bad);
   });
-  // clients wait for whoever crashes: fewer, not none
+  // clients wait for the crashing member: fewer transactions, not none
   expect(rate).toBeGreaterThan(0.5 * perSecond);
   expect(changed(before, await set.uids())).toEqual(bad);
 }, 420_000);
 
 test.runIf(full)('what was sealed meanwhile verifies offline', () => verifyAll(ledger), 600_000);
 
-test('a member that is lost shows within 10 s, and comes back by itself', async () => {
+test('a lost member is reported within 10 s and recovers', async () => {
   await look('delete', 'pod/main-0', '--grace-period=0', '--force');
   await within('Degraded', 10_000, async () => (await set.condition('Degraded'))?.status === 'True');
   expect((await set.condition('QuorumHealthy'))?.status).toBe('True');
@@ -133,11 +133,11 @@ const voting = () => look('get', 'reg/invoices', '-o', 'jsonpath={.status.valida
 async function grow(to: number): Promise<void> {
   await look('scale', 'vset/main', `--replicas=${to}`);
   const tookMs = await within(`${to} to vote`, to * 40_000, async () => (await voting()) === String(to));
-  say(`${to} vote after ${seconds(tookMs)}`);
+  print(`${to} vote after ${seconds(tookMs)}`);
   await set.settled(60_000);
 }
 
-/** No pod goes before the register has struck its member from the list. */
+/** Expects no pod to be deleted before the register has removed its member from the list. */
 async function shrink(to: number): Promise<void> {
   const early: number[] = [];
   await look('scale', 'vset/main', `--replicas=${to}`);
@@ -146,7 +146,7 @@ async function shrink(to: number): Promise<void> {
     if (pods < size) early.push(pods);
     return pods === to;
   });
-  say(`${to} are left after ${seconds(tookMs)}`);
+  print(`${to} remain after ${seconds(tookMs)}`);
   expect(early).toEqual([]);
   await set.settled(60_000);
 }
@@ -164,7 +164,7 @@ test.runIf(full)(
   1_200_000,
 );
 
-test('a fifth member joins, and leaves again, also where a register that it worked for was deleted', async () => {
+test('a fifth member is added and removed again, also after the deletion of one of its registers', async () => {
   await grow(5);
   const register = {
     apiVersion: 'chancery.dev/v1alpha1',

@@ -50,7 +50,7 @@ export interface SetObject {
   };
 }
 
-/** What a set says of one of its members. */
+/** Status of a member of a set. */
 export interface Member {
   readonly name: string;
   readonly registers?: readonly {
@@ -60,12 +60,12 @@ export interface Member {
   }[];
 }
 
-/** A ValidatorSet of the shared installation, looked at without a process for each look. */
+/** A ValidatorSet of the shared installation, read without a process per call. */
 export interface RunningSet {
   patch(spec: object): Promise<string>;
   read(): Promise<SetObject>;
   condition(type: string): Promise<Condition | undefined>;
-  /** Waits until a condition has a status; gives what it says then. */
+  /** Waits until a condition has a status; returns the condition. */
   becomes(type: string, status: string, deadlineMs: number): Promise<Condition>;
   pods(): Promise<readonly Pod[]>;
   /** Uids of its pods by name. */
@@ -73,24 +73,24 @@ export interface RunningSet {
   /** Name of the node that a pod is on. */
   nodeOf(pod: string): Promise<string>;
   claims(): Promise<readonly Claim[]>;
-  /** Waits until it is Ready in the generation that was written last; gives how long that took. */
+  /** Waits until it is Ready in its last generation; returns the milliseconds. */
   settled(deadlineMs: number): Promise<number>;
 }
 
-/** Its node says that it is ready, and nobody has told it to go. */
+/** Whether a pod is ready and not terminating. */
 export function isLive({ metadata, status }: Pod): boolean {
   const isReady = status.conditions?.some((each) => each.type === 'Ready' && each.status === 'True');
   return isReady === true && metadata.deletionTimestamp === undefined;
 }
 
-/** A pod as it stands, for people. */
+/** Text of the state of a pod. */
 function stateOf({ metadata, status }: Pod): string {
   const ready = status.conditions?.find(({ type }) => type === 'Ready');
   const going = metadata.deletionTimestamp === undefined ? '' : ', goes';
   return `${metadata.name} ready ${ready?.status} since ${ready?.lastTransitionTime}${going}`;
 }
 
-/** Names of pods that are not those that they were. */
+/** Names of pods whose uid has changed. */
 export function changed(
   before: ReadonlyMap<string, string>,
   after: ReadonlyMap<string, string>,
@@ -98,7 +98,7 @@ export function changed(
   return [...before].filter(([name, uid]) => after.get(name) !== uid).map(([name]) => name);
 }
 
-/** Waits for something to hold; gives how many milliseconds that took. */
+/** Waits until a condition holds; returns the milliseconds. */
 export async function within(
   what: string,
   deadlineMs: number,
@@ -160,28 +160,28 @@ export function runningSet(api: ApiServer, name: string): RunningSet {
   };
 }
 
-/** What a set went through while it was looked at. */
-export interface Course {
+/** Result of the observation of a set. */
+export interface Observation {
   /**
-   * Members that were being replaced at one time, at most: their pod was gone or going, or had not been live yet. One whose
-   * probe fails for want of CPU is not: nobody took it away.
+   * Largest number of members in replacement at one time: the pod was missing, terminating or not live yet. A failing probe
+   * for lack of CPU does not count.
    */
   mostAway: number;
-  /** What was to be seen of all pods then. */
+  /** State of all pods at that time. */
   away: readonly string[];
-  /** What QuorumHealthy said besides True. */
+  /** Values of QuorumHealthy other than True. */
   readonly doubts: Set<string>;
-  /** Uids that each pod had. */
+  /** Uids of each pod. */
   readonly uids: Map<string, Set<string>>;
 }
 
-/** Looks at a set until something holds, at its quorum and at its pods each time. */
+/** Observes quorum and pods of a set until a condition holds. */
 export async function follow(
   set: RunningSet,
   what: string,
   { deadlineMs, until }: { readonly deadlineMs: number; readonly until: () => Promise<unknown> },
-): Promise<Course> {
-  const course: Course = { mostAway: 0, away: [], doubts: new Set(), uids: new Map() };
+): Promise<Observation> {
+  const course: Observation = { mostAway: 0, away: [], doubts: new Set(), uids: new Map() };
   const { replicas } = (await set.read()).spec;
   const wereLive = new Set<string>();
   await within(what, deadlineMs, async () => {
@@ -201,11 +201,15 @@ export async function follow(
   return course;
 }
 
-/** Looks at a set as `follow` does while something is done, for the time in milliseconds at most. */
-export async function during(set: RunningSet, deadlineMs: number, act: () => Promise<void>): Promise<Course> {
+/** Observes a set like `follow` during an action, with a deadline in milliseconds. */
+export async function during(
+  set: RunningSet,
+  deadlineMs: number,
+  act: () => Promise<void>,
+): Promise<Observation> {
   let isDone = false;
   const course = follow(set, 'what is done meanwhile', { deadlineMs, until: async () => isDone });
-  // whoever waits for it is told
+  // the caller gets the error below
   course.catch(() => undefined);
   try {
     await act();
@@ -215,7 +219,7 @@ export async function during(set: RunningSet, deadlineMs: number, act: () => Pro
   return course;
 }
 
-/** Names of the pods, those that were made last at the end. */
+/** Names of the pods, oldest first. */
 export function byAge(pods: readonly Pod[]): readonly string[] {
   const made = ({ metadata }: Pod) => Date.parse(metadata.creationTimestamp);
   return pods.toSorted((left, right) => made(left) - made(right)).map(({ metadata }) => metadata.name);

@@ -6,7 +6,7 @@ import { createPerson } from '../harness/governance.ts';
 import { signIn } from '../harness/journey.ts';
 import { readState } from '../harness/system.ts';
 import { explainFailures } from './diagnosis.ts';
-import { ensureInstalled, ensureSamples, namespace, openDoor } from './installed.ts';
+import { ensureInstalled, ensureSamples, namespace, openGateway } from './installed.ts';
 import { eventually, kubectl } from './kubectl.ts';
 
 const member = (ordinal: number): string => `validator-main-${ordinal}`;
@@ -28,20 +28,20 @@ test('a tenant, a set of four and a register are ready within 90 s', async () =>
   process.stdout.write(`samples ready after ${((performance.now() - startedAt) / 1_000).toFixed(1)} s\n`);
 }, 120_000);
 
-/** A person of the tenant's organisation: its registers are nobody else's business. */
-async function readerOfTheTenant(api: Api, stateFile: string): Promise<string> {
+/** A member of the tenant's organisation; others cannot read its registers. */
+async function tenantReader(api: Api, stateFile: string): Promise<string> {
   const { access_token: root } = await signIn(api, readState(stateFile));
   const organization = { id: await status('ten/acme', 'organizationId'), subdomain: 'acme' };
   const name = `reader-${Date.now().toString(36)}`;
   return (await createPerson(api, root, organization, { name, role: 'Administrator' })).token;
 }
 
-test('the genesis docket was sealed by four validators that voted', async () => {
+test('the genesis docket has the votes of four validators', async () => {
   const registerId = await status('reg/invoices', 'registerId');
   expect(registerId).toMatch(/^[0-9a-f]{32}$/);
-  const door = await openDoor();
+  const door = await openGateway();
   const api = createApi(door.url);
-  const token = await readerOfTheTenant(api, door.stateFile);
+  const token = await tenantReader(api, door.stateFile);
   await eventually(async () => {
     const { body } = await api.expect(200, 'GET', `/api/registers/${registerId}/dockets/0`, { token });
     const { consensusVotes } = voted.parse(body);
@@ -52,7 +52,7 @@ test('the genesis docket was sealed by four validators that voted', async () => 
   expect(checkEvidence(evidence)).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test('kubectl get shows what matters in columns', async () => {
+test('kubectl get shows the columns', async () => {
   const rows = async (kind: string) =>
     (await look('get', kind))
       .trim()
@@ -80,7 +80,7 @@ test('kubectl describe shows conditions with reasons, and events that do not rep
     const generation = await look('get', of, '-o', 'jsonpath={.metadata.generation}');
     expect(await status(of, 'observedGeneration')).toBe(generation);
   }
-  // another process of the operator may say the same again: it begins its own series
+  // another operator process may write the same event again, as its own series
   const columns =
     'custom-columns=KIND:.regarding.kind,NAME:.regarding.name,REASON:.reason,NOTE:.note,BY:.reportingInstance';
   const events = (await look('get', 'events.v1.events.k8s.io', '--no-headers', '-o', columns))
@@ -91,6 +91,6 @@ test('kubectl describe shows conditions with reasons, and events that do not rep
   expect(new Set(events).size).toBe(events.length);
 });
 
-test('kubectl explain tells what a policy can say', async () => {
+test('kubectl explain describes the policy', async () => {
   expect(await kubectl('explain', 'register.spec.policy')).toContain('consensus');
 });

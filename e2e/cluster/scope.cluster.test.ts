@@ -5,7 +5,7 @@ import { apply, eventually, kubectl } from './kubectl.ts';
 
 /** One operator for the installations of two namespaces, each with its own services, identities and certificates. */
 
-/** Two installations more take minutes: long form. */
+/** Two more installations take minutes, so this is for the long form. */
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 
 const [first, second] = ['one', 'two'].map((name) => `chancery-scope-${name}-${process.pid}`) as [
@@ -49,7 +49,7 @@ const all = ['vset/main', 'tenant/acme', 'register/invoices'];
 describe.runIf(full)('an operator for two namespaces', () => {
   beforeAll(async () => {
     await installKinds();
-    // the roles of the operator are made in both namespaces
+    // the roles of the operator exist in both namespaces
     await kubectl('create', 'namespace', second);
     const { code, err } = await helmInstall(serving);
     expect([code, err]).toEqual([0, '']);
@@ -64,7 +64,7 @@ describe.runIf(full)('an operator for two namespaces', () => {
   explainFailures(first);
   explainFailures(second);
 
-  test('the operator of the other namespace makes a tenant, validators and a register that they seal', async () => {
+  test('the operator of the other namespace creates a tenant, validators and a register that they seal', async () => {
     await apply(second, ...resources);
     await kubectl('wait', '-n', second, '--for=condition=Ready', '--timeout=120s', ...all);
     const phase = await kubectl('get', '-n', second, 'register/invoices', '-o', 'jsonpath={.status.phase}');
@@ -82,7 +82,7 @@ describe.runIf(full)('an operator for two namespaces', () => {
     expect(operators).toBe('');
   }, 180_000);
 
-  test('and ends them again', async () => {
+  test('and deletes them', async () => {
     await kubectl('delete', '-n', second, '--timeout=60s', ...all);
     await eventually(async () => {
       expect(await kubectl('get', 'chancery', '-n', second, '-o', 'name')).toBe('');

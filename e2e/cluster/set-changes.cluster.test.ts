@@ -11,10 +11,10 @@ import { byAge, changed, follow, type Pod, type RunningSet, runningSet, within }
 import { fillVolume, makeSmallVolume, type SmallVolume } from './small-volume.ts';
 import { imageOf, nextVersion, thisVersion } from './versions.ts';
 
-/** A set of its own with two registers, of which one is deleted, and with one member whose volume is small. */
+/** A separate set with two registers, of which one is deleted, and with a small volume for one member. */
 
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
-const say = (text: string) => void process.stdout.write(`${text}\n`);
+const print = (text: string) => void process.stdout.write(`${text}\n`);
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 const resources = (cpu: string) => ({
   requests: { cpu, memory: '96Mi' },
@@ -64,7 +64,7 @@ afterAll(async () => {
 
 explainFailures(namespace);
 
-/** A transaction that the set seals. */
+/** Submits a transaction and waits until it is sealed. */
 async function sealOne(): Promise<void> {
   const { api, token, registerId } = ledger;
   const json = signSubmission(createOutsideKey(), { registerId, payload: { at: Date.now() } });
@@ -76,8 +76,8 @@ async function heightOf({ api, token, registerId }: Ledger): Promise<number> {
   return summary.parse((await api.expect(200, 'GET', `/api/registers/${registerId}`, { token })).body).height;
 }
 
-/** Every member has every docket. */
-async function levelled(): Promise<void> {
+/** Waits until every member has every docket. */
+async function membersLevelled(): Promise<void> {
   const height = await heightOf(ledger);
   let seen = '';
   await within('every member to have every docket', 30_000, async () => {
@@ -94,7 +94,7 @@ async function resized(size: string): Promise<void> {
     const claims = await set.claims();
     return claims.length === 4 && claims.every(({ spec }) => spec.resources.requests.storage === size);
   });
-  say(`all claims ask for ${size} after ${seconds(tookMs)}`);
+  print(`all claims ask for ${size} after ${seconds(tookMs)}`);
 }
 
 describe('after a register of the set was deleted', () => {
@@ -108,7 +108,7 @@ describe('after a register of the set was deleted', () => {
     await set.settled(30_000);
   }, 120_000);
 
-  test('size, version and resources in one edit: volumes grow at once, members follow one by one, who proposes last', async () => {
+  test('size, version and resources in one edit: volumes are expanded at once, members are replaced one by one, the proposer last', async () => {
     const before = await set.uids();
     const proposer = await proposerOf(ledger);
     await set.patch({ storage: { size: '2Gi' }, version: nextVersion, resources: resources('40m') });
@@ -119,7 +119,7 @@ describe('after a register of the set was deleted', () => {
       until: async () =>
         changed(before, await set.uids()).length === 4 && (await set.condition('Ready'))?.status === 'True',
     });
-    say(`all changed after ${seconds(performance.now() - startedAt)}`);
+    print(`all changed after ${seconds(performance.now() - startedAt)}`);
     expect([mostAway, [...doubts]], away.join('; ')).toEqual([1, []]);
     const pods = await set.pods();
     for (const { spec } of pods)
@@ -134,7 +134,7 @@ describe('after a register of the set was deleted', () => {
   }, 300_000);
 });
 
-test('a member whose volume is full shows, and its volume grows whatever it is worth', async ({ skip }) => {
+test('a member with a full volume is reported, and its volume is expanded in any state', async ({ skip }) => {
   if (small === undefined) return skip('no small volume');
   await fillVolume(namespace, 'disks-3');
   await within('the member to be missed', 30_000, async () => {
@@ -156,7 +156,7 @@ test('a member whose volume is full shows, and its volume grows whatever it is w
     async () => (await set.condition('Degraded'))?.status === 'False',
   );
   await sealOne();
-  await levelled();
+  await membersLevelled();
 }, 240_000);
 
 /** Stops the set and expects its volumes to stay. */
@@ -168,7 +168,7 @@ async function suspend(what: string): Promise<void> {
     const isSuspended = (await set.condition('Ready'))?.reason === 'Suspended';
     return isSuspended && (await set.pods()).length === 0;
   });
-  say(`${what} stopped after ${seconds(tookMs)}`);
+  print(`${what} stopped after ${seconds(tookMs)}`);
   expect(await uidsOfClaims()).toEqual(before);
   expect(before).toHaveLength(4);
 }
@@ -178,18 +178,18 @@ async function resume(spec: object): Promise<void> {
   await set.patch({ suspend: false, ...spec });
   await set.settled(120_000);
   expect(await heightOf(ledger)).toBe(height);
-  await levelled();
+  await membersLevelled();
   await sealOne();
   expect(await heightOf(ledger)).toBe(height + 1);
 }
 
 describe('suspended and resumed', () => {
-  test('a set that is well comes back where it was', async () => {
+  test('a healthy set resumes at its height', async () => {
     await suspend('a set that is well');
     await resume({ update: { strategy: 'QuorumAware' } });
   }, 240_000);
 
-  test('a set whose members all crash stops as well, and comes back where it was', async () => {
+  test('a set whose members all crash is suspended too, and resumes at its height', async () => {
     await set.patch({ image: imageOf('gateway', thisVersion), update: { strategy: 'OnDelete' } });
     await look('delete', 'pods', '-l', 'chancery.dev/validator-set=disks', '--wait=false');
     await within('all members to crash', 90_000, async () => {

@@ -6,9 +6,9 @@ import { apply, kubectl, must } from './kubectl.ts';
 
 /** A volume of a few MiB for one claim, on a node that has its files on this machine. */
 export interface SmallVolume {
-  /** Makes it larger, as a CSI driver does when its claim grows. */
+  /** Expands it, as a CSI driver does for a larger claim. */
   grow(): void;
-  /** Takes it away; its claim is gone by then. */
+  /** Removes it, after its claim is deleted. */
   remove(): void;
 }
 
@@ -16,8 +16,8 @@ const beginMiB = 16;
 const grownMiB = 128;
 
 /**
- * A volume of that size in memory that only one claim can have. Undefined, with a line that says so, where this machine
- * may not mount, or the cluster keeps its volumes elsewhere.
+ * A volume in memory for one claim. Undefined, with a printed reason, where this machine must not mount or the volumes of
+ * the cluster are elsewhere.
  */
 export async function makeSmallVolume(claim: {
   readonly namespace: string;
@@ -80,8 +80,8 @@ try {
 }
 `;
 
-/** Takes all the room that the volume of a validator's pod has. */
+/** Fills the volume of a validator's pod. */
 export async function fillVolume(namespace: string, pod: string): Promise<void> {
-  const said = await must('kubectl', ['exec', '-n', namespace, pod, '--', '/usr/bin/node', '-e', filling]);
-  if (said.trim() !== 'ENOSPC') throw new Error(`the volume of ${pod}: ${said}`);
+  const output = await must('kubectl', ['exec', '-n', namespace, pod, '--', '/usr/bin/node', '-e', filling]);
+  if (output.trim() !== 'ENOSPC') throw new Error(`the volume of ${pod}: ${output}`);
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Callers } from './callers.ts';
+import { ApiClients } from './callers.ts';
 import { changeInstallation, namespace } from './installed.ts';
 import { kubectl } from './kubectl.ts';
 import { beginLoad, expectNothingLost, type Ledger, openLedger } from './ledger-under-load.ts';
@@ -12,34 +12,34 @@ import {
   restartsOf,
   startIssuer,
   stopIssuer,
-  untilAskedInVain,
+  untilAllRequestsFailed,
   whileCounting,
 } from './svids-in-time.ts';
 
-/** The installation while its identities turn over, and while nobody gives them (scenario 21). */
+/** Rotation of identities, and an unavailable issuer. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
-/** The shortest that the chart takes: an SVID is replaced after 27 to 30 s. */
+/** Minimum of the chart; an SVID is replaced after 27 to 30 s. */
 const ttlSeconds = 60;
 const perSecond = 20;
-/** One member has a short SVID in the short form, all of them in the long one. */
+/** Members with short SVIDs: one in the short form, all in the long form. */
 const members = (full ? [0, 1, 2, 3] : [3]).map((ordinal) => `main-${ordinal}`);
 const turnoverMs = 600_000;
 const awayMs = 600_000;
-/** For so long somebody calls after the issuer went: each SVID has 25 s left at least. */
+/** Duration of calls after the issuer is stopped; each SVID is valid for at least 25 s. */
 const safeMs = 12_000;
 
 const main = useMainSet();
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
-const say = (text: string) => void process.stdout.write(`${text}\n`);
+const print = (text: string) => void process.stdout.write(`${text}\n`);
 const isMember = (name: string) => name.startsWith('main-');
 let ledger: Ledger;
 let organizationId: string;
-/** Pods whose SVIDs are short. */
+/** Pods with short SVIDs. */
 let shortLived: readonly string[];
 
 const names = async () => [...(await podsWithIdentity(main.server)).keys()];
-/** As the issuer counts them. */
+/** Client id in the metrics of the issuer. */
 const clientIdOf = (pod: string) =>
   isMember(pod) ? `validator-${pod}` : pod.split('-').slice(0, -2).join('-');
 
@@ -57,12 +57,12 @@ beforeAll(async () => {
   shortLived = (await names()).filter((name) => !isMember(name) || members.includes(name));
 }, 360_000);
 
-// the next SVID of each pod lives for an hour again
+// the next SVID of each pod is valid for an hour again
 afterAll(() => changeInstallation(), 180_000);
 
-/** Somebody calls every service and sends transactions while something is done; gives how many calls were answered. */
+/** Clients call every service and send transactions during an action; returns the number of answered calls. */
 async function whileCalled(act: () => Promise<void>) {
-  const callers = new Callers(ledger, organizationId);
+  const callers = new ApiClients(ledger, organizationId);
   const load = beginLoad(ledger, perSecond);
   try {
     await act();
@@ -76,7 +76,7 @@ async function whileCalled(act: () => Promise<void>) {
   return { calls: callers.answered + load.accepted.size, accepted: accepted.size };
 }
 
-/** Waits until the issuer, since it started, has given each pod an SVID; gives how many milliseconds that took. */
+/** Waits until the restarted issuer has issued an SVID for each pod; returns the milliseconds. */
 const untilAllGiven = (deadlineMs: number): Promise<number> =>
   whileCounting((count) =>
     within('new SVIDs', deadlineMs, async () => {
@@ -87,23 +87,23 @@ const untilAllGiven = (deadlineMs: number): Promise<number> =>
     }),
   );
 
-test('SVIDs turn over under load, and the issuer is away when their time comes: no call fails, no pod restarts', async () => {
+test('SVIDs are rotated under load, and the issuer is unavailable at the time of renewal: no call fails, no pod restarts', async () => {
   const before = await restartsOf(main.server);
-  let asked: readonly string[] = [];
+  let failedPods: readonly string[] = [];
   let [goneMs, backMs] = [0, 0];
   const { calls, accepted } = await whileCalled(async () => {
     await stopIssuer();
     const since = new Date();
-    asked = await untilAskedInVain(main.server, shortLived, { since, patienceMs: 8_000 });
+    failedPods = await untilAllRequestsFailed(main.server, shortLived, { since, patienceMs: 8_000 });
     goneMs = Date.now() - since.getTime();
     await startIssuer();
     backMs = await untilAllGiven(45_000);
   });
-  say(
-    `issuer away for ${goneMs} ms: ${asked.length} of ${shortLived.length} asked in vain, all had a new SVID ${Math.round(backMs)} ms after it was back; ${calls} calls, ${accepted} transactions`,
+  print(
+    `issuer away for ${goneMs} ms: ${failedPods.length} of ${shortLived.length} asked in vain, all had a new SVID ${Math.round(backMs)} ms after it was back; ${calls} calls, ${accepted} transactions`,
   );
-  // those that had just been given one ask again only half its life later
-  expect(asked.length).toBeGreaterThan(0);
+  // pods with a new SVID request the next one only after half of its lifetime
+  expect(failedPods.length).toBeGreaterThan(0);
   expect(await restartsOf(main.server)).toEqual(before);
 }, 180_000);
 
@@ -121,10 +121,10 @@ test.runIf(full)(
         fewest = Math.min(...shortLived.map(given));
       }),
     );
-    say(
+    print(
       `at least ${fewest} SVIDs for each of ${shortLived.length} pods: ${calls} calls, ${accepted} transactions`,
     );
-    // each is replaced at half of its life, or a tenth earlier
+    // each is replaced at half of its lifetime, or a tenth earlier
     expect(fewest).toBeGreaterThanOrEqual(Math.floor(turnoverMs / (ttlSeconds * 500)) - 1);
     expect(await restartsOf(main.server)).toEqual(before);
   },
@@ -137,7 +137,7 @@ test.runIf(full)(
     const before = await restartsOf(main.server);
     const readyOf = async () => {
       const pods = [...(await podsWithIdentity(main.server)).values()];
-      // the operator calls, and nobody calls it
+      // the operator has no clients
       return pods.filter(({ metadata }) => !metadata.name.startsWith('service-operator')).map(isLive);
     };
     await stopIssuer();
@@ -150,7 +150,7 @@ test.runIf(full)(
     await startIssuer();
     const backMs = await within('all to be ready', 60_000, async () => !(await readyOf()).includes(false));
     const settledMs = await main.set.settled(60_000);
-    say(
+    print(
       `the last SVID ended ${Math.round(endedMs)} ms after the issuer; all were ready ${Math.round(backMs)} ms and the set well ${Math.round(settledMs)} ms after it was back`,
     );
     await whileCalled(() => pause(20_000));

@@ -5,10 +5,10 @@ import { namespace } from './installed.ts';
 import { type ApiServer, kubectl } from './kubectl.ts';
 import { isLive, type Pod, within } from './running-set.ts';
 
-/** The issuer of the shared installation, and the pods that have identities of it. */
+/** The issuer of the shared installation, and the pods with its identities. */
 
 const issuer = 'svid-issuer';
-/** What a process says when it could not get its next SVID. */
+/** Log message of a failed SVID request. */
 const inVain = 'no new identity; trying again';
 
 export type NamedPods = ReadonlyMap<string, Pod>;
@@ -32,7 +32,7 @@ async function listPods(server: ApiServer, labelSelector: string): Promise<reado
   return body['items'] as readonly Pod[];
 }
 
-/** Which pods there are, and how often a container of each was started again. */
+/** Pods with the restarts of their containers. */
 export async function restartsOf(server: ApiServer): Promise<Readonly<Record<string, string>>> {
   const pods = [...(await podsWithIdentity(server)).values()];
   return Object.fromEntries(
@@ -43,7 +43,7 @@ export async function restartsOf(server: ApiServer): Promise<Readonly<Record<str
   );
 }
 
-/** Replaces these pods at one time and waits until those in their place are ready: each has a new SVID then. */
+/** Replaces these pods at once and waits until the new ones are ready, with new SVIDs. */
 export async function replacePods(server: ApiServer, names: readonly string[]): Promise<void> {
   const before = await podsWithIdentity(server);
   const former = new Set(names.map((name) => before.get(name)?.metadata.uid));
@@ -54,7 +54,7 @@ export async function replacePods(server: ApiServer, names: readonly string[]): 
   });
 }
 
-/** Stops the issuer; resolves when no pod of it is left. */
+/** Stops the issuer; resolves when it has no pods. */
 export async function stopIssuer(): Promise<void> {
   await kubectl('scale', `deployment/${issuer}`, '--replicas=0', '-n', namespace);
   await kubectl('wait', '--for=delete', 'pod', '-l', `chancery.dev/client-id=${issuer}`, '-n', namespace);
@@ -66,7 +66,7 @@ export async function startIssuer(): Promise<void> {
   await waitReady(namespace, 60_000);
 }
 
-/** Looks how many SVIDs the one pod of the issuer has given since it started, by client id, as often as is wanted. */
+/** Gives an action access to the number of issued SVIDs since the start of the issuer, by client id. */
 export async function whileCounting<T>(
   act: (count: () => Promise<ReadonlyMap<string, number>>) => Promise<T>,
 ): Promise<T> {
@@ -83,39 +83,39 @@ export async function whileCounting<T>(
   }
 }
 
-/** Names of pods that asked for an SVID in vain since a time. */
-async function whoAskedInVain(
+/** Names of pods with a failed SVID request since a time. */
+async function podsWithoutNewSvid(
   server: ApiServer,
   names: readonly string[],
   since: Date,
 ): Promise<readonly string[]> {
-  const asked = names.map(async (name) => {
+  const failedPods = names.map(async (name) => {
     const query = new URLSearchParams({ sinceTime: since.toISOString() });
     const answer = await fetch(`${server.url}/api/v1/namespaces/${namespace}/pods/${name}/log?${query}`);
     const text = await answer.text();
     if (!answer.ok) throw new Error(text);
     return text.includes(inVain);
   });
-  const found = await Promise.all(asked);
+  const found = await Promise.all(failedPods);
   return names.filter((_, index) => found[index]);
 }
 
 /**
- * Waits until every one of these pods has asked in vain, at most so long after the first of them that its SVID, which it
- * replaces at half of its life, does not end; names those who did.
+ * Waits until every one of these pods has a failed SVID request, but not longer than the SVID of the first one is valid;
+ * returns their names.
  */
-export async function untilAskedInVain(
+export async function untilAllRequestsFailed(
   server: ApiServer,
   names: readonly string[],
   { since, patienceMs }: { readonly since: Date; readonly patienceMs: number },
 ): Promise<readonly string[]> {
   let firstAt: number | undefined;
   for (;;) {
-    const asked = await whoAskedInVain(server, names, since);
-    if (asked.length > 0) firstAt ??= performance.now();
-    if (asked.length === names.length) return asked;
-    if (firstAt !== undefined && performance.now() - firstAt > patienceMs) return asked;
-    if (firstAt === undefined && Date.now() - since.getTime() > 60_000) return asked;
+    const failedPods = await podsWithoutNewSvid(server, names, since);
+    if (failedPods.length > 0) firstAt ??= performance.now();
+    if (failedPods.length === names.length) return failedPods;
+    if (firstAt !== undefined && performance.now() - firstAt > patienceMs) return failedPods;
+    if (firstAt === undefined && Date.now() - since.getTime() > 60_000) return failedPods;
     await pause(1_000);
   }
 }

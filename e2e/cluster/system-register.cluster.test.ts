@@ -7,9 +7,9 @@ import { explainFailures } from './diagnosis.ts';
 import { type Forward, forward } from './forward.ts';
 import { eventually, kubectl } from './kubectl.ts';
 
-/** An installation whose release makes its ValidatorSet and the system register (`bootstrap`). */
+/** An installation whose release creates its ValidatorSet and the system register (`bootstrap`). */
 
-/** Another installation takes minutes: long form. */
+/** Another installation takes minutes, so this is for the long form. */
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 
 const namespace = `chancery-system-register-${process.pid}`;
@@ -46,7 +46,7 @@ describe.runIf(full)('a release with bootstrap.systemRegister', () => {
     return (await api.expect(200, 'GET', path, { token })).body;
   }
 
-  test('brings a set of four and the system register, with its blueprints', async () => {
+  test('creates a set of four and the system register with its blueprints', async () => {
     const all = ['validatorset/main', 'register/system'];
     await kubectl('wait', '-n', namespace, '--for=condition=Ready', '--timeout=120s', ...all);
     const seen = await kubectl('get', '-n', namespace, 'reg/system', '-o', 'jsonpath={.status.registerId}');

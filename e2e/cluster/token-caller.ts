@@ -8,7 +8,7 @@ import { kubectl } from './kubectl.ts';
 import { runProbe } from './probe.ts';
 
 /** One request to the tenant service's mutual-TLS listener. */
-export interface Ask {
+export interface TokenListenerRequest {
   /** The pod's SVID, no certificate, or another one as PEM. */
   readonly by: 'svid' | 'nothing' | { readonly key: string; readonly cert: string };
   readonly form?: Readonly<Record<string, string>>;
@@ -16,21 +16,21 @@ export interface Ask {
   readonly path?: string;
   /** POST when absent. */
   readonly method?: string;
-  /** Newest version of TLS that the caller speaks; 1.3 when absent. */
+  /** Newest TLS version of the caller; 1.3 when absent. */
   readonly newest?: 'TLSv1.2';
 }
 
-const told = z.union([
+const responses = z.union([
   z.object({ status: z.number(), body: z.record(z.string(), z.unknown()) }),
-  /** What the connection ended with. */
+  /** Error of the connection. */
   z.object({ refused: z.string() }),
 ]);
-const answers = z.object({ id: z.string(), told: z.record(z.string(), told) });
+const answers = z.object({ id: z.string(), responses: z.record(z.string(), responses) });
 
-/** What a pod heard, by the names of its requests, and the SPIFFE id that it got. */
+/** Responses to a pod's requests by name, and its SPIFFE id. */
 export type Answers = z.output<typeof answers>;
 
-/** A pod of the installation that calls as its ServiceAccount. */
+/** A pod that calls with the identity of its ServiceAccount. */
 export interface Caller {
   /** Name of the pod. */
   readonly name: string;
@@ -39,7 +39,7 @@ export interface Caller {
 
 const TOKEN_PATH = '/api/internal/service-auth/token';
 
-/** Gets its SVID as every pod does, then sends the requests one after the other. */
+/** Obtains its SVID like every pod, then sends the requests in order. */
 const script = `
 const { readFileSync } = require('node:fs');
 const { request } = require('node:https');
@@ -100,14 +100,17 @@ const ask = async ({ by, form = {}, path = tokenPath, method = 'POST', newest },
   await reach(issuer);
   await reach(listener);
   const svid = await fetchSvid();
-  const told = {};
-  for (const [name, one] of Object.entries(asks)) told[name] = await ask(one, svid);
-  console.log(JSON.stringify({ id: svid.spiffeId, told }));
+  const responses = {};
+  for (const [name, one] of Object.entries(asks)) responses[name] = await ask(one, svid);
+  console.log(JSON.stringify({ id: svid.spiffeId, responses }));
 })();
 `;
 
-/** Sends the requests from a pod that has the identity of its ServiceAccount, past the policies in force. */
-export async function askFrom(caller: Caller, asks: Readonly<Record<string, Ask>>): Promise<Answers> {
+/** Sends the requests from a pod with the identity of its ServiceAccount, under the NetworkPolicies. */
+export async function requestFrom(
+  caller: Caller,
+  asks: Readonly<Record<string, TokenListenerRequest>>,
+): Promise<Answers> {
   const keys = await webcrypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, [
     'sign',
     'verify',
@@ -128,14 +131,14 @@ export async function askFrom(caller: Caller, asks: Readonly<Record<string, Ask>
     asks,
     tokenPath: TOKEN_PATH,
   };
-  const said = await runProbe({
+  const output = await runProbe({
     namespace,
     ...caller,
-    // the policies let this service call the listener
+    // the NetworkPolicies allow this service to call the listener
     labels: { 'app.kubernetes.io/part-of': 'chancery', 'chancery.dev/client-id': 'service-wallet' },
     audience: id('svid-issuer'),
     script,
     env: { QUESTION: JSON.stringify(question) },
   });
-  return answers.parse(JSON.parse(said));
+  return answers.parse(JSON.parse(output));
 }

@@ -9,12 +9,12 @@ import { readState } from '../harness/system.ts';
 import { readSecret } from './chart.ts';
 import { explainFailures } from './diagnosis.ts';
 import { AUTHORITY_SECRET, account } from './identity-manifests.ts';
-import { changeInstallation, ensureInstalled, installation, namespace, openDoor } from './installed.ts';
+import { changeInstallation, ensureInstalled, installation, namespace, openGateway } from './installed.ts';
 import { apply, kubectl } from './kubectl.ts';
 import { visitDatabase } from './operator/store.ts';
-import { type Answers, type Ask, askFrom } from './token-caller.ts';
+import { type Answers, requestFrom, type TokenListenerRequest } from './token-caller.ts';
 
-/** The condition table of the mutual-TLS listener (specification 1, section 5), met from inside pods. */
+/** The condition table of the mutual-TLS listener (specification document 1, section 5), tested from pods. */
 
 const hourMs = 3_600_000;
 const firsts = 'first-service-secrets';
@@ -23,15 +23,18 @@ const secrets = {
   'service-register': randomBytes(32).toString('base64url'),
 };
 const wallet = { name: 'asks-as-wallet', serviceAccount: 'service-wallet' };
-/** A member of a set that nobody made: it has an identity and no principal. */
+/** A member of a set that does not exist: it has an identity and no principal. */
 const stranger = { name: 'stranger-0', serviceAccount: 'validator-stranger' };
 const statuses = { 'validator-stranger-1': 'Suspended', 'validator-stranger-2': 'Revoked' } as const;
 const present = 'validator-stranger-3';
 const idOf = (clientId: string, domain = installation) => `spiffe://${domain}/service/${clientId}`;
 const credentials = (clientId: string) => ({ grant_type: 'client_credentials', client_id: clientId });
-/** An alert, or the end of the connection, whichever the caller sees first; the listener's log has the reason. */
+/** A TLS alert or the end of the connection, whichever the caller sees first; the listener's log has the reason. */
 const inHandshake = expect.stringMatching(/^(?:ERR_SSL_\w+|ECONNRESET|EPROTO|EPIPE)$/);
-const svid = (form: Readonly<Record<string, string>>, more: Partial<Ask> = {}): Ask => ({
+const svid = (
+  form: Readonly<Record<string, string>>,
+  more: Partial<TokenListenerRequest> = {},
+): TokenListenerRequest => ({
   by: 'svid',
   form,
   ...more,
@@ -44,24 +47,26 @@ let strangerAnswers: Answers;
 
 type Leaf = Parameters<TestAuthority['issue']>[1];
 
-/** A certificate of an authority, sound but for what the members of `leaf` break. */
+/** A certificate of an authority, valid except for the members of `leaf`. */
 async function certificate(by: TestAuthority, clientId: string, leaf: Leaf = {}) {
   const { key, cert } = await by.issue(clientId, leaf);
   return { key, cert };
 }
 
-const kept = z.object({
+const storedRows = z.object({
   roots: z.array(z.object({ stage: z.string(), certificatePem: z.string(), keyPem: z.string().optional() })),
 });
 
 /** The authority that signs the SVIDs of the installation. */
 async function openAuthority(): Promise<TestAuthority> {
-  const { roots } = kept.parse(JSON.parse(await readSecret(namespace, AUTHORITY_SECRET, 'authorities.json')));
+  const { roots } = storedRows.parse(
+    JSON.parse(await readSecret(namespace, AUTHORITY_SECRET, 'authorities.json')),
+  );
   const { certificatePem = '', keyPem = '' } = roots.find(({ stage }) => stage === 'active') ?? {};
   return installationAuthority({ certificatePem, keyPem }, installation);
 }
 
-/** What the installation's tables say of principals and refusals; nobody's word is taken for it. */
+/** Principals and refusals, read directly from the database. */
 const query = (text: string, values: readonly unknown[] = []) =>
   visitDatabase(namespace, async (client) => (await client.query({ text, values: [...values] })).rows);
 
@@ -76,8 +81,8 @@ async function makePrincipals(): Promise<void> {
 
 const removePrincipals = () => query(`delete from tenant.service_principals where service_name = 'stranger'`);
 
-/** The requests of the pod that is the wallet service's, by the names that the tests know them by. */
-async function asksOfWallet(subjectToken: string): Promise<Record<string, Ask>> {
+/** Requests of the wallet service's pod, by the names that the tests use. */
+async function walletRequests(subjectToken: string): Promise<Record<string, TokenListenerRequest>> {
   const own = credentials('service-wallet');
   const delegated = '/api/internal/service-auth/token/delegated';
   const foreign = await testAuthority(installation);
@@ -119,7 +124,7 @@ async function asksOfWallet(subjectToken: string): Promise<Record<string, Ask>> 
   };
 }
 
-/** Lines that the tenant service logged since the tests began. */
+/** Log lines of the tenant service since the start of the tests. */
 async function logLines(): Promise<readonly Record<string, unknown>[]> {
   const since = ['--since-time', startedAt.toISOString(), '--tail=-1'];
   const text = await kubectl(
@@ -133,7 +138,7 @@ async function logLines(): Promise<readonly Record<string, unknown>[]> {
 beforeAll(async () => {
   await ensureInstalled();
   startedAt = new Date();
-  const door = await openDoor();
+  const door = await openGateway();
   authority = await openAuthority();
   await removePrincipals();
   await makePrincipals();
@@ -141,8 +146,8 @@ beforeAll(async () => {
   const { access_token } = await signIn(createApi(door.url), readState(door.stateFile));
   const own = { own: svid(credentials('validator-stranger-0')) };
   [answers, strangerAnswers] = await Promise.all([
-    askFrom(wallet, await asksOfWallet(access_token)),
-    askFrom(stranger, own),
+    requestFrom(wallet, await walletRequests(access_token)),
+    requestFrom(stranger, own),
   ]);
 }, 240_000);
 
@@ -153,14 +158,14 @@ afterAll(async () => {
 
 explainFailures(namespace);
 
-describe('a pod that asks for a service token', () => {
+describe('a pod that requests a service token', () => {
   test('has the identity of its ServiceAccount, or of its name as a member of a set', () => {
     expect(answers.id).toBe(idOf('service-wallet'));
     expect(strangerAnswers.id).toBe(idOf('validator-stranger-0'));
   });
 
   test('gets its own by its certificate alone', () => {
-    const { own } = answers.told;
+    const { own } = answers.responses;
     expect(own).toMatchObject({ status: 200, body: { token_type: 'Bearer', expires_in: 3600 } });
     const token = own !== undefined && 'body' in own ? String(own.body['access_token']) : '';
     expect(decodeJwt(token)).toMatchObject({
@@ -170,25 +175,28 @@ describe('a pod that asks for a service token', () => {
       token_type: 'service',
       tier: 'service',
     });
-    expect(answers.told['present']).toMatchObject({ status: 200, body: { scope: 'registers:read' } });
+    expect(answers.responses['present']).toMatchObject({ status: 200, body: { scope: 'registers:read' } });
   });
 
-  test('gets one for the user whose token it shows', () => {
-    expect(answers.told['delegated']).toMatchObject({ status: 200, body: { expires_in: 300 } });
+  test('gets one for the user whose token it presents', () => {
+    expect(answers.responses['delegated']).toMatchObject({ status: 200, body: { expires_in: 300 } });
   });
 
   test.each(['another client', 'two names', 'another trust domain', 'Suspended', 'Revoked'])(
     'gets nothing: %s',
     (name) => {
-      expect(answers.told[name]).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
+      expect(answers.responses[name]).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
     },
   );
 
   test('gets nothing without a principal', () => {
-    expect(strangerAnswers.told['own']).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
+    expect(strangerAnswers.responses['own']).toMatchObject({
+      status: 401,
+      body: { error: 'invalid_client' },
+    });
   });
 
-  test('is logged and written down with both identities when it asks for another one’s', async () => {
+  test('is logged and audited with both identities when it requests the token of another client', async () => {
     const both = { presented: idOf('service-wallet'), requested: 'service-register' };
     expect(await logLines()).toContainEqual(expect.objectContaining(both));
     const rows = await query(
@@ -199,17 +207,17 @@ describe('a pod that asks for a service token', () => {
   });
 
   test.each(['secret beside', 'wrong secret beside', 'secret beside, delegated'])(
-    'is told that shared secrets are disabled: %s',
+    'gets the error for disabled shared secrets: %s',
     (name) => {
       const body = { error: 'invalid_client', code: 'SHARED_SECRETS_DISABLED' };
-      expect(answers.told[name]).toMatchObject({ status: 400, body });
+      expect(answers.responses[name]).toMatchObject({ status: 400, body });
     },
   );
 
   test.each(['/', 'rotation', 'public token route', 'organizations', 'health', 'by GET'])(
     'finds nothing else served there: %s',
     (name) => {
-      expect(answers.told[name]).toMatchObject({ status: 404 });
+      expect(answers.responses[name]).toMatchObject({ status: 404 });
     },
   );
 
@@ -221,7 +229,7 @@ describe('a pod that asks for a service token', () => {
     'not yet valid',
     'TLS 1.2',
   ])('is refused in the handshake: %s', (name) => {
-    expect(answers.told[name]).toEqual({ refused: inHandshake });
+    expect(answers.responses[name]).toEqual({ refused: inHandshake });
   });
 
   test('that was refused in the handshake is logged with the reason', async () => {
@@ -239,8 +247,8 @@ describe('a pod that asks for a service token', () => {
   });
 });
 
-describe('where shared secrets are let in', () => {
-  let told: Answers['told'];
+describe('with enabled shared secrets', () => {
+  let responses: Answers['responses'];
   const forgetSecrets = () =>
     query('update tenant.service_principals set secret_hash = null where client_id = any($1)', [
       Object.keys(secrets),
@@ -254,7 +262,7 @@ describe('where shared secrets are let in', () => {
     const own = credentials('service-wallet');
     const others = credentials('service-register');
     const wrong = { client_secret: 'wrong' };
-    ({ told } = await askFrom(wallet, {
+    ({ responses } = await requestFrom(wallet, {
       'certificate alone': svid(own),
       'right secret': svid({ ...own, client_secret: secrets['service-wallet'] }),
       'right secret of another client': svid({ ...others, client_secret: secrets['service-register'] }),
@@ -276,18 +284,18 @@ describe('where shared secrets are let in', () => {
   test.each(['certificate alone', 'right secret', 'right secret of another client'])(
     'a pod gets a token: %s',
     (name) => {
-      expect(told[name]).toMatchObject({ status: 200, body: { token_type: 'Bearer' } });
+      expect(responses[name]).toMatchObject({ status: 200, body: { token_type: 'Bearer' } });
     },
   );
 
   test.each(['wrong secret', 'wrong secret of another client'])(
     'its certificate rescues no secret: %s',
     (name) => {
-      expect(told[name]).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
+      expect(responses[name]).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
     },
   );
 
-  test('a secret is no way around the handshake', () => {
-    expect(told['secret without a certificate']).toEqual({ refused: inHandshake });
+  test('a secret does not replace the certificate', () => {
+    expect(responses['secret without a certificate']).toEqual({ refused: inHandshake });
   });
 });

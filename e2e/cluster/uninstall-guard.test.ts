@@ -6,7 +6,7 @@ import { run } from './kubectl.ts';
 
 const guard = readFileSync(charts('chancery', 'files/uninstall-guard.js'), 'utf8');
 
-/** An API server in the place of `fetch`, with items by path in pages of two, and a token in the place of the file. */
+/** A fake API server for `fetch`, with items by path in pages of two, and a fake token file. */
 const outside = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
@@ -23,7 +23,7 @@ const outside = `
   };
 `;
 
-/** Tenants by namespace, as each is listed and as all are. */
+/** Lists of Tenants, per namespace and for all namespaces. */
 function tenants(byNamespace: Readonly<Record<string, readonly string[]>>) {
   const kinds = '/apis/chancery.dev/v1alpha1';
   const lists = Object.entries(byNamespace).map(
@@ -39,7 +39,7 @@ const describes = (namespace: string, operatorNamespace?: string) => ({
   metadata: { namespace },
   data: { 'installation.json': JSON.stringify({ operatorNamespace }) },
 });
-/** Of a ValidatorSet: it has the label too. */
+/** The ConfigMap of a ValidatorSet, which has the same label. */
 const settings = { metadata: { namespace: 'idle' }, data: { CHANCERY_LOG_LEVEL: 'info' } };
 
 function guardOf(namespaces: string, paths: object, orphan = 'false') {
@@ -57,7 +57,7 @@ function guardOf(namespaces: string, paths: object, orphan = 'false') {
   return run(process.execPath, ['--input-type=module', '-e', script], { env });
 }
 
-test('with scope All it finds what the operator looks after in other namespaces, and nothing of other operators', async () => {
+test('with scope All it finds objects of the operator in other namespaces, but none of other operators', async () => {
   const paths = {
     '/api/v1/configmaps': [
       describes('acme', 'acme'),
@@ -71,7 +71,7 @@ test('with scope All it finds what the operator looks after in other namespaces,
   const { code, out } = await guardOf('', paths);
   expect(code).toBe(1);
   expect(out).toContain(
-    'The operator of acme still looks after 2 resources: served/tenants/one, served/tenants/two.',
+    'The operator of acme still manages 2 resources: served/tenants/one, served/tenants/two.',
   );
   expect(out.match(/Delete them first: .*/g)).toEqual([
     'Delete them first: kubectl delete -n served registers,validatorsets,tenants --all',
@@ -93,7 +93,7 @@ test.each([
   };
   const { code, out } = await guardOf('', paths);
   expect(code).toBe(1);
-  expect(out).toContain('The operator of acme still looks after 1 resources: left/tenants/one.');
+  expect(out).toContain('The operator of acme still manages 1 resources: left/tenants/one.');
 });
 
 test.each([

@@ -5,11 +5,11 @@ import { ensureInstalled, namespace as other } from './installed.ts';
 import { apply, eventually, kubectl, run } from './kubectl.ts';
 import { dial } from './probe.ts';
 
-/** A second installation of the cluster, beside the one that the other journeys share. */
+/** A second installation, in addition to the shared one. */
 const release: Release = {
   name: 'passing',
   namespace: `chancery-passing-${process.pid}`,
-  // the address of the ingress controller belongs to the first one
+  // the first installation uses the address of the ingress controller
   set: ['ingress.host=passing.example', 'operator.replicas=1'],
 };
 const { namespace } = release;
@@ -33,7 +33,7 @@ explainFailures(namespace);
 
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
 
-test('two installations of a cluster do not see each other', async () => {
+test('two installations of a cluster are isolated', async () => {
   const as = (clientId: string) => ({
     namespace,
     name: 'neighbour',
@@ -62,13 +62,13 @@ test('uninstalling while resources exist is refused, and nothing is lost', async
   const { code, err, out } = await uninstall(release);
   expect(code).not.toBe(0);
   expect(`${err}${out}`).toContain(
-    `The operator of ${release.name} still looks after 1 resources: tenants/guest.`,
+    `The operator of ${release.name} still manages 1 resources: tenants/guest.`,
   );
   expect(await look('get', 'pods', '-l', 'chancery.dev/client-id', '-o', 'name')).toBe(before);
   expect(await look('get', 'tenant/guest', '-o', 'jsonpath={.metadata.deletionTimestamp}')).toBe('');
 }, 150_000);
 
-test('in the documented order it is clean within two minutes; what holds data stays', async () => {
+test('in the documented order it is complete within two minutes; objects with data stay', async () => {
   const startedAt = performance.now();
   await look('delete', 'registers,validatorsets,tenants', '--all', '--timeout=60s');
   const { code, err } = await uninstall(release);

@@ -172,7 +172,7 @@ describe.runIf(process.platform === 'linux')('four validators of which one is wr
     expect(Date.parse(times.at(-1) ?? '')).toBeLessThanOrEqual(Date.now());
   }
 
-  test('A21: a clock that is a minute ahead proposes in vain, the others seal, and it says what is wrong', async () => {
+  test('a clock that is a minute ahead proposes in vain, the others seal, and it says what is wrong', async () => {
     const start = startOf(system.current().processes.find(({ name }) => name === liarId)?.pid);
     system.killOne(liarId);
     await until('it has ended', recoveryMs, async () =>
@@ -234,7 +234,7 @@ describe.runIf(process.platform === 'linux')('four validators of which one is wr
     expect([hash, signers]).toEqual([docket.header.hash, expect.arrayContaining([liarId])]);
   });
 
-  test('A18: two dockets for one height told to two halves, with votes for both: one of them is sealed', async () => {
+  test('two dockets for one height told to two halves, with votes for both: one of them is sealed', async () => {
     for (let n = 0; n < repetitions; n += 1) {
       const view = await itsTurn();
       const [first = '', second = ''] = await given(2);
@@ -265,7 +265,7 @@ describe.runIf(process.platform === 'linux')('four validators of which one is wr
     for (const id of honest) expect(members[id], id).toEqual([]);
   });
 
-  test('A18: two dockets told to two halves and no vote for either: another proposer seals one', async () => {
+  test('two dockets told to two halves and no vote for either: another proposer seals one', async () => {
     for (let n = 0; n < repetitions; n += 1) {
       const view = await itsTurn();
       const [first = '', second = ''] = await given(2);
@@ -277,7 +277,7 @@ describe.runIf(process.platform === 'linux')('four validators of which one is wr
     }
   });
 
-  test('A21: a proposer that is ten minutes ahead is refused, and another one seals', async () => {
+  test('a proposer that is ten minutes ahead is refused, and another one seals', async () => {
     for (const laterMs of full ? [600_000, -600_000, 10_000] : [600_000]) {
       const view = await itsTurn();
       const txIds = await given(1);
@@ -292,7 +292,7 @@ describe.runIf(process.platform === 'linux')('four validators of which one is wr
     assertInOrder(await dockets());
   });
 
-  test('A19: what was said before, elsewhere or by somebody else counts for nothing', async () => {
+  test('what was said before, elsewhere or by somebody else counts for nothing', async () => {
     await seal(1, early);
     const view = await itsTurn();
     const before = await counted(equivocations);
@@ -335,7 +335,7 @@ describe.runIf(process.platform === 'linux')('four validators of which one is wr
     expect(await counted(equivocations)).toEqual(before);
   });
 
-  test('A19: two votes for one place are evidence, whatever they are for', async () => {
+  test('two votes for one place are evidence, whatever they are for', async () => {
     const view = await itsTurn();
     const txIds = await given(1);
     const docket = draft(view, txIds);
@@ -350,7 +350,7 @@ describe.runIf(process.platform === 'linux')('four validators of which one is wr
     for (const step of ['prevote', 'precommit'] as const) await caught(view.height, step);
   });
 
-  test('A19: one that votes for everything and for something else at every height stops nothing', async () => {
+  test('one that votes for everything and for something else at every height stops nothing', async () => {
     const view = await lookAt(api, token, registerId);
     const { pen } = liar;
     liar.answer = (of, proposal) => {

@@ -28,7 +28,7 @@ const waitMs = 60_000;
 
 const small = process.platform === 'linux' ? await openSmallDisks() : undefined;
 
-describe.runIf(small !== undefined)('A23: validators whose disk is full', () => {
+describe.runIf(small !== undefined)('validators whose disk is full', () => {
   let dataDir = '';
   let system: LocalSystem | undefined;
   let api: Api;

@@ -115,7 +115,7 @@ describe.runIf(process.platform === 'linux')('four validators on a network that 
     await allAgree(await inParallel([1, 2, 3], 3, (n) => submit({ calm: n })));
   });
 
-  test('A17: two against two, neither side seals; three against one, the three do; healed, all stand at one head', async () => {
+  test('two against two, neither side seals; three against one, the three do; healed, all stand at one head', async () => {
     network.partition([one, two], [three, other]);
     const split = await inParallel([1, 2, 3, 4], 4, (n) => submitAtFirst({ split: n }));
     await nothingIsSealed();
@@ -131,7 +131,7 @@ describe.runIf(process.platform === 'linux')('four validators on a network that 
     await allAgree([...split, ...alone, await submit({ healed: true })]);
   });
 
-  test('A22: 200 ms and more on every hop, with losses: slow, and nothing is lost', async () => {
+  test('200 ms and more on every hop, with losses: slow, and nothing is lost', async () => {
     network.rule('*', '*', { delayMs: 200, jitterMs: 100, loss: 0.05 });
     const count = full ? 500 : 30;
     const accepted: string[] = [];

@@ -60,7 +60,7 @@ const codeOf = ({ status, body }: Answer) => [status, (body as { code?: string }
 const without = (members: readonly string[], ...gone: readonly string[]) =>
   members.filter((id) => !gone.includes(id));
 
-describe('A24: the set of validators changes under load', () => {
+describe('the set of validators changes under load', () => {
   let dataDir = '';
   let system: LocalSystem;
   let api: Api;

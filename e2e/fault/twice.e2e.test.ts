@@ -21,7 +21,7 @@ import { inParallel, until } from '../harness/wait.ts';
 
 const victim = 'validator-2';
 
-describe.runIf(process.platform === 'linux')('A20: one validator identity started twice', () => {
+describe.runIf(process.platform === 'linux')('one validator identity started twice', () => {
   let dataDir = '';
   let system: LocalSystem;
   let api: Api;

@@ -1,18 +1,18 @@
 import { API_GROUP, API_VERSION, annotations, FINALIZER } from './names.ts';
 
 /**
- * ValidatingAdmissionPolicies: what no rule of a CRD can see, because it depends on who asks, on annotations or on the
- * status (notes/operator.md 3.5 and 4.6). There are no webhooks.
+ * ValidatingAdmissionPolicies for rules that a CRD cannot express, because they depend on the client, on annotations or
+ * on the status. There are no webhooks: a webhook that is down stops the writes of the cluster.
  */
 
-/** Groups whose members may make and delete System registers, unless the chart names others. */
+/** Groups whose members may create and delete System registers, unless the chart names others. */
 const SYSTEM_REGISTER_GROUPS = [`${API_GROUP}:system-registers`, 'system:masters'] as const;
 
-/** RBAC verb on the three kinds: set the annotation that skips the cleanup of an object. */
+/** RBAC verb on the three kinds: permits the annotation that skips the cleanup of an object. */
 const FORCE_DELETE_VERB = 'force-delete';
 
-/** Who deletes objects on behalf of a deleted namespace or owner. */
-const COLLECTORS = [
+/** Controllers that delete objects on behalf of a deleted namespace or owner. */
+const GARBAGE_COLLECTORS = [
   'system:kube-controller-manager',
   'system:serviceaccount:kube-system:namespace-controller',
   'system:serviceaccount:kube-system:generic-garbage-collector',
@@ -24,7 +24,7 @@ export interface Admission {
   readonly name: string;
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
   readonly resources: readonly string[];
-  /** All must hold, or the policy says nothing. */
+  /** Match conditions: the policy applies only where all hold. */
   readonly when: Readonly<Record<string, string>>;
   readonly variables?: Readonly<Record<string, string>>;
   readonly allow: string;
@@ -41,7 +41,7 @@ const mayDo = (verb: string, subresource = ''): string =>
     `.namespace(request.namespace).name(request.name).check('${verb}').allowed()`,
   ].join('');
 
-/** Who may make and delete System registers; `groups` is a CEL list of texts. */
+/** Groups that may create and delete System registers; `groups` is a CEL list of texts. */
 function systemRegisters(groups: string): Admission {
   return {
     name: 'system-registers',
@@ -49,11 +49,11 @@ function systemRegisters(groups: string): Admission {
     resources: ['registers'],
     when: {
       system: "(request.operation == 'DELETE' ? oldObject : object).spec.?purpose.orValue('') == 'System'",
-      'not-collected': `request.operation != 'DELETE' || !(request.userInfo.username in ${JSON.stringify(COLLECTORS)})`,
+      'not-collected': `request.operation != 'DELETE' || !(request.userInfo.username in ${JSON.stringify(GARBAGE_COLLECTORS)})`,
     },
     allow: `has(request.userInfo.groups) && request.userInfo.groups.exists(g, g in ${groups})`,
     message:
-      'spec.purpose: only the groups that the chart chancery-crds names under systemRegisterGroups make and delete System registers; write purpose: General or ask one of them',
+      'spec.purpose: only the groups that the chart chancery-crds names under systemRegisterGroups create and delete System registers; write purpose: General or ask one of them',
   };
 }
 
@@ -82,7 +82,7 @@ const downgrades: Admission = {
   },
   allow:
     'variables.wanted > variables.running || (variables.wanted == variables.running && (!variables.wantedIsPrerelease || variables.runningIsPrerelease))',
-  message: `spec.version: below status.version, the version that runs; write a newer version or annotate ${annotations.allowDowngrade}: "true"`,
+  message: `spec.version: below status.version, the running version; write a newer version or annotate ${annotations.allowDowngrade}: "true"`,
 };
 
 const forceDeletion: Admission = {
@@ -94,7 +94,7 @@ const forceDeletion: Admission = {
     'annotation-changes': `request.operation == 'CREATE' || ${annotation('object', annotations.forceDelete)} != ${annotation('oldObject', annotations.forceDelete)}`,
   },
   allow: mayDo(FORCE_DELETE_VERB),
-  message: `metadata.annotations[${annotations.forceDelete}]: skips the cleanup and needs the RBAC verb ${FORCE_DELETE_VERB} on this object; delete the object without it, or ask whoever has the verb`,
+  message: `metadata.annotations[${annotations.forceDelete}]: skips the cleanup and needs the RBAC verb ${FORCE_DELETE_VERB} on this object; delete the object without it, or ask a person who has the verb`,
 };
 
 const finalizers: Admission = {
@@ -105,17 +105,17 @@ const finalizers: Admission = {
     'was-there': `has(oldObject.metadata.finalizers) && '${FINALIZER}' in oldObject.metadata.finalizers`,
     'is-gone': `!has(object.metadata.finalizers) || !('${FINALIZER}' in object.metadata.finalizers)`,
   },
-  // of an object that is to go by force anybody may: its operator may be gone, with its namespace perhaps
+  // with a valid force-delete annotation any client may remove it: the operator may be gone with its namespace
   allow: `${annotation('oldObject', annotations.forceDelete)} == oldObject.metadata.uid || ${mayDo('update', 'finalizers')}`,
   message: `metadata.finalizers: the operator removes ${FINALIZER} when its work is done; to skip the cleanup annotate ${annotations.forceDelete}: <metadata.uid>`,
 };
 
-/** The policies; `groups` is a CEL list of texts, or what a chart puts one in with. */
+/** The policies; `groups` is a CEL list of texts, or the chart's template expression for one. */
 export function admissions(groups: string = JSON.stringify(SYSTEM_REGISTER_GROUPS)): readonly Admission[] {
   return [systemRegisters(groups), downgrades, forceDeletion, finalizers];
 }
 
-/** Policy and binding as the API server takes them. */
+/** Policy and binding as objects of the API server. */
 export function admissionObjects(admission: Admission): readonly [policy: object, binding: object] {
   const name = `${admission.name}.${API_GROUP}`;
   const entries = (of: Readonly<Record<string, string>>) =>

@@ -25,31 +25,31 @@ function refusalOf(kind: ManagedKind, spec: object): AppError {
   throw new Error(`${kind} was accepted`);
 }
 
-describe('the parser refuses, as the API server does,', () => {
-  test.each(badObjects)('$kind: $field ($says)', ({ kind, spec, field }) => {
+describe('the parser refuses what the API server refuses:', () => {
+  test.each(badObjects)('$kind: $field ($message)', ({ kind, spec, field }) => {
     const fields = refusalOf(kind, spec).violations?.map((each) => each.field) ?? [];
-    // an unknown member is found on its parent, an entry of a map under its key
+    // an unknown member is reported on its parent, an entry of a map under its key
     const parent = field.slice(0, field.lastIndexOf('.'));
     expect(fields.some((found) => found === parent || found?.startsWith(field) === true)).toBe(true);
   });
 });
 
-test('the parser says what the API server says where a rule of ours is broken', () => {
-  for (const { kind, spec, says } of badObjects) {
-    if (!/^(?:write|use|raise|choose|needs|name)/.test(says)) continue;
-    const said = refusalOf(kind, spec)
+test('parser and API server give the same message for a rule of this schema', () => {
+  for (const { kind, spec, message } of badObjects) {
+    if (!/^(?:write|use|raise|choose|needs|name)/.test(message)) continue;
+    const messages = refusalOf(kind, spec)
       .violations?.map((each) => each.message)
       .join('; ');
-    expect(said, `${kind} ${says}`).toContain(says);
+    expect(messages, `${kind} ${message}`).toContain(message);
   }
 });
 
-test('the least that each kind needs is accepted, and so is every good edit', () => {
+test('the smallest spec of each kind and every good edit are accepted', () => {
   for (const kind of kinds) expect(parse(kind, goodSpecs[kind]).kind).toBe(kind);
   for (const { kind, before, edit } of goodEdits) expect(parse(kind, { ...before, ...edit }).kind).toBe(kind);
 });
 
-test.each(kinds)('what the generator of good specs makes is accepted: %s', (kind) => {
+test.each(kinds)('every generated spec is accepted: %s', (kind) => {
   fc.assert(
     fc.property(goodSpecsOf[kind], (spec) => {
       expect(parse(kind, spec).kind).toBe(kind);
@@ -58,7 +58,7 @@ test.each(kinds)('what the generator of good specs makes is accepted: %s', (kind
   );
 });
 
-test('what was parsed is parsed again to the same', () => {
+test('parsing is idempotent', () => {
   for (const kind of kinds) {
     fc.assert(
       fc.property(goodSpecsOf[kind], (spec) => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   CONDITIONS,
   findCondition,
-  outcomeFindings,
+  outcomeUpdates,
   setCondition,
   setConditions,
   stampTime,
@@ -22,12 +22,16 @@ const waiting = {
 describe('a condition', () => {
   test('keeps its transition time while the status stays, and takes the new generation, reason and message', () => {
     const first = setCondition([], waiting, early);
-    const second = setCondition(first, { ...waiting, reason: 'QuorumLost', message: 'two are gone' }, late);
+    const second = setCondition(
+      first,
+      { ...waiting, reason: 'QuorumLost', message: 'two pods are gone' },
+      late,
+    );
     expect(second).toEqual([
       {
         ...waiting,
         reason: 'QuorumLost',
-        message: 'two are gone',
+        message: 'two pods are gone',
         observedGeneration: 2,
         lastTransitionTime: early.now,
       },
@@ -41,14 +45,14 @@ describe('a condition', () => {
     expect(first[0]?.lastTransitionTime).toBe(early.now);
   });
 
-  test('is left out when it is only shown while true and does not hold', () => {
+  test('that is shown only while true is left out when it is not true', () => {
     const held = setCondition([], { ...waiting, type: 'Stalled', status: 'True' }, early);
     expect(held).toHaveLength(1);
     expect(setCondition(held, { ...waiting, type: 'Stalled', status: 'False' }, late)).toEqual([]);
     expect(setCondition(held, { ...waiting, type: 'Stalled', status: 'Unknown' }, late)).toEqual([]);
   });
 
-  test('leaves those of other programs alone and stands in the order of the catalogue', () => {
+  test('of another program is kept, and the list has the order of the catalogue', () => {
     const foreign: Condition = { ...waiting, type: 'Zebra', lastTransitionTime: early.now };
     const found = setConditions(
       [foreign],
@@ -64,7 +68,7 @@ describe('a condition', () => {
     expect(findCondition(undefined, 'Ready')).toBeUndefined();
   });
 
-  test('has a message that the schema takes, however long it was', () => {
+  test('has its message cut to the length that the schema accepts', () => {
     const [found] = setCondition([], { ...waiting, message: 'x'.repeat(10_000) }, early);
     expect(found?.message).toHaveLength(4096);
     expect(found?.message.endsWith('...')).toBe(true);
@@ -72,9 +76,9 @@ describe('a condition', () => {
 });
 
 describe('an outcome', () => {
-  test('never shows Reconciling and Stalled together, and neither when all is as wanted', () => {
+  test('never shows Reconciling and Stalled together, and neither when the object is ready', () => {
     const types = (state: 'ready' | 'reconciling' | 'stalled') =>
-      setConditions([], outcomeFindings({ state, reason: 'Progressing', message: '' }), early)
+      setConditions([], outcomeUpdates({ state, reason: 'Progressing', message: '' }), early)
         .filter((each) => each.status === 'True')
         .map((each) => each.type);
     expect(types('ready')).toEqual(['Ready']);
@@ -82,15 +86,15 @@ describe('an outcome', () => {
     expect(types('stalled')).toEqual(['Stalled']);
   });
 
-  test('replaces the former one', () => {
+  test('replaces the previous one', () => {
     const stalled = setConditions(
       [],
-      outcomeFindings({ state: 'stalled', reason: 'PolicyRejected', message: 'no' }),
+      outcomeUpdates({ state: 'stalled', reason: 'PolicyRejected', message: 'no' }),
       early,
     );
     const ready = setConditions(
       stalled,
-      outcomeFindings({ state: 'ready', reason: 'Reconciled', message: '' }),
+      outcomeUpdates({ state: 'ready', reason: 'Reconciled', message: '' }),
       late,
     );
     expect(ready.map((each) => [each.type, each.status])).toEqual([['Ready', 'True']]);
@@ -101,7 +105,7 @@ test('times are written in whole seconds', () => {
   expect(stampTime(Date.UTC(2026, 0, 1, 0, 0, 0, 999))).toBe(early.now);
 });
 
-test('every reason and every condition says what it means, and a reason what helps', () => {
+test('every condition and reason has a meaning, and every reason a remedy', () => {
   expect(Object.keys(REASONS)).toHaveLength(20);
   for (const [name, { meaning, remedy }] of Object.entries(REASONS)) {
     expect(name).toMatch(/^[A-Z][A-Za-z]+$/);
@@ -110,6 +114,8 @@ test('every reason and every condition says what it means, and a reason what hel
   for (const [name, { meaning, kinds, shown, positive }] of Object.entries(CONDITIONS)) {
     expect(meaning.endsWith('.'), name).toBe(true);
     expect(kinds.length, name).toBeGreaterThan(0);
-    expect(shown === 'while-true' && positive, `${name} would vanish when all is well`).toBe(false);
+    expect(shown === 'while-true' && positive, `${name} would be absent while it is in its good state`).toBe(
+      false,
+    );
   }
 });

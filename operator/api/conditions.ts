@@ -3,20 +3,20 @@ import type { Condition } from './object.ts';
 import type { Reason } from './reasons.ts';
 
 export interface ConditionMeaning {
-  /** What it says when it is True. */
+  /** Meaning of status True. */
   readonly meaning: string;
   readonly kinds: readonly ManagedKind[];
   /** Whether True is the good state. */
   readonly positive: boolean;
-  /** `while-true`: left out when it does not hold (kstatus); `always`: stated either way. */
+  /** `while-true`: present only with status True, as kstatus expects; `always`: present with any status. */
   readonly shown: 'always' | 'while-true';
 }
 
 const every: readonly ManagedKind[] = ['Register', 'Tenant', 'ValidatorSet'];
 
-/** Every condition type, in the order in which a status lists them (custom-resources.md, notes/operator.md 3.4). */
+/** Every condition type, in the order in which a status lists them. */
 export const CONDITIONS = {
-  Ready: { meaning: 'All is as wanted.', kinds: every, positive: true, shown: 'always' },
+  Ready: { meaning: 'The object matches its spec.', kinds: every, positive: true, shown: 'always' },
   Reconciling: {
     meaning: 'A change is being carried out.',
     kinds: every,
@@ -24,19 +24,19 @@ export const CONDITIONS = {
     shown: 'while-true',
   },
   Stalled: {
-    meaning: 'Nothing goes on until somebody acts.',
+    meaning: 'Reconciliation has stopped until a person acts.',
     kinds: every,
     positive: false,
     shown: 'while-true',
   },
   Degraded: {
-    meaning: 'It works, with less than was wanted.',
+    meaning: 'The object works with less than its spec asks for.',
     kinds: ['Register', 'ValidatorSet'],
     positive: false,
     shown: 'always',
   },
   QuorumHealthy: {
-    meaning: 'Enough members answer and are caught up to seal in every register.',
+    meaning: 'Enough members answer and are caught up to seal dockets in every register.',
     kinds: ['ValidatorSet'],
     positive: true,
     shown: 'always',
@@ -54,20 +54,20 @@ export const CONDITIONS = {
     shown: 'while-true',
   },
   EquivocationDetected: {
-    meaning: 'A member signed two different things at one place; its key must not be trusted.',
+    meaning: 'A member signed two different messages for one position; its key must not be trusted.',
     kinds: ['ValidatorSet'],
     positive: false,
     shown: 'while-true',
   },
   AttestationsComplete: {
-    meaning: 'Everybody in the first roster has signed.',
+    meaning: 'Every member of the first roster has signed.',
     kinds: ['Register'],
     positive: true,
     shown: 'always',
   },
   GenesisSealed: { meaning: 'Docket 0 is sealed.', kinds: ['Register'], positive: true, shown: 'always' },
   QuorumAvailable: {
-    meaning: 'Enough validators of the register answer to seal.',
+    meaning: 'Enough validators of the register answer to seal dockets.',
     kinds: ['Register'],
     positive: true,
     shown: 'always',
@@ -79,19 +79,19 @@ export const CONDITIONS = {
     shown: 'always',
   },
   PolicyInSync: {
-    meaning: 'The policy that holds is the wanted one.',
+    meaning: 'The policy in force is the desired one.',
     kinds: ['Register'],
     positive: true,
     shown: 'always',
   },
   DevModeInSync: {
-    meaning: 'The development mode is the wanted one.',
+    meaning: 'The development mode is the desired one.',
     kinds: ['Register'],
     positive: true,
     shown: 'always',
   },
   Halted: {
-    meaning: 'The register takes nothing until somebody has looked at it.',
+    meaning: 'The register accepts nothing until an operator resumes it.',
     kinds: ['Register'],
     positive: false,
     shown: 'while-true',
@@ -103,15 +103,15 @@ export type ConditionType = keyof typeof CONDITIONS;
 const ORDER: readonly string[] = Object.keys(CONDITIONS);
 const MAX_MESSAGE = 4096;
 
-/** What a reconcile found about one type. */
-export interface Finding {
+/** New content of one condition. */
+export interface ConditionUpdate {
   readonly type: ConditionType;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: Reason;
   readonly message: string;
 }
 
-/** When and about what was judged. */
+/** Time and generation of a judgement. */
 export interface Stamp {
   /** metadata.generation of the object. */
   readonly generation: number;
@@ -124,48 +124,52 @@ export function stampTime(nowMs: number): string {
   return new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-function place(type: string): number {
+function orderOf(type: string): number {
   const found = ORDER.indexOf(type);
   return found < 0 ? ORDER.length : found;
 }
 
-function byPlace(left: Condition, right: Condition): number {
-  return place(left.type) - place(right.type) || (left.type < right.type ? -1 : 1);
+function byOrder(left: Condition, right: Condition): number {
+  return orderOf(left.type) - orderOf(right.type) || (left.type < right.type ? -1 : 1);
 }
 
-/** A condition that says the finding; the time of the last transition stays while the status does. */
-function restate(before: Condition | undefined, finding: Finding, { generation, now }: Stamp): Condition {
-  const { type, status, reason, message } = finding;
+/** The condition of an update. The time of the last transition changes only with the status. */
+function toCondition(
+  before: Condition | undefined,
+  update: ConditionUpdate,
+  { generation, now }: Stamp,
+): Condition {
+  const { type, status, reason, message } = update;
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : now;
   const text = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE - 3)}...` : message;
   return { type, status, observedGeneration: generation, lastTransitionTime, reason, message: text };
 }
 
 /**
- * Conditions with one finding written into them. A type that is shown only while true is removed when it is not.
- * Types of other programs stay.
+ * Applies one update to a list of conditions. A type that is shown only while true is removed when it is not true.
+ * Condition types of other programs stay.
  */
 export function setCondition(
   conditions: readonly Condition[],
-  finding: Finding,
+  update: ConditionUpdate,
   stamp: Stamp,
 ): readonly Condition[] {
-  const others = conditions.filter((each) => each.type !== finding.type);
-  if (CONDITIONS[finding.type].shown === 'while-true' && finding.status !== 'True') return others;
-  const before = conditions.find((each) => each.type === finding.type);
-  return [...others, restate(before, finding, stamp)].sort(byPlace);
+  const others = conditions.filter((each) => each.type !== update.type);
+  if (CONDITIONS[update.type].shown === 'while-true' && update.status !== 'True') return others;
+  const before = conditions.find((each) => each.type === update.type);
+  return [...others, toCondition(before, update, stamp)].sort(byOrder);
 }
 
-/** Conditions with every finding written into them, in order. */
+/** Applies several updates in order. */
 export function setConditions(
   conditions: readonly Condition[],
-  findings: readonly Finding[],
+  updates: readonly ConditionUpdate[],
   stamp: Stamp,
 ): readonly Condition[] {
-  return findings.reduce((found, finding) => setCondition(found, finding, stamp), conditions);
+  return updates.reduce((found, update) => setCondition(found, update, stamp), conditions);
 }
 
-/** The condition of a type; undefined when it is not stated. */
+/** The condition of a type; undefined when it is absent. */
 export function findCondition(
   conditions: readonly Condition[] | undefined,
   type: ConditionType,
@@ -173,7 +177,7 @@ export function findCondition(
   return conditions?.find((each) => each.type === type);
 }
 
-/** How a reconcile ended, as kstatus knows it. */
+/** Result of a reconcile in the terms of kstatus. */
 export interface Outcome {
   readonly state: 'ready' | 'reconciling' | 'stalled';
   readonly reason: Reason;
@@ -181,10 +185,10 @@ export interface Outcome {
 }
 
 /**
- * Ready, Reconciling and Stalled of an outcome: never both of the latter, and neither when all is as wanted
- * (notes/operator.md 3.4).
+ * Ready, Reconciling and Stalled of an outcome. Reconciling and Stalled are never both true, and neither is true when
+ * the object is ready, as kstatus requires.
  */
-export function outcomeFindings({ state, reason, message }: Outcome): readonly Finding[] {
+export function outcomeUpdates({ state, reason, message }: Outcome): readonly ConditionUpdate[] {
   const status = (holds: boolean): 'True' | 'False' => (holds ? 'True' : 'False');
   return [
     { type: 'Ready', status: status(state === 'ready'), reason, message },

@@ -31,8 +31,8 @@ const objectOf = (kind: ManagedKind, name: string, spec: object) => ({
   spec,
 });
 
-/** What the API server would do with a new object. */
-function tryOut(kind: ManagedKind, spec: object, name = 'trial'): Promise<Answer> {
+/** Creates an object with a dry run. */
+function dryRun(kind: ManagedKind, spec: object, name = 'trial'): Promise<Answer> {
   const query = '?dryRun=All&fieldValidation=Strict';
   return api.request('POST', pathOf(kind) + query, objectOf(kind, name, spec));
 }
@@ -56,7 +56,7 @@ afterAll(async () => {
 });
 
 describe('the API server', () => {
-  test('stores the kinds as they were generated, and every text of the YAML is read as it was meant', async () => {
+  test('stores the generated schemas unchanged, every text of the YAML included', async () => {
     for (const { plural, spec } of KINDS) {
       const crd = JSON.parse(await kubectl('get', 'crd', `${plural}.chancery.dev`, '-o', 'json'));
       const stored = crd.spec.versions[0].schema.openAPIV3Schema.properties.spec;
@@ -71,19 +71,19 @@ describe('the API server', () => {
 
   test('applies the defaults that the parser applies', async () => {
     for (const { kind, spec } of KINDS) {
-      const { status, body } = await tryOut(kind, goodSpecs[kind]);
+      const { status, body } = await dryRun(kind, goodSpecs[kind]);
       expect(status).toBe(201);
       expect(body['spec']).toEqual(spec.parse(goodSpecs[kind]));
     }
   });
 });
 
-describe('a bad object is refused, with its field and what helps:', () => {
-  test.each(badObjects)('$kind $field ($says)', async ({ kind, spec, field, says }) => {
-    const answer = await tryOut(kind, spec);
+describe('a bad object is refused with its field and the remedy:', () => {
+  test.each(badObjects)('$kind $field ($message)', async ({ kind, spec, field, message }) => {
+    const answer = await dryRun(kind, spec);
     expect(answer.status).not.toBe(201);
     expect(messageOf(answer)).toContain(field);
-    expect(messageOf(answer)).toContain(says);
+    expect(messageOf(answer)).toContain(message);
   });
 
   test.each([
@@ -92,10 +92,10 @@ describe('a bad object is refused, with its field and what helps:', () => {
     ['ValidatorSet', 'a.b', 'lower-case letters, digits and hyphens'],
     ['Tenant', 'x'.repeat(64), 'has at most 63'],
     ['Register', 'a.b', 'lower-case letters, digits and hyphens'],
-  ] as const)('%s called %s', async (kind, name, says) => {
-    const answer = await tryOut(kind, goodSpecs[kind], name);
+  ] as const)('%s called %s', async (kind, name, message) => {
+    const answer = await dryRun(kind, goodSpecs[kind], name);
     expect(answer.status).toBe(422);
-    expect(messageOf(answer)).toContain(says);
+    expect(messageOf(answer)).toContain(message);
   });
 });
 
@@ -109,20 +109,23 @@ describe('an edit', () => {
   ): Promise<Answer> {
     const name = 'edited';
     await api.request('DELETE', `${pathOf(kind)}/${name}`);
-    const made = await api.request('POST', pathOf(kind), objectOf(kind, name, before));
-    expect(made.status, messageOf(made)).toBe(201);
-    const { resourceVersion } = made.body['metadata'] as { resourceVersion: string };
+    const created = await api.request('POST', pathOf(kind), objectOf(kind, name, before));
+    expect(created.status, messageOf(created)).toBe(201);
+    const { resourceVersion } = created.body['metadata'] as { resourceVersion: string };
     const next = objectOf(kind, name, edited(before, edit));
-    const whole = { ...next, metadata: { ...next.metadata, resourceVersion } };
-    return api.request('PUT', `${pathOf(kind)}/${name}?dryRun=All&fieldValidation=Strict`, whole);
+    const updated = { ...next, metadata: { ...next.metadata, resourceVersion } };
+    return api.request('PUT', `${pathOf(kind)}/${name}?dryRun=All&fieldValidation=Strict`, updated);
   }
 
-  test.each(badEdits)('is refused: $kind $field ($says)', async ({ kind, before, edit, field, says }) => {
-    const answer = await tryEdit(kind, before, edit);
-    expect(answer.status).toBe(422);
-    expect(messageOf(answer)).toContain(field);
-    expect(messageOf(answer)).toContain(says);
-  });
+  test.each(badEdits)(
+    'is refused: $kind $field ($message)',
+    async ({ kind, before, edit, field, message }) => {
+      const answer = await tryEdit(kind, before, edit);
+      expect(answer.status).toBe(422);
+      expect(messageOf(answer)).toContain(field);
+      expect(messageOf(answer)).toContain(message);
+    },
+  );
 
   test.each(goodEdits)('is accepted: $kind $edit', async ({ kind, before, edit }) => {
     const answer = await tryEdit(kind, before, edit);
@@ -131,19 +134,19 @@ describe('an edit', () => {
 });
 
 describe('parser and API server agree', () => {
-  test.each(KINDS)('on good and on spoilt specs of a $kind', async ({ kind, spec: schema }) => {
+  test.each(KINDS)('on good and on mutated specs of a $kind', async ({ kind, spec: schema }) => {
     let refused = 0;
-    const spoilt = goodSpecsOf[kind].chain((spec) =>
+    const specs = goodSpecsOf[kind].chain((spec) =>
       fc.oneof(fc.constant(spec), mutated(spec), mutated(spec)),
     );
     await fc.assert(
-      fc.asyncProperty(spoilt, async (spec) => {
-        const answer = await tryOut(kind, spec);
+      fc.asyncProperty(specs, async (spec) => {
+        const answer = await dryRun(kind, spec);
         expect([201, 400, 422]).toContain(answer.status);
         const verdict = schema.safeParse(spec);
         if (!verdict.success) refused += 1;
-        const said = verdict.success ? messageOf(answer) : JSON.stringify(verdict.error.issues);
-        expect({ accepted: answer.status === 201, said }).toEqual({ accepted: verdict.success, said });
+        const detail = verdict.success ? messageOf(answer) : JSON.stringify(verdict.error.issues);
+        expect({ accepted: answer.status === 201, detail }).toEqual({ accepted: verdict.success, detail });
       }),
       { numRuns: runs },
     );

@@ -16,7 +16,7 @@ function rootSchema(definition: KindDefinition): StructuralSchema {
     properties: {
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
-      // only so that a rule may point at it
+      // declared only so that a rule can refer to it
       metadata: { type: 'object', properties: { name: { type: 'string' } } },
       spec: structuralSchema(definition.spec),
       status: structuralSchema(definition.status),

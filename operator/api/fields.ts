@@ -2,15 +2,15 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 
 /**
- * One rule of one node of a schema, in both languages: `cel` is what the API server evaluates, `holds` the same in
- * zod. A rule over `oldSelf` has no `holds`: a parser sees one object.
+ * One rule of one node of a schema, in two languages. The API server evaluates `cel`; the parser evaluates `holds`.
+ * A rule over `oldSelf` has no `holds`, because a parser sees one object only.
  */
 export interface Rule<T> {
   readonly cel: string;
   /** Names the field and the remedy. */
   readonly message: string;
   readonly holds?: (value: T) => boolean;
-  /** Member that the finding is about, from this node. */
+  /** Member that the violation is about, relative to this node. */
   readonly path?: string;
 }
 
@@ -27,14 +27,14 @@ function celRules(schema: z.ZodType): readonly CelRule[] {
   return Array.isArray(found) ? found : [];
 }
 
-/** A schema with rules added to those that it has; descriptions come after it. */
+/** Adds rules to a schema. Call `.describe()` afterwards. */
 export function withRules<S extends z.ZodType>(schema: S, ...rules: readonly Rule<z.output<S>>[]): S {
   let ruled = schema;
   for (const { message, holds, path } of rules) {
     if (holds === undefined) continue;
     ruled = ruled.refine((value) => holds(value), {
       message,
-      // a rule sees only what is otherwise well formed
+      // rules run only on values that are otherwise well formed
       when: ({ issues }) => issues.length === 0,
       ...(path === undefined ? {} : { path: [path] }),
     });
@@ -47,12 +47,12 @@ export function withRules<S extends z.ZodType>(schema: S, ...rules: readonly Rul
   return ruled.meta({ [VALIDATIONS]: [...celRules(schema), ...cel] });
 }
 
-/** A value that never changes. An optional one also needs keepsPresence on its parent. */
+/** A value that cannot change. An optional one also needs keepsPresence on its parent. */
 export function immutable<S extends z.ZodType>(schema: S, message: string): S {
   return withRules(schema, { cel: 'self == oldSelf', message });
 }
 
-/** The rule of a parent whose optional member neither appears nor disappears. */
+/** Rule of a parent: its optional member cannot be added or removed. */
 export function keepsPresence<T>(member: string, message: string): Rule<T> {
   return { cel: `has(self.${member}) == has(oldSelf.${member})`, message, path: member };
 }
@@ -60,13 +60,13 @@ export function keepsPresence<T>(member: string, message: string): Rule<T> {
 export interface TextOptions {
   readonly min?: number;
   readonly max: number;
-  /** For JavaScript and RE2 alike: anchored, without look-around. */
+  /** Valid in JavaScript and RE2: anchored, without look-around. */
   readonly pattern?: RegExp;
-  /** What to write instead. */
+  /** The remedy: what to write instead. */
   readonly message?: string;
 }
 
-/** A pattern as a CEL literal; raw, because patterns are full of backslashes. */
+/** A pattern as a raw CEL literal, so that backslashes need no escapes. */
 function celPattern(pattern: RegExp): string {
   if (pattern.source.includes("'")) {
     throw new AppError('internal', 'SCHEMA_NOT_STRUCTURAL', `${pattern.source} holds a quotation mark`);
@@ -75,8 +75,8 @@ function celPattern(pattern: RegExp): string {
 }
 
 /**
- * Text with bounds in code points, as the API server counts. A pattern becomes a rule: the API server's own message
- * for `pattern` names no remedy.
+ * Text with bounds in code points, as the API server counts them. A pattern becomes a CEL rule, because the API
+ * server's own message for `pattern` names no remedy.
  */
 export function text({ min = 0, max, pattern, message = `write ${min} to ${max} characters` }: TextOptions) {
   const sized = z
@@ -98,7 +98,7 @@ export function integer(min: number, max: number) {
 const quantityPattern = /^[0-9]{1,15}([.][0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$/;
 
 /**
- * A Kubernetes quantity as it is written in YAML, number or text. Exponents, signs and the units n and u are left out.
+ * A Kubernetes quantity as YAML writes it: number or text. Exponents, signs and the units n and u are not supported.
  */
 export function quantityInput() {
   const union = z.union([z.string().max(32), z.int().min(0).max(Number.MAX_SAFE_INTEGER)]);
@@ -121,7 +121,7 @@ export interface MapOptions {
   readonly message: string;
 }
 
-/** A map with bounded keys and values; `value` says what a value may be. */
+/** A map with bounded keys; `value` is the schema of the values. */
 export function mapOf<V extends z.ZodType>(value: V, { entries, keyMax, keyPattern, message }: MapOptions) {
   const map = z.record(z.string(), value).meta({ maxProperties: entries });
   const pattern = keyPattern === undefined ? '' : ` && k.matches(${celPattern(keyPattern)})`;
@@ -137,12 +137,12 @@ export function mapOf<V extends z.ZodType>(value: V, { entries, keyMax, keyPatte
   );
 }
 
-/** A list with a bound. */
+/** A list of at most `max` elements. */
 export function listOf<E extends z.ZodType>(element: E, max: number) {
   return z.array(element).max(max);
 }
 
-/** Name of an object whose name may be a label's value. */
+/** Name of an object that is also used as the value of a label. */
 export const labelName = {
   max: 63,
   min: 1,

@@ -7,7 +7,7 @@ import { RESERVED_SUBDOMAINS } from './tenant.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-test('CRDs, policies and the chart of them are what make gen writes', () => {
+test('the generated files are up to date', () => {
   const files = generatedFiles();
   expect([...files.keys()].length).toBe(9);
   const stale = [...files].filter(
@@ -17,15 +17,15 @@ test('CRDs, policies and the chart of them are what make gen writes', () => {
   expect(generatedFiles()).toEqual(files);
 });
 
-test('no file is left over in the folders that make gen writes', () => {
+test('the generated folders contain no other files', () => {
   const files = generatedFiles();
   for (const folder of ['crds', 'charts/chancery-crds/templates']) {
-    const kept = readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
-    expect(kept.filter((path) => !files.has(path))).toEqual([]);
+    const existing = readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
+    expect(existing.filter((path) => !files.has(path))).toEqual([]);
   }
 });
 
-test('the chart differs from crds/ in what Helm needs and in nothing else', () => {
+test('the chart differs from crds/ only in the annotation for Helm', () => {
   const files = generatedFiles();
   for (const plural of ['registers', 'tenants', 'validatorsets']) {
     const plain = files.get(`crds/${plural}.chancery.dev.yaml`);
@@ -39,7 +39,7 @@ test('the chart differs from crds/ in what Helm needs and in nothing else', () =
   expect(chart?.match(/\{\{[^}]*\}\}/g)).toEqual(['{{.Values.systemRegisterGroups|toJson}}']);
 });
 
-test('no CRD keeps unknown members or holds a pattern without a remedy', () => {
+test('no CRD preserves unknown fields or has a pattern without a remedy', () => {
   for (const [path, text] of generatedFiles()) {
     expect(text, path).not.toContain('preserve-unknown-fields');
     expect(text, path).not.toMatch(/^ *pattern:/m);

@@ -5,7 +5,7 @@ import { referencePage } from './reference.ts';
 import { toYaml } from './yaml.ts';
 
 const HEADER = '# Made by "make gen" from operator/api; edit there.\n';
-/** No blank in it: a fold of a long text never splits it. */
+/** Without spaces, so that folding of long texts never splits it. */
 const GROUPS_OF_CHART = '{{.Values.systemRegisterGroups|toJson}}';
 const KEEP = { 'helm.sh/resource-policy': 'keep' };
 
@@ -13,8 +13,8 @@ function document(objects: readonly object[]): string {
   return HEADER + objects.map(toYaml).join('---\n');
 }
 
-/** Adds the annotation that lets Helm leave an object alone when the chart is uninstalled. */
-function kept(crd: object): object {
+/** Adds the annotation with which Helm keeps an object when the chart is uninstalled. */
+function withKeepPolicy(crd: object): object {
   const { apiVersion, kind, metadata, ...rest } = crd as {
     apiVersion: string;
     kind: string;
@@ -29,7 +29,7 @@ export function generatedFiles(): ReadonlyMap<string, string> {
   for (const definition of KINDS) {
     const crd = customResourceDefinition(definition);
     files.set(`crds/${crdName(definition)}.yaml`, document([crd]));
-    files.set(`charts/chancery-crds/templates/${definition.plural}.yaml`, document([kept(crd)]));
+    files.set(`charts/chancery-crds/templates/${definition.plural}.yaml`, document([withKeepPolicy(crd)]));
   }
   files.set('crds/admission.yaml', document(admissions().flatMap(admissionObjects)));
   const forChart = document(admissions(GROUPS_OF_CHART).flatMap(admissionObjects));

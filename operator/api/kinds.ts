@@ -19,7 +19,7 @@ export interface RootRule {
   readonly fieldPath?: string;
 }
 
-/** Everything that the CRD of a kind says. */
+/** Content of the CRD of a kind. */
 export interface KindDefinition {
   readonly kind: ManagedKind;
   readonly plural: string;
@@ -47,21 +47,21 @@ function wide(narrow: PrinterColumn): PrinterColumn {
 }
 
 const ready = (name: string) =>
-  column(name, '.status.conditions[?(@.type=="Ready")].status', 'Whether all is as wanted.');
+  column(name, '.status.conditions[?(@.type=="Ready")].status', 'Whether the object matches its spec.');
 const age: PrinterColumn = {
   name: 'Age',
   type: 'date',
   jsonPath: '.metadata.creationTimestamp',
-  description: 'Since when the object exists.',
+  description: 'Time since the creation of the object.',
 };
 const reason = wide(
-  column('Reason', '.status.conditions[?(@.type=="Ready")].reason', 'Why it is ready or not.'),
+  column('Reason', '.status.conditions[?(@.type=="Ready")].reason', 'Reason of the condition Ready.'),
 );
 const paused = wide(
-  column('Paused', '.metadata.annotations.chancery\\.dev/paused', 'Whether nothing is changed.'),
+  column('Paused', '.metadata.annotations.chancery\\.dev/paused', 'Whether reconciliation is paused.'),
 );
 
-/** metadata.name is all of the metadata that a rule of a CRD sees. */
+/** Rules of a CRD see metadata.name and no other member of the metadata. */
 function nameRule(kind: ManagedKind, max: number, first: string, begins: string): RootRule {
   return {
     rule: `size(self.metadata.name) <= ${max} && self.metadata.name.matches('^${first}([-a-z0-9]*[a-z0-9])?$')`,
@@ -80,12 +80,12 @@ const validatorSet: KindDefinition = {
   spec: validatorSetSpec,
   status: validatorSetStatus,
   columns: [
-    number('Desired', '.spec.replicas', 'Validators wanted.'),
+    number('Desired', '.spec.replicas', 'Desired validators.'),
     number('Ready', '.status.readyReplicas', 'Pods that are ready.'),
-    number('Updated', '.status.updatedReplicas', 'Pods of the wanted version and configuration.'),
+    number('Updated', '.status.updatedReplicas', 'Pods of the desired version and configuration.'),
     number('Quorum', '.status.quorum', 'Validators that must agree.'),
     number('Tolerates', '.status.faultTolerance', 'Validators that may fail.'),
-    column('Version', '.status.version', 'Version that the validators run.'),
+    column('Version', '.status.version', 'Version that the validators run, the lowest one during a rollout.'),
     ready('Ready-Status'),
     age,
     wide(number('Height', '.status.height', 'Sealed dockets of the longest register.')),
@@ -107,14 +107,14 @@ const register: KindDefinition = {
   singular: 'register',
   shortNames: ['reg'],
   description:
-    'A ledger. The object states what you want; the ledger states what is true, and changes to it are decided by its roster.',
+    'A ledger. The object states the desired state; the roster of the register decides about changes.',
   spec: registerSpec,
   status: registerStatus,
   columns: [
-    column('Phase', '.status.phase', 'How far the register is.'),
+    column('Phase', '.status.phase', 'Phase of the register.'),
     number('Height', '.status.height', 'Sealed dockets.'),
-    column('Validators', '.status.validators.summary', 'Operational validators and all.'),
-    number('Policy', '.status.policyVersion', 'Version of the policy that holds.'),
+    column('Validators', '.status.validators.summary', 'Operational validators of all.'),
+    number('Policy', '.status.policyVersion', 'Version of the policy in force.'),
     column('Sync', '.status.sync.status', 'State of the register service.'),
     ready('Ready'),
     age,

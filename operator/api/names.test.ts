@@ -18,7 +18,7 @@ import {
 const uid = '0b0e6a1e-7b57-4c0f-9d0f-2d8f3f1c9a11';
 
 describe('names of a ValidatorSet', () => {
-  test('are DNS labels for the longest name with the highest ordinal', () => {
+  test('are DNS labels, also for the longest name with the highest ordinal', () => {
     const name = `a${'b'.repeat(nameLimits.validatorSet - 1)}`;
     const pod = podName(name, MAX_REPLICAS - 1);
     // a StatefulSet labels its pods with a revision: its name, a hyphen and ten characters
@@ -28,13 +28,13 @@ describe('names of a ValidatorSet', () => {
     expect(validatorId(pod)).toMatch(/^validator-[A-Za-z0-9._-]{1,100}$/);
   });
 
-  test('are refused where the API server would have refused the object', () => {
+  test('are refused for a name that the API server refuses', () => {
     for (const name of ['', '4set', 'Main', 'a.b', 'a-', 'a'.repeat(nameLimits.validatorSet + 1)]) {
       expect(() => validatorSetNames(name), name).toThrow('cannot be called');
     }
   });
 
-  test('lead from a pod back to its ordinal, and from no other pod', () => {
+  test('give the ordinal of a pod of the set, and of no other pod', () => {
     expect(findOrdinal('main', podName('main', 12))).toBe(12);
     for (const pod of ['main', 'main-', 'main-01', 'main-x', 'main-b-1', 'other-1', 'main-1-2']) {
       expect(findOrdinal('main', pod), pod).toBeUndefined();
@@ -42,18 +42,18 @@ describe('names of a ValidatorSet', () => {
     expect(claimName('main', 3)).toBe('data-main-3');
   });
 
-  test('make the identity of a member', () => {
+  test('give the SPIFFE id of a member', () => {
     expect(spiffeId('acme', validatorId('main-0'))).toBe('spiffe://acme/service/validator-main-0');
   });
 });
 
-test('the key of an external call is the uid, with a part for each further thing', () => {
+test('an idempotency key is the uid, with a suffix for each further resource', () => {
   expect(idempotencyKey(uid)).toBe(uid);
   expect(idempotencyKey(uid, 'main-0')).toBe(`${uid}/main-0`);
   expect(() => idempotencyKey('')).toThrow('no uid');
 });
 
-test('an object is paused by the text true and nothing else', () => {
+test('only the text true pauses an object', () => {
   expect(isPaused({ annotations: { [annotations.paused]: 'true' } })).toBe(true);
   expect(isPaused({ annotations: { [annotations.paused]: 'false' } })).toBe(false);
   expect(isPaused({})).toBe(false);
@@ -65,7 +65,7 @@ test('only its own uid forces the deletion of an object', () => {
   expect(forceDeletion({ uid, annotations: { [annotations.forceDelete]: 'true' } })).toBe('wrong-uid');
 });
 
-test('children and status have field managers of their own', () => {
+test('children and status have separate field managers', () => {
   expect(fieldManagers('ValidatorSet')).toEqual({
     children: 'chancery-validatorset',
     status: 'chancery-validatorset-status',

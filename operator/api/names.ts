@@ -6,22 +6,22 @@ export const API_GROUP_VERSION = `${API_GROUP}/${API_VERSION}`;
 /** `kubectl get chancery` lists all three kinds. */
 export const CATEGORY = 'chancery';
 
-/** Keeps an object until what it made outside Kubernetes is dealt with (notes/operator.md 4.6). */
+/** Finalizer that keeps an object until its resources outside Kubernetes are cleaned up. */
 export const FINALIZER = `${API_GROUP}/cleanup`;
 
 /** Annotations that people set. */
 export const annotations = {
-  /** `"true"`: nothing is changed. */
+  /** `"true"`: reconciliation is paused. */
   paused: `${API_GROUP}/paused`,
-  /** The object's uid: its finalizer goes without cleaning up. */
+  /** The object's uid: its finalizer is removed without cleanup. */
   forceDelete: `${API_GROUP}/force-delete`,
   /** Any new value: reconcile now. */
   reconcileAt: `${API_GROUP}/reconcile-at`,
-  /** `"true"` on a ValidatorSet: a version below the one that runs is accepted. */
+  /** `"true"` on a ValidatorSet: a version below the running one is accepted. */
   allowDowngrade: `${API_GROUP}/allow-downgrade`,
-  /** The register id: a register that others replicate may be deleted. */
+  /** The register id: a register that other installations replicate may be deleted. */
   confirmDelete: `${API_GROUP}/confirm-delete`,
-  /** The pod's uid, on a pod: the rolling engine takes it although a gate says no. */
+  /** The pod's uid, on a pod: the rollout replaces it although a gate refuses. */
   forceRoll: `${API_GROUP}/force-roll`,
 } as const;
 
@@ -39,11 +39,11 @@ export const labels = {
   validatorSet: `${API_GROUP}/validator-set`,
   register: `${API_GROUP}/register`,
   tenant: `${API_GROUP}/tenant`,
-  /** `"true"`: never deleted by the operator, also when nothing renders it any more. */
+  /** `"true"`: never pruned by the operator. */
   retain: `${API_GROUP}/retain`,
-  /** When the member of a volume claim left its set for good; RFC 3339. */
+  /** When the member of a volume claim was removed from its set; RFC 3339. */
   leftAt: `${API_GROUP}/left-at`,
-  /** Hash of the configuration, on the pod template: a change of it is a roll. */
+  /** Hash of the configuration, on the pod template; a change starts a rollout. */
   configHash: `${API_GROUP}/config-hash`,
 } as const;
 
@@ -54,30 +54,30 @@ export const MANAGED_BY = 'chancery-operator';
 export const PART_OF = 'chancery';
 
 /**
- * Longest names, in characters. Pods and revisions of a set append up to 11 characters to its name, Services 8, and
- * none of them may be longer than a DNS label; the names of the other kinds are values of labels.
+ * Longest names, in characters. Pods and revisions of a set append up to 11 characters to its name, Services 8. The
+ * result must fit a DNS label. Names of the other kinds are values of labels.
  */
 export const nameLimits = { validatorSet: 40, register: 63, tenant: 63 } as const;
 
-/** Most members of a set, as in the policy of a register. */
+/** Largest number of members of a set; the policy of a register has the same limit. */
 export const MAX_REPLICAS = 100;
 
 export type ManagedKind = 'Register' | 'ValidatorSet' | 'Tenant';
 
-/** Field manager of server-side apply for what a controller owns, and the one for its status. */
+/** Field managers of server-side apply: one for a controller's children, one for its status. */
 export function fieldManagers(kind: ManagedKind): { readonly children: string; readonly status: string } {
   const children = `${PART_OF}-${kind.toLowerCase()}`;
   return { children, status: `${children}-status` };
 }
 
-/** Names of the children of a ValidatorSet; the set's name is at most nameLimits.validatorSet long. */
+/** Names of the children of a ValidatorSet. */
 export interface ValidatorSetNames {
   readonly statefulSet: string;
   readonly serviceAccount: string;
   readonly configMap: string;
-  /** Gives each pod its own address. */
+  /** Headless Service: one DNS name per pod. */
   readonly headlessService: string;
-  /** Any ready member. */
+  /** Service that selects any ready member. */
   readonly service: string;
   readonly disruptionBudget: string;
   readonly networkPolicy: string;
@@ -87,12 +87,16 @@ export interface ValidatorSetNames {
 }
 
 /**
- * Names of what a ValidatorSet becomes.
- * @throws AppError invalid INVALID_NAME for a name that the API server would not have accepted
+ * Names of the children of a ValidatorSet.
+ * @throws AppError invalid INVALID_NAME for a name that the API server does not accept
  */
 export function validatorSetNames(name: string): ValidatorSetNames {
   if (name.length > nameLimits.validatorSet || !/^[a-z](?:[-a-z0-9]*[a-z0-9])?$/.test(name)) {
-    throw new AppError('invalid', 'INVALID_NAME', `A ValidatorSet cannot be called ${name.slice(0, 64)}`);
+    throw new AppError(
+      'invalid',
+      'INVALID_NAME',
+      `A ValidatorSet cannot be called ${name.slice(0, 64)}; use at most ${nameLimits.validatorSet} lower-case letters, digits and hyphens`,
+    );
   }
   return {
     statefulSet: name,
@@ -107,40 +111,44 @@ export function validatorSetNames(name: string): ValidatorSetNames {
   };
 }
 
-/** The pod of a member, which is also its name in the status. */
+/** Name of a member's pod; the status lists the member under this name. */
 export function podName(setName: string, ordinal: number): string {
   return `${setName}-${ordinal}`;
 }
 
-/** The ordinal of a pod of a set; undefined for a pod of something else. */
+/** The ordinal of a pod of a set; undefined for any other pod. */
 export function findOrdinal(setName: string, pod: string): number | undefined {
   const ordinal = pod.startsWith(`${setName}-`) ? pod.slice(setName.length + 1) : '';
   return /^(?:0|[1-9]\d{0,2})$/.test(ordinal) ? Number(ordinal) : undefined;
 }
 
-/** The volume claim of a member. */
+/** Name of a member's volume claim. */
 export function claimName(setName: string, ordinal: number): string {
   return `${validatorSetNames(setName).claim}-${podName(setName, ordinal)}`;
 }
 
-/** Client id and validator id of a member, from the name of its pod (decision D28). */
+/** Client id and validator id of a member. Derived from the pod's name, so that a replaced pod keeps its identity. */
 export function validatorId(pod: string): string {
   return `validator-${pod}`;
 }
 
-/** The SPIFFE id of a client of an installation (decision D28). */
+/** The SPIFFE id of a client of an installation. */
 export function spiffeId(installation: string, clientId: string): string {
   return `spiffe://${installation}/service/${clientId}`;
 }
 
 /**
- * The key that every call carries which creates something outside Kubernetes: the uid of the custom resource, with a
- * part where one resource makes several things. A crash after any call never makes a second one.
+ * Idempotency key of a call that creates something outside Kubernetes: the uid of the custom resource, with a suffix
+ * where one resource creates several things. A call repeated after a crash creates nothing twice.
  * @throws AppError invalid INVALID_UID
  */
 export function idempotencyKey(uid: string, part?: string): string {
   if (!/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(uid)) {
-    throw new AppError('invalid', 'INVALID_UID', 'The object has no uid: the API server has not stored it');
+    throw new AppError(
+      'invalid',
+      'INVALID_UID',
+      'The object has no uid; the API server has not stored it yet',
+    );
   }
   return part === undefined ? uid : `${uid}/${part}`;
 }
@@ -150,14 +158,14 @@ interface Annotated {
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Whether an object wants nothing to be changed. */
+/** Whether reconciliation of an object is paused. */
 export function isPaused({ annotations: set }: Pick<Annotated, 'annotations'>): boolean {
   return set?.[annotations.paused] === 'true';
 }
 
-/** `yes` only for the object's own uid: the annotation of a former object of this name does nothing. */
+/** `yes` only for the object's own uid, so that the annotation of an earlier object of this name has no effect. */
 export function forceDeletion({ uid, annotations: set }: Annotated): 'no' | 'wrong-uid' | 'yes' {
-  const wanted = set?.[annotations.forceDelete];
-  if (wanted === undefined) return 'no';
-  return wanted === uid ? 'yes' : 'wrong-uid';
+  const requested = set?.[annotations.forceDelete];
+  if (requested === undefined) return 'no';
+  return requested === uid ? 'yes' : 'wrong-uid';
 }

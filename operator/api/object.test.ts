@@ -8,7 +8,7 @@ import { parseValidatorSet } from './validator-set.ts';
 
 const apiVersion = 'chancery.dev/v1alpha1';
 
-/** What the API server does with defaults: a member that is absent gets its own, then the members below get theirs. */
+/** Applies defaults as the API server does: first to an absent member, then to the members below it. */
 function withDefaults(schema: Record<string, unknown>, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const filled: Record<string, unknown> = { ...value };
@@ -56,7 +56,7 @@ describe('a parsed object', () => {
     });
   });
 
-  test('has quantities as text, however they were written', () => {
+  test('has quantities as text, also where YAML has a number', () => {
     const set = parseValidatorSet({
       apiVersion,
       kind: 'ValidatorSet',
@@ -66,7 +66,7 @@ describe('a parsed object', () => {
     expect(set.spec.resources?.requests).toEqual({ cpu: '2', memory: '1Gi' });
   });
 
-  test('takes metadata and a status of other programs and other versions as they come', () => {
+  test('tolerates unknown metadata and an unreadable status', () => {
     const tenant = parseTenant({
       apiVersion,
       kind: 'Tenant',
@@ -86,14 +86,14 @@ describe('a parsed object', () => {
     expect(tenant.status).toEqual({ userCount: 4 });
   });
 
-  test('has an empty status before the operator has seen it', () => {
-    const wanted = { displayName: 'Acme', subdomain: 'acme' };
+  test('has an empty status before the first reconcile', () => {
+    const desired = { displayName: 'Acme', subdomain: 'acme' };
     for (const status of [undefined, {}, 'broken', null]) {
       const found = parseTenant({
         apiVersion,
         kind: 'Tenant',
         metadata: { name: 'acme' },
-        spec: wanted,
+        spec: desired,
         status,
       });
       expect(found.status).toEqual({});
@@ -101,7 +101,7 @@ describe('a parsed object', () => {
   });
 });
 
-test('a refused object names each field and what helps', () => {
+test('a refusal names each field and its remedy', () => {
   const parse = () =>
     parseTenant({
       apiVersion,

@@ -3,7 +3,7 @@ import { AppError, violation } from '#core/errors/errors.ts';
 import { integer, text } from './fields.ts';
 import { API_GROUP_VERSION, type ManagedKind } from './names.ts';
 
-/** Metadata as the API server and other programs write it: what we do not know is left out, nothing is refused. */
+/** Metadata as the API server and other programs write it. Unknown members are dropped; nothing is refused. */
 const metadataSchema = z.object({
   name: z.string().min(1),
   namespace: z.string().default(''),
@@ -17,23 +17,23 @@ const metadataSchema = z.object({
   finalizers: z.array(z.string()).default([]).catch([]),
 });
 
-/** Metadata of an object; what only the API server gives is empty in an object from a file. */
+/** Metadata of an object. Members that only the API server sets are empty in an object read from a file. */
 export type ObjectMetadata = Readonly<z.output<typeof metadataSchema>>;
 
 const conditionSchema = z.object({
-  type: text({ min: 1, max: 316 }).describe('What the condition is about.'),
-  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
+  type: text({ min: 1, max: 316 }).describe('Type of the condition.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('Status of the condition.'),
   observedGeneration: integer(0, Number.MAX_SAFE_INTEGER)
     .optional()
-    .describe('Generation of the object that was judged.'),
+    .describe('Generation of the object that the condition describes.'),
   lastTransitionTime: text({ max: 64 })
     .meta({ format: 'date-time' })
     .describe('When the status last changed.'),
-  reason: text({ min: 1, max: 128 }).describe('One word of the closed list in the documentation.'),
-  message: text({ max: 4096 }).describe('What happened and what helps.'),
+  reason: text({ min: 1, max: 128 }).describe('Reason from the closed list in the documentation.'),
+  message: text({ max: 4096 }).describe('What happened, to which object, and the remedy.'),
 });
 
-/** A condition as it stands in a status. */
+/** A condition in a status. */
 export type Condition = Readonly<z.output<typeof conditionSchema>>;
 
 /** Members of every status. */
@@ -46,7 +46,7 @@ export const statusFields = {
     .max(32)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] })
     .optional()
-    .describe('What holds of the object, one entry a type.'),
+    .describe('Conditions of the object, one per type.'),
 } as const;
 
 /** An object of one of our kinds. */
@@ -58,7 +58,7 @@ export interface CustomResource<Spec, Status> {
   readonly status: Status;
 }
 
-/** A status schema that drops each member it cannot read: another version of the operator may have written it. */
+/** A status schema that drops each member it cannot read. Another version of the operator may have written it. */
 export function tolerant<Shape extends z.ZodRawShape>(status: z.ZodObject<Shape>) {
   const shape = Object.fromEntries(
     Object.entries(status.shape).map(([name, member]) => [
@@ -76,9 +76,9 @@ function fieldOf(path: readonly PropertyKey[]): string {
 }
 
 /**
- * Makes the parser of a kind. It applies the defaults that the API server applies, refuses an unknown or wrong member
- * of the spec, and takes metadata and status as they come.
- * @throws AppError invalid INVALID_CUSTOM_RESOURCE with one violation a field
+ * Creates the parser of a kind. It applies the API server's defaults and refuses unknown or invalid members of the
+ * spec. Metadata and status are read tolerantly.
+ * @throws AppError invalid INVALID_CUSTOM_RESOURCE with one violation per field
  */
 export function parserOf<Spec, Status>(
   kind: ManagedKind,

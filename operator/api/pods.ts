@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { integer, listOf, mapOf, quantity, text, withRules } from './fields.ts';
 
-/** The typed part of a pod that a custom resource may set; there is no raw template (notes/operator.md 4.1). */
+/**
+ * The typed part of a pod that a custom resource may set. A raw pod template would let a spec replace the image, the
+ * identity or the probes of a validator.
+ */
 
 const qualifiedName = {
   min: 1,
@@ -33,12 +36,12 @@ const requirement = (operators: readonly [string, ...string[]]) =>
 const labelSelector = () =>
   z
     .strictObject({
-      matchLabels: labels().optional().describe('Labels that must be there with these values.'),
+      matchLabels: labels().optional().describe('Labels with the required values.'),
       matchExpressions: listOf(requirement(['In', 'NotIn', 'Exists', 'DoesNotExist']), 16)
         .optional()
-        .describe('Further requirements; all must hold.'),
+        .describe('Further requirements; all must match.'),
     })
-    .describe('Which pods are meant.');
+    .describe('Selector of pods.');
 
 const nodeSelectorTerm = () =>
   z.strictObject({
@@ -53,42 +56,46 @@ const nodeAffinity = () =>
   z.strictObject({
     requiredDuringSchedulingIgnoredDuringExecution: z
       .strictObject({
-        nodeSelectorTerms: z.array(nodeSelectorTerm()).min(1).max(16).describe('One of them must match.'),
+        nodeSelectorTerms: z
+          .array(nodeSelectorTerm())
+          .min(1)
+          .max(16)
+          .describe('Terms of which one must match.'),
       })
       .optional()
-      .describe('Nodes that are possible.'),
+      .describe('Required nodes.'),
     preferredDuringSchedulingIgnoredDuringExecution: listOf(
       z.strictObject({ weight: weight(), preference: nodeSelectorTerm().describe('The nodes.') }),
       16,
     )
       .optional()
-      .describe('Nodes that are preferred.'),
+      .describe('Preferred nodes.'),
   });
 
 const podAffinityTerm = () =>
   z.strictObject({
     labelSelector: labelSelector().optional(),
-    topologyKey: text(qualifiedName).describe('Label of the nodes that make one place.'),
+    topologyKey: text(qualifiedName).describe('Node label whose values are the topology domains.'),
   });
 
 const podAffinity = () =>
   z.strictObject({
     requiredDuringSchedulingIgnoredDuringExecution: listOf(podAffinityTerm(), 16)
       .optional()
-      .describe('Rules that must hold.'),
+      .describe('Required rules.'),
     preferredDuringSchedulingIgnoredDuringExecution: listOf(
       z.strictObject({ weight: weight(), podAffinityTerm: podAffinityTerm().describe('The pods.') }),
       16,
     )
       .optional()
-      .describe('Rules that are preferred.'),
+      .describe('Preferred rules.'),
   });
 
 const affinity = () =>
   z.strictObject({
-    nodeAffinity: nodeAffinity().optional().describe('Which nodes.'),
-    podAffinity: podAffinity().optional().describe('Near which pods.'),
-    podAntiAffinity: podAffinity().optional().describe('Away from which pods.'),
+    nodeAffinity: nodeAffinity().optional().describe('Attraction to nodes.'),
+    podAffinity: podAffinity().optional().describe('Attraction to pods.'),
+    podAntiAffinity: podAffinity().optional().describe('Repulsion from pods.'),
   });
 
 const toleration = () =>
@@ -103,7 +110,9 @@ const toleration = () =>
         .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
         .optional()
         .describe('Effect of the taint; all effects when absent.'),
-      tolerationSeconds: integer(0, 31_536_000).optional().describe('How long NoExecute is tolerated.'),
+      tolerationSeconds: integer(0, 31_536_000)
+        .optional()
+        .describe('Seconds for which NoExecute is tolerated.'),
     }),
     {
       cel: "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
@@ -124,18 +133,22 @@ const toleration = () =>
 
 const spread = () =>
   z.strictObject({
-    maxSkew: integer(1, 100).describe('Largest difference in pods between two places.'),
-    topologyKey: text(qualifiedName).describe('Label of the nodes that make one place.'),
+    maxSkew: integer(1, 100).describe('Largest difference in pods between two topology domains.'),
+    topologyKey: text(qualifiedName).describe('Node label whose values are the topology domains.'),
     whenUnsatisfiable: z
       .enum(['DoNotSchedule', 'ScheduleAnyway'])
-      .describe('What happens when it cannot hold.'),
-    minDomains: integer(1, 100).optional().describe('Least number of places, with DoNotSchedule.'),
+      .describe('What happens to a pod that violates the constraint.'),
+    minDomains: integer(1, 100)
+      .optional()
+      .describe('Smallest number of topology domains, with DoNotSchedule.'),
     nodeAffinityPolicy: z
       .enum(['Honor', 'Ignore'])
       .optional()
       .describe('Whether nodeSelector and affinity count.'),
     nodeTaintsPolicy: z.enum(['Honor', 'Ignore']).optional().describe('Whether taints count.'),
-    labelSelector: labelSelector().optional().describe('Which pods are counted; the members when absent.'),
+    labelSelector: labelSelector()
+      .optional()
+      .describe('Selector of the counted pods; the members when absent.'),
   });
 
 const resourceNames = {
@@ -147,8 +160,8 @@ const resourceNames = {
 
 const resources = () =>
   z.strictObject({
-    requests: mapOf(quantity(), resourceNames).optional().describe('What a pod is promised.'),
-    limits: mapOf(quantity(), resourceNames).optional().describe('What a pod may use at most.'),
+    requests: mapOf(quantity(), resourceNames).optional().describe('Resource requests of a pod.'),
+    limits: mapOf(quantity(), resourceNames).optional().describe('Resource limits of a pod.'),
   });
 
 const reservedKeys = /^([a-z0-9.-]*[.])?(chancery[.]dev|kubernetes[.]io|k8s[.]io)[/]/;
@@ -165,25 +178,25 @@ const own = (what: string) => {
 
 const message = 'write an annotation key such as example.org/team as each key';
 
-/** Members of a spec that shape its pods. */
+/** Members of a spec that set fields of its pods. */
 export const podFields = {
   resources: resources()
     .optional()
-    .describe('Processor and memory of each pod; the installation decides when absent.'),
+    .describe("Resources of each pod; the installation's defaults when absent."),
   nodeSelector: labels().optional().describe('Labels that a node must have.'),
   tolerations: listOf(toleration(), 32).optional().describe('Taints that the pods tolerate.'),
   affinity: affinity().optional().describe('Attraction to nodes and pods.'),
   topologySpreadConstraints: listOf(spread(), 8)
     .optional()
-    .describe('How the pods spread; over hosts when absent.'),
+    .describe('Spread of the pods; over hosts when absent.'),
   priorityClassName: text({ ...qualifiedName, max: 253 })
     .optional()
     .describe('PriorityClass of the pods.'),
-  podLabels: withRules(labels(), own('labels')).optional().describe('Further labels of the pods.'),
+  podLabels: withRules(labels(), own('labels')).optional().describe('Additional labels of the pods.'),
   podAnnotations: withRules(
     mapOf(text({ max: 4096 }), { ...labelKeys, entries: 64, message }),
     own('annotations'),
   )
     .optional()
-    .describe('Further annotations of the pods.'),
+    .describe('Additional annotations of the pods.'),
 } as const;

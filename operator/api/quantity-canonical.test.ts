@@ -13,11 +13,11 @@ test.each([
   ['100m', '100m'],
   ['1536', '1536'],
   ['0.5Ki', '512'],
-])('%s is written %s by the API server', (given, written) => {
+])('the canonical text of %s is %s', (given, written) => {
   expect(canonicalQuantity(given)).toBe(written);
 });
 
-test('it is the same quantity, and writing it again changes nothing', () => {
+test('the canonical text is the same quantity and is stable', () => {
   const unit = fc.constantFrom('', 'm', 'k', 'M', 'G', 'Ki', 'Mi', 'Gi', 'Ti');
   fc.assert(
     fc.property(fc.nat({ max: 1_000_000 }), unit, (value, suffix) => {

@@ -25,6 +25,6 @@ test('quantities compare by value, not by text', () => {
   expect(compareQuantities('2', '1999m')).toBe(1);
 });
 
-test.each(['', 'Gi', '1GB', '-1', '1e3', '1.'])('%j is no quantity', (text) => {
+test.each(['', 'Gi', '1GB', '-1', '1e3', '1.'])('%j is not a quantity', (text) => {
   expect(() => quantityMilli(text)).toThrow('not a quantity');
 });

@@ -42,11 +42,11 @@ export function compareQuantities(left: string, right: string): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 }
 
-/** Suffixes by what they multiply by, largest first: binary of bytes, decimal of thousandths. */
+/** Suffixes by their factor, largest first. */
 const BINARY = ['Ei', 'Pi', 'Ti', 'Gi', 'Mi', 'Ki'] as const;
 const DECIMAL = ['E', 'P', 'T', 'G', 'M', 'k', '', 'm'] as const;
 
-/** The text that the API server makes of a quantity: whole numbers, the largest unit that divides. Throws like quantityMilli. */
+/** The API server's canonical text of a quantity: a whole number of the largest unit that divides it. Throws like quantityMilli. */
 export function canonicalQuantity(text: string): string {
   const milli = quantityMilli(text);
   if (milli === 0n) return '0';

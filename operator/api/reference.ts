@@ -18,19 +18,20 @@ function columnsOf({ columns }: KindDefinition, isWide: boolean): string {
 
 const INTRODUCTION = `# Custom resources
 
-Made by \`make gen\` from \`operator/api\`; edit there. \`kubectl explain register.spec\` (\`vset\`, \`tenant\`) tells every field,
+Made by \`make gen\` from \`operator/api\`; edit there. \`kubectl explain register.spec\` (\`vset\`, \`tenant\`) explains every field,
 \`charts/chancery/samples\` has one object of each kind, \`kubectl get chancery\` lists them all.`;
 
 const ANNOTATIONS: Readonly<Record<keyof typeof annotations, string>> = {
-  paused: '`"true"`: nothing is changed',
-  forceDelete: "the object's uid: it goes without its cleanup; needs the RBAC verb `force-delete`",
+  paused: '`"true"`: reconciliation is paused',
+  forceDelete: "the object's uid: it is deleted without cleanup; needs the RBAC verb `force-delete`",
   reconcileAt: 'any new value: reconcile now',
-  allowDowngrade: '`"true"` on a ValidatorSet: a version below the one that runs is accepted',
-  confirmDelete: 'the register id, on a Register: it may be deleted although others replicate it',
-  forceRoll: "the pod's uid, on a pod: it is replaced although a gate says no",
+  allowDowngrade: '`"true"` on a ValidatorSet: a version below the running one is accepted',
+  confirmDelete:
+    'the register id, on a Register: it may be deleted although other installations replicate it',
+  forceRoll: "the pod's uid, on a pod: it is replaced although a gate refuses",
 };
 
-/** The reference page of the kinds: columns, annotations, conditions, reasons with what a person does about them. */
+/** The reference page of the kinds: columns, annotations, conditions, and reasons with their remedies. */
 export function referencePage(): string {
   const kinds = KINDS.map((each) => [
     each.kind,

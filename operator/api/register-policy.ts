@@ -2,28 +2,25 @@ import { z } from 'zod';
 import { integer, withRules } from './fields.ts';
 
 /**
- * The policy of a register: the specification's names and units, words in PascalCase (decision D50). Nothing has a
- * default here: what is absent keeps the ledger's value. Lower bounds are those below which a policy stops its
- * register for good (core/ledger/policy.ts).
+ * The policy of a register, with the specification's names and units; enum values are in PascalCase, as Kubernetes APIs
+ * write them. No member has a default: an absent member keeps the ledger's value. Below these lower bounds a policy would
+ * stop its register for good (core/ledger/policy.ts).
  */
 
 const governance = z.strictObject({
   quorumFormula: z
     .enum(['StrictMajority', 'Supermajority', 'Unanimous'])
     .optional()
-    .describe('How many of the roster must agree to a change.'),
+    .describe('Share of the roster that must agree to a change.'),
   proposalTtlDays: integer(1, 90).optional().describe('Days until a proposal expires.'),
-  ownerCanBypassQuorum: z.boolean().optional().describe('Whether the owner may decide alone.'),
+  ownerCanBypassQuorum: z.boolean().optional().describe('Whether the owner decides alone.'),
 });
 
 const validators = withRules(
   z.strictObject({
-    registrationMode: z
-      .enum(['Public', 'Consent'])
-      .optional()
-      .describe('Whether validators wait for approval.'),
-    minValidators: integer(1, 100).optional().describe('Fewest validators.'),
-    maxValidators: integer(1, 100).optional().describe('Most validators.'),
+    registrationMode: z.enum(['Public', 'Consent']).optional().describe('Whether validators need approval.'),
+    minValidators: integer(1, 100).optional().describe('Smallest number of validators.'),
+    maxValidators: integer(1, 100).optional().describe('Largest number of validators.'),
     operationalTtlSeconds: integer(10, 600)
       .optional()
       .describe('Seconds after which a silent validator counts as not operational.'),
@@ -38,26 +35,32 @@ const validators = withRules(
 
 const consensus = withRules(
   z.strictObject({
-    signatureThresholdMin: integer(1, 100).optional().describe('Fewest signatures of a docket.'),
-    signatureThresholdMax: integer(1, 100).optional().describe('Most signatures of a docket.'),
-    maxTransactionsPerDocket: integer(1, 10_000).optional().describe('Most transactions of a docket.'),
+    signatureThresholdMin: integer(1, 100).optional().describe('Smallest number of signatures of a docket.'),
+    signatureThresholdMax: integer(1, 100).optional().describe('Largest number of signatures of a docket.'),
+    maxTransactionsPerDocket: integer(1, 10_000)
+      .optional()
+      .describe('Largest number of transactions of a docket.'),
     docketBuildIntervalMs: integer(10, 60_000)
       .optional()
-      .describe('Longest time in milliseconds that transactions are collected.'),
-    docketTimeoutSeconds: integer(5, 300).optional().describe('Seconds that a vote may take.'),
-    maxDocketBytes: integer(32_768, 8_388_608).optional().describe('Largest docket.'),
+      .describe('Longest time in milliseconds that transactions are collected before a docket is proposed.'),
+    docketTimeoutSeconds: integer(5, 300).optional().describe('Timeout of a vote, in seconds.'),
+    maxDocketBytes: integer(32_768, 8_388_608).optional().describe('Largest size of a docket, in bytes.'),
     maxTransactionBytes: integer(16_384, 4_194_304)
       .optional()
-      .describe('Largest transaction, at most half of maxDocketBytes.'),
+      .describe('Largest size of a transaction, in bytes; at most half of maxDocketBytes.'),
     requireBoundTxId: z
       .boolean()
       .optional()
       .describe('Whether the id of a transaction must be the hash of its envelope.'),
-    precisionMs: integer(50, 60_000).optional().describe('How far clocks may differ, in milliseconds.'),
+    precisionMs: integer(50, 60_000)
+      .optional()
+      .describe('Largest tolerated difference of clocks, in milliseconds.'),
     messageDelayMs: integer(1000, 300_000)
       .optional()
-      .describe('How long a message may take, in milliseconds.'),
-    maxPendingPerSender: integer(1, 10_000).optional().describe('Most waiting transactions of one sender.'),
+      .describe('Largest tolerated delay of a message, in milliseconds.'),
+    maxPendingPerSender: integer(1, 10_000)
+      .optional()
+      .describe('Largest number of waiting transactions of one sender.'),
   }),
   {
     cel: [
@@ -89,8 +92,8 @@ const leaderElection = withRules(
     heartbeatIntervalMs: integer(100, 30_000).optional().describe('Time between heartbeats in milliseconds.'),
     leaderTimeoutMs: integer(101, 300_000)
       .optional()
-      .describe('Milliseconds until a silent proposer is passed over.'),
-    termDurationSeconds: integer(10, 86_400).optional().describe('Longest term of a proposer.'),
+      .describe('Milliseconds until a silent proposer is skipped.'),
+    termDurationSeconds: integer(10, 86_400).optional().describe('Longest term of a proposer, in seconds.'),
   }),
   {
     cel: [
@@ -107,8 +110,8 @@ const leaderElection = withRules(
 );
 
 export const registerPolicy = z.strictObject({
-  governance: governance.optional().describe('How the roster decides.'),
-  validators: validators.optional().describe('Who may validate.'),
-  consensus: consensus.optional().describe('How dockets are sealed.'),
-  leaderElection: leaderElection.optional().describe('How proposers take turns.'),
+  governance: governance.optional().describe('Governance of the roster.'),
+  validators: validators.optional().describe('Admission of validators.'),
+  consensus: consensus.optional().describe('Limits and timeouts of consensus.'),
+  leaderElection: leaderElection.optional().describe('Rotation of proposers.'),
 });

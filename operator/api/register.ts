@@ -3,7 +3,7 @@ import { immutable, integer, keepsPresence, listOf, mapOf, nameRef, text, withRu
 import { type CustomResource, parserOf, statusFields, tolerant } from './object.ts';
 import { registerPolicy } from './register-policy.ts';
 
-/** Proposals that the status lists. */
+/** Largest number of proposals that the status lists. */
 export const MAX_PENDING_PROPOSALS = 64;
 
 const titleText = {
@@ -36,7 +36,7 @@ const owner = withRules(
   z.strictObject({
     walletAddress: text(walletAddress)
       .optional()
-      .describe('A wallet of the platform, or of somebody who attests.'),
+      .describe('Address of a wallet of the platform, or of a person who attests.'),
     operatorWallet: z.literal(true).optional().describe("The operator's own wallet."),
   }),
   {
@@ -62,13 +62,16 @@ const admins = immutable(
     listOf(
       z.strictObject({
         walletAddress: text(walletAddress).describe('Address of the wallet.'),
-        role: z.enum(['Admin', 'Auditor', 'Designer']).default('Admin').describe('What the wallet may do.'),
+        role: z
+          .enum(['Admin', 'Auditor', 'Designer'])
+          .default('Admin')
+          .describe('Role of the wallet in the roster.'),
       }),
       24,
     ),
     {
       cel: 'self.all(one, self.exists_one(other, other.walletAddress == one.walletAddress))',
-      message: 'a walletAddress is there twice; write it once',
+      message: 'a walletAddress occurs twice; write it once',
       holds: (list) => new Set(list.map((one) => one.walletAddress)).size === list.length,
     },
   ),
@@ -93,46 +96,46 @@ const idChange =
 const tenantChange = 'tenantRef cannot be changed; make another Register';
 
 const registerSpecShape = z.strictObject({
-  title: text(titleText).describe('Name of the register, a fact of the ledger.'),
-  description: text(storableText).optional().describe('What the register is for, a fact of the ledger.'),
+  title: text(titleText).describe('Name of the register, stored in the ledger.'),
+  description: text(storableText)
+    .optional()
+    .describe('Purpose of the register in words, stored in the ledger.'),
   purpose: immutable(z.enum(['General', 'System']), 'purpose cannot be changed; make another Register')
     .default('General')
-    .describe('System registers hold what the platform itself records.'),
+    .describe('System registers hold the records of the platform itself.'),
   tenantRef: immutable(nameRef('Tenant'), tenantChange)
     .optional()
     .describe('The tenant that owns the register; required unless purpose is System.'),
   validatorSetRef: nameRef('ValidatorSet').describe(
-    'Who seals. A change replaces the validators one by one.',
+    'The validators that seal dockets. A change replaces them one by one.',
   ),
   owners: owners
     .default([{ operatorWallet: true }])
-    .describe('Who owns the register when it is made; the operator when absent.'),
-  admins: admins.optional().describe('Who else has a say in it when it is made.'),
+    .describe('Owner of the new register; the operator when absent.'),
+  admins: admins.optional().describe('Further members of the first roster.'),
   devMode: withRules(z.boolean(), {
     cel: 'oldSelf || !self',
     message: 'devMode is only ever switched off; make another Register with devMode: true',
   })
     .default(false)
-    .describe('Whether the register allows what only developers need. It is only ever switched off.'),
-  metadata: metadata.optional().describe('Facts of the ledger; entries are only added.'),
-  policy: registerPolicy.optional().describe('Rules of the register. What is absent keeps its value.'),
+    .describe('Whether the register allows operations for development. It can only be switched off.'),
+  metadata: metadata.optional().describe('Metadata stored in the ledger; entries can only be added.'),
+  policy: registerPolicy.optional().describe('Policy of the register. Absent members keep their values.'),
   transitionMode: z
     .enum(['Immediate', 'GracePeriod'])
     .default('Immediate')
-    .describe('When validators without approval leave after registrationMode becomes Consent.'),
+    .describe('When validators without approval are removed after registrationMode becomes Consent.'),
   registerId: immutable(text(registerIdText), idChange)
     .optional()
-    .describe(
-      'Id of an existing register that is adopted instead of making a new one, or of the system register, which is made under it.',
-    ),
+    .describe('Id of an existing register to adopt, or of the system register, which is created with it.'),
   validation: z
     .enum(['Running', 'Paused', 'Stopped'])
     .default('Running')
-    .describe('Whether the validators work on the register.'),
+    .describe('Whether the validators accept transactions and seal dockets.'),
   deletionPolicy: z
     .enum(['Retain', 'Tombstone', 'Purge'])
     .default('Retain')
-    .describe('What becomes of the register when this object is deleted.'),
+    .describe('What happens to the register when this object is deleted.'),
 });
 
 export const registerSpec = withRules(
@@ -153,7 +156,7 @@ export const registerSpec = withRules(
   keepsPresence('registerId', idChange),
   keepsPresence('admins', adminsChange),
   { cel: '!has(oldSelf.metadata) || has(self.metadata)', message: metadataChange, path: 'metadata' },
-).describe('What you want.');
+).describe('Desired state.');
 
 export type RegisterSpec = Readonly<z.output<typeof registerSpec>>;
 
@@ -175,61 +178,63 @@ const word = (max = 256) => text({ max }).optional();
 const time = () => text({ max: 64 }).meta({ format: 'date-time' }).optional();
 
 const pendingAttestation = z.object({
-  walletAddress: text({ max: 61 }).describe('Who must sign.'),
+  walletAddress: text({ max: 61 }).describe('Wallet that must sign.'),
   role: text({ max: 32 }).describe('Role that the signature attests.'),
-  dataToSign: text({ max: 4096 }).describe('What must be signed, in base64.'),
-  expiresAt: time().describe('Until when.'),
+  dataToSign: text({ max: 4096 }).describe('Bytes to sign, in base64.'),
+  expiresAt: time().describe('Time of expiry.'),
 });
 
 const pendingProposal = z.object({
   proposalId: text({ max: 128 }).describe('Id of the proposal.'),
-  operationType: word(64).describe('What it would change.'),
+  operationType: word(64).describe('Operation that it proposes.'),
   votesReceived: count().describe('Votes so far.'),
-  votesRequired: count().describe('Votes that decide.'),
-  expiresAt: time().describe('Until when.'),
+  votesRequired: count().describe('Votes needed for acceptance.'),
+  expiresAt: time().describe('Time of expiry.'),
 });
 
 export const registerStatus = z
   .object({
     ...statusFields,
     registerId: word(32).describe('Id of the register.'),
-    phase: z.enum(REGISTER_PHASES).optional().describe('How far the register is.'),
+    phase: z.enum(REGISTER_PHASES).optional().describe('Phase of the register.'),
     genesisTransactionId: word(64).describe('Id of the first transaction.'),
     genesisHash: word(64).describe('Hash of docket 0.'),
     height: number().describe('Sealed dockets.'),
     headHash: word(64).describe('Hash of the last docket.'),
     lastSealedTime: time().describe('When the last docket was sealed.'),
-    pendingAttestations: listOf(pendingAttestation, 25).optional().describe('Signatures that are missing.'),
-    policyVersion: number().describe('Version of the policy that holds.'),
+    pendingAttestations: listOf(pendingAttestation, 25)
+      .optional()
+      .describe('Missing signatures of the first roster.'),
+    policyVersion: number().describe('Version of the policy in force.'),
     pendingProposals: listOf(pendingProposal, MAX_PENDING_PROPOSALS)
       .optional()
-      .describe('Proposals that wait for votes; the oldest 64 when there are more.'),
+      .describe('Proposals that wait for votes; at most the oldest 64.'),
     validators: z
       .object({
         size: count().describe('Validators of the register.'),
         quorum: count().describe('Validators that must agree.'),
         faultTolerance: count().describe('Validators that may fail.'),
-        operational: count().describe('Validators heard of lately.'),
-        summary: word(32).describe('operational/size.'),
+        operational: count().describe('Validators whose heartbeat is recent.'),
+        summary: word(32).describe('Operational validators and all, as operational/size.'),
       })
       .optional()
-      .describe('Who seals.'),
+      .describe('Validators of the register.'),
     sync: z
       .object({
         status: word(32).describe('State of the register service.'),
-        currentDocket: number().describe('Docket it has.'),
-        targetDocket: number().describe('Docket it knows of.'),
-        progressPercent: integer(0, 100).optional().describe('Progress.'),
-        isStale: z.boolean().optional().describe('Whether there is no progress.'),
+        currentDocket: number().describe('Last docket that it has stored.'),
+        targetDocket: number().describe('Last docket that it knows of.'),
+        progressPercent: integer(0, 100).optional().describe('Progress in percent.'),
+        isStale: z.boolean().optional().describe('Whether progress has stopped.'),
       })
       .optional()
-      .describe('How far the register service is behind.'),
+      .describe('Synchronisation of the register service.'),
     mempool: z
-      .object({ pending: number().describe('Transactions that wait.') })
+      .object({ pending: number().describe('Transactions in the mempools.') })
       .optional()
-      .describe('What waits to be sealed.'),
+      .describe('Transactions that wait to be sealed.'),
   })
-  .describe('What there is; written by the operator.');
+  .describe('Observed state, written by the operator.');
 
 export type RegisterStatus = Readonly<Partial<z.output<typeof registerStatus>>>;
 export type Register = CustomResource<RegisterSpec, RegisterStatus>;

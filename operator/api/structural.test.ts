@@ -18,7 +18,7 @@ describe('a construct becomes', () => {
     ['one value', z.literal(true), { type: 'boolean', enum: [true] }],
     ['a list', listOf(line, 3), { type: 'array', maxItems: 3, items: { type: 'string', maxLength: 10 } }],
     [
-      'the form of the data as it is written, for a transform',
+      'the schema of the input, for a transform',
       line.transform((value) => value.length),
       { type: 'string', maxLength: 10 },
     ],
@@ -42,12 +42,12 @@ describe('a construct becomes', () => {
       },
     ],
     [
-      'an empty default, so that the members below get theirs',
+      'an empty default, so that the defaults of the members below apply',
       z.strictObject({ a: z.boolean().default(true) }).prefault({}),
       { type: 'object', default: {}, properties: { a: { type: 'boolean', default: true } } },
     ],
     [
-      'the members of both, for an intersection',
+      'the members of both sides, for an intersection',
       z.intersection(z.object({ a: line.optional() }), z.object({ b: line.optional() })),
       {
         type: 'object',
@@ -60,7 +60,7 @@ describe('a construct becomes', () => {
       { type: 'string', format: 'date-time', maxLength: 64 },
     ],
     [
-      'keys for a list that several programs write',
+      'keys for a list with several field managers',
       listOf(z.object({ name: line }), 2).meta({
         'x-kubernetes-list-type': 'map',
         'x-kubernetes-list-map-keys': ['name'],
@@ -82,7 +82,7 @@ describe('a construct becomes', () => {
     expect(structuralSchema(schema)).toEqual(expected);
   });
 
-  test('a rule with a message for a pattern, because the message for a pattern names no remedy', () => {
+  test('a rule with a message, for a pattern', () => {
     expect(structuralSchema(text({ max: 9, pattern: /^a[/]\d$/, message: 'write a/1' }))).toEqual({
       type: 'string',
       maxLength: 9,
@@ -109,7 +109,7 @@ describe('a construct becomes', () => {
     });
   });
 
-  test('rules in the order they were added, with the member that each is about', () => {
+  test('rules in the order of their addition, each with its member', () => {
     const object = withRules(
       immutable(z.strictObject({ a: line.optional() }), 'first'),
       keepsPresence('a', 'second'),
@@ -124,7 +124,7 @@ describe('a construct becomes', () => {
   });
 });
 
-describe('a construct that no CRD can hold is refused, with path and remedy:', () => {
+describe('a construct that a CRD cannot express is refused with path and remedy:', () => {
   const node: z.ZodType = z.lazy(() => z.object({ next: node.optional() }));
   const cases: readonly [string, z.ZodType, string][] = [
     ['a union', z.union([line, z.boolean()]), 'unions are not structural'],

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 
-/** A node of a structural OpenAPI v3 schema, as a CRD holds it. */
+/** A node of the structural OpenAPI v3 schema of a CRD. */
 export type StructuralSchema = Readonly<Record<string, unknown>>;
 
 type Node = Readonly<Record<string, unknown>>;
 
-/** Members that a node keeps, in the order they are written. */
-const KEPT = [
+/** Keywords of a structural schema, in the order they are written. */
+const KEYWORDS = [
   'description',
   'type',
   'format',
@@ -40,7 +40,7 @@ function refuse(path: string, why: string): never {
   throw new AppError('internal', 'SCHEMA_NOT_STRUCTURAL', `${path === '' ? 'schema' : path}: ${why}`);
 }
 
-/** What may not stand in a structural schema, with what to write instead (notes/operator.md 3.5). */
+/** Keywords that the API server refuses in a structural schema, with the remedy. */
 const FORBIDDEN: Readonly<Record<string, string>> = {
   definitions: 'named and recursive schemas are not structural; write the schema where it is used',
   $ref: 'named and recursive schemas are not structural; write the schema where it is used',
@@ -57,12 +57,12 @@ function forbid(node: Node, path: string): void {
   for (const [name, why] of Object.entries(FORBIDDEN)) {
     if (name in node && !(name === 'anyOf' && node[INT_OR_STRING] === true)) refuse(path, why);
   }
-  const known = new Set<string>([...KEPT, 'properties', 'items', 'additionalProperties', 'anyOf']);
+  const known = new Set<string>([...KEYWORDS, 'properties', 'items', 'additionalProperties', 'anyOf']);
   for (const name of Object.keys(node)) if (!known.has(name)) refuse(path, `member ${name} is not known`);
 }
 
-/** What each type must state, and how it is said when it does not. */
-const DEMANDS: Readonly<Record<string, (node: Node) => string | undefined>> = {
+/** What each type must state; the text names what is missing. */
+const REQUIREMENTS: Readonly<Record<string, (node: Node) => string | undefined>> = {
   boolean: () => undefined,
   string: (node) =>
     ['maxLength', 'enum', 'format'].some((name) => name in node) ? undefined : 'the text has no maxLength',
@@ -79,25 +79,26 @@ const DEMANDS: Readonly<Record<string, (node: Node) => string | undefined>> = {
   },
 };
 
-/** The cost of a rule is judged by the largest value: everything has a bound. */
-function demandBounds(node: Node, path: string): void {
-  const demand = DEMANDS[String(node['type'])];
-  const lacking = demand === undefined ? `type ${String(node['type'])} is not structural` : demand(node);
+/** The API server estimates the cost of a rule from the largest possible value, so everything needs a bound. */
+function requireBounds(node: Node, path: string): void {
+  const requirement = REQUIREMENTS[String(node['type'])];
+  const lacking =
+    requirement === undefined ? `type ${String(node['type'])} is not structural` : requirement(node);
   if (lacking !== undefined) refuse(path, lacking);
 }
 
 function convert(node: Node, path: string): StructuralSchema {
   forbid(node, path);
   const intOrString = node[INT_OR_STRING] === true;
-  if (!intOrString) demandBounds(node, path);
-  const kept = Object.fromEntries(
-    KEPT.flatMap((name) => (node[name] === undefined ? [] : [[name, node[name]]])),
+  if (!intOrString) requireBounds(node, path);
+  const keywords = Object.fromEntries(
+    KEYWORDS.flatMap((name) => (node[name] === undefined ? [] : [[name, node[name]]])),
   );
-  if (intOrString) delete kept['type'];
-  if (kept['type'] === 'integer') kept['format'] = 'int64';
+  if (intOrString) delete keywords['type'];
+  if (keywords['type'] === 'integer') keywords['format'] = 'int64';
   const { properties, items, additionalProperties } = node;
   return {
-    ...kept,
+    ...keywords,
     ...(isNode(items) ? { items: convertChild(items, `${path}[]`) } : {}),
     ...(isNode(properties) ? { properties: convertMembers(properties, path) } : {}),
     ...(isNode(additionalProperties)
@@ -120,9 +121,9 @@ function convertMembers(properties: Node, path: string): Node {
 }
 
 /**
- * The structural schema of a zod schema: what it takes in, rules and bounds included. Strict objects lose
- * `additionalProperties: false`: pruning and strict field validation of the API server say it.
- * @throws AppError internal SCHEMA_NOT_STRUCTURAL, with path and remedy, for a construct that no CRD can hold
+ * The structural schema of the input of a zod schema, with rules and bounds. `additionalProperties: false` of strict
+ * objects is dropped, because the API server prunes and validates unknown fields itself.
+ * @throws AppError internal SCHEMA_NOT_STRUCTURAL, with path and remedy, for a construct that a CRD cannot express
  */
 export function structuralSchema(schema: z.ZodType): StructuralSchema {
   const json = z.toJSONSchema(schema, {

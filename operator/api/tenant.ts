@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { immutable, integer, keepsPresence, text, withRules } from './fields.ts';
 import { type CustomResource, parserOf, statusFields, tolerant } from './object.ts';
 
-/** Names that the platform needs for itself, as the tenant service refuses them. */
+/** Reserved subdomains; the tenant service refuses the same ones. */
 export const RESERVED_SUBDOMAINS = [
   'public',
   'system',
@@ -49,11 +49,11 @@ const subdomain = immutable(
 );
 
 const branding = z.strictObject({
-  primaryColor: text(colour).describe('First colour of the pages.'),
-  secondaryColor: text(colour).describe('Second colour of the pages.'),
+  primaryColor: text(colour).describe('Primary colour of the pages.'),
+  secondaryColor: text(colour).describe('Secondary colour of the pages.'),
   companyTagline: text({ max: 200, ...lineText })
     .optional()
-    .describe('A line below the name.'),
+    .describe('Line below the name.'),
   logoUrl: text({
     min: 9,
     max: 2048,
@@ -70,15 +70,15 @@ const idChange =
 export const tenantSpec = withRules(
   z.strictObject({
     displayName: text({ min: 3, max: 100, ...lineText }).describe('Name of the organisation.'),
-    subdomain: subdomain.describe('Name of the organisation in addresses.'),
+    subdomain: subdomain.describe('Subdomain of the organisation in URLs.'),
     organizationType: immutable(
       z.enum(['Standard', 'Public']),
       'organizationType cannot be changed; make another Tenant',
     )
       .default('Standard')
-      .describe('Public organisations take members who sign up themselves.'),
-    suspended: z.boolean().default(false).describe('Whether nobody of the organisation may sign in.'),
-    branding: branding.optional().describe('How the pages of the organisation look.'),
+      .describe('Members of a Public organisation sign up themselves.'),
+    suspended: z.boolean().default(false).describe('Whether sign-in of all members is refused.'),
+    branding: branding.optional().describe('Appearance of the pages of the organisation.'),
     organizationId: immutable(
       text({
         min: 36,
@@ -89,14 +89,14 @@ export const tenantSpec = withRules(
       idChange,
     )
       .optional()
-      .describe('Id of an existing organisation that is adopted instead of making a new one.'),
+      .describe('Id of an existing organisation to adopt.'),
     deletionPolicy: z
       .enum(['Suspend', 'Retain', 'Delete'])
       .default('Suspend')
-      .describe('What becomes of the organisation when this object is deleted.'),
+      .describe('What happens to the organisation when this object is deleted.'),
   }),
   keepsPresence('organizationId', idChange),
-).describe('What you want.');
+).describe('Desired state.');
 
 export type TenantSpec = Readonly<z.output<typeof tenantSpec>>;
 
@@ -112,7 +112,7 @@ export const tenantStatus = z
     userCount: count().describe('Members of the organisation.'),
     registerCount: count().describe('Registers that the organisation sees.'),
   })
-  .describe('What there is; written by the operator.');
+  .describe('Observed state, written by the operator.');
 
 export type TenantStatus = Readonly<Partial<z.output<typeof tenantStatus>>>;
 export type Tenant = CustomResource<TenantSpec, TenantStatus>;

@@ -42,17 +42,17 @@ describe('YAML', () => {
     ['a\tb', '"a\\tb"'],
     ['\u00e9', '"\u00e9"'],
     ['.spec.replicas', '.spec.replicas'],
-  ])('writes %j so that it is read as the same text', (value, expected) => {
+  ])('writes %j so that it reads back unchanged', (value, expected) => {
     expect(toYaml({ k: value })).toBe(`k: ${expected}\n`);
   });
 
-  test('quotes keys that would be read as something else', () => {
+  test('quotes keys that are ambiguous without quotes', () => {
     expect(toYaml({ y: 1, 'a: b': 2, 'x-kubernetes-list-type': 3 })).toBe(
       "'y': 1\n'a: b': 2\nx-kubernetes-list-type: 3\n",
     );
   });
 
-  test('folds long texts at blanks, and keeps lines of others', () => {
+  test('folds long texts at spaces and keeps line breaks of others', () => {
     const long = Array.from({ length: 40 }, (_, index) => `word${index}`).join(' ');
     const lines = toYaml({ k: { l: long } }).split('\n');
     expect(lines.slice(0, 2)).toEqual(['k:', '  l: >-']);
@@ -66,7 +66,7 @@ describe('YAML', () => {
     expect(toYaml({ k: 'one\ntwo' })).toBe('k: |-\n  one\n  two\n');
   });
 
-  test('never folds a text that folding would change', () => {
+  test('does not fold a text that folding would change', () => {
     const doubled = `${'x'.repeat(60)}  ${'y'.repeat(60)}`;
     expect(toYaml({ k: doubled })).toBe(`k: '${doubled}'\n`);
   });

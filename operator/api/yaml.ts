@@ -1,11 +1,11 @@
 /**
- * Writes JSON data as YAML 1.2 block style, the same bytes for the same data: keys in their given order, two spaces,
- * lists at the depth of their key as kubectl writes them, long texts folded.
+ * Writes JSON data in YAML 1.2 block style. Equal data gives equal bytes: keys in their given order, two spaces, lists at
+ * the depth of their key as kubectl writes them, long texts folded.
  */
 
 const WIDTH = 110;
 
-/** Texts that need no quotes: they begin with a letter and can be read as nothing but text. */
+/** Texts without quotes: they cannot be read as anything but text. */
 const PLAIN = /^[A-Za-z_/.$^][A-Za-z0-9_./$^()@+-]*(?: [A-Za-z0-9_./$^()@+-]+)*$/;
 const OTHER_MEANING = /^(?:y|n|yes|no|on|off|true|false|null|~|\.inf|\.nan|[-+.]?[0-9].*)$/i;
 
@@ -18,7 +18,7 @@ function quoted(text: string): string {
   return /^[\x20-\x7e]*$/.test(text) ? `'${text.replaceAll("'", "''")}'` : JSON.stringify(text);
 }
 
-/** Whether folding gives the text back: single spaces only, and nothing that a line may not begin with. */
+/** Whether a folded text reads back unchanged: single spaces only, and printable characters. */
 function isFoldable(text: string): boolean {
   return /^[\x21-\x7e]+(?: [\x21-\x7e]+)+$/.test(text);
 }

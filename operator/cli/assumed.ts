@@ -2,13 +2,13 @@ import { validatorId } from '../api/names.ts';
 import type { Register } from '../api/register.ts';
 import type { Tenant } from '../api/tenant.ts';
 import type { ValidatorSet } from '../api/validator-set.ts';
-import { validatorNumbers } from '../plan/register/carried-out.ts';
+import { validatorNumbers } from '../plan/register/apply-change.ts';
 import type { LedgerPhase, RegisterFacts, ValidatorFacts } from '../plan/register/facts.ts';
 import type { OrganizationFacts } from '../plan/tenant/facts.ts';
 
 /**
- * What the services hold, as far as live objects tell: nobody is asked. What a live object wants is taken for what
- * there is; its status says the rest.
+ * State of the services, derived from live objects without any call. The spec of a live object is assumed to be carried
+ * out; the rest is taken from its status.
  */
 export function organizationOf(live: Tenant | undefined): OrganizationFacts | undefined {
   if (live === undefined) return undefined;
@@ -19,13 +19,13 @@ export function organizationOf(live: Tenant | undefined): OrganizationFacts | un
   return { organizationId, state: found, name, subdomain, organizationType, branding, userCount };
 }
 
-/** A Tenant that has its organisation: what refers to it can be planned. */
+/** The Tenant with an organisation, so that objects that refer to it can be planned. */
 export function asReady(tenant: Tenant): Tenant {
   const { organizationId = '00000000-0000-4000-8000-000000000000' } = tenant.status;
   return { ...tenant, status: { ...tenant.status, organizationId, state: 'Active' } };
 }
 
-/** A set whose members all run. */
+/** The set with all members running. */
 export function asRunning(set: ValidatorSet): ValidatorSet {
   const { name } = set.metadata;
   const members = Array.from({ length: set.spec.replicas }, (_, ordinal) => ({
@@ -80,7 +80,7 @@ function phaseOf({ status }: Register): LedgerPhase {
   return phase === undefined || phase === 'Failed' ? 'Pending' : phase;
 }
 
-/** Members that say they seal it; where none tells, as many of its set as its status counts. */
+/** Members that report the register; without any, as many of its set as its status counts. */
 function validatorsOf(
   { spec, status, metadata }: Register,
   sets: readonly ValidatorSet[],

@@ -1,20 +1,20 @@
 import type { Disruption } from '../plan/outcome.ts';
 
-/** One thing that will be done. */
+/** One step of a plan. */
 export interface Step {
-  readonly says: string;
-  readonly disrupts: Disruption;
+  readonly summary: string;
+  readonly disruption: Disruption;
 }
 
-/** What becomes of one object. */
+/** The plan of one object. */
 export interface Entry {
   readonly kind: string;
   /** `namespace/name`. */
   readonly key: string;
   /** In order. */
   readonly steps: readonly Step[];
-  /** Numbers and reasons, one a line. */
+  /** Numbers and reasons, one per line. */
   readonly notes: readonly string[];
-  /** Why it does not become what the file wants. */
+  /** Why the desired state cannot be reached. */
   readonly refused?: string;
 }

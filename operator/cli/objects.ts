@@ -18,8 +18,8 @@ export const noObjects: Objects = { tenants: [], validatorSets: [], registers: [
 const MAX_TEXT_BYTES = 32 * 1024 * 1024;
 
 /**
- * The objects of our kinds in a file of YAML or JSON, Lists taken apart; other kinds are passed over.
- * @param namespace of objects that name none
+ * The objects of the three kinds in a YAML or JSON file, including items of Lists; other kinds are skipped.
+ * @param namespace default namespace of objects without one
  * @throws AppError invalid INVALID_FILE, INVALID_CUSTOM_RESOURCE; the message names file, object and field
  */
 export function readObjects(
@@ -47,7 +47,7 @@ function documentsOf(text: string, file: string): readonly unknown[] {
     return loadAll(text);
   } catch (error) {
     const [line] = error instanceof Error ? error.message.split('\n') : [];
-    throw invalid(file, `cannot be read: ${line ?? 'it is no YAML'}`, error);
+    throw invalid(file, `cannot be read: ${line ?? 'it is not YAML'}`, error);
   }
 }
 
@@ -61,17 +61,17 @@ function isOurs(object: unknown): object is Readonly<Record<string, unknown>> {
   return isRecord(object) && String(object['apiVersion']).startsWith(`${API_GROUP}/`);
 }
 
-interface Named {
+interface UnparsedObject {
   readonly kind: unknown;
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-function inNamespace(object: Readonly<Record<string, unknown>>, namespace: string): Named {
+function inNamespace(object: Readonly<Record<string, unknown>>, namespace: string): UnparsedObject {
   const metadata = isRecord(object['metadata']) ? object['metadata'] : {};
   return { ...object, kind: object['kind'], metadata: { namespace, ...metadata } };
 }
 
-function parseNamed<T>(object: Named, parse: (value: unknown) => T, file: string): T {
+function parseNamed<T>(object: UnparsedObject, parse: (value: unknown) => T, file: string): T {
   try {
     return parse(object);
   } catch (error) {
@@ -80,17 +80,17 @@ function parseNamed<T>(object: Named, parse: (value: unknown) => T, file: string
   }
 }
 
-interface Placed {
+interface ObjectWithKey {
   readonly kind: string;
   readonly metadata: { readonly namespace: string; readonly name: string };
 }
 
 /** `namespace/name`. */
-export function keyOf({ metadata }: Pick<Placed, 'metadata'>): string {
+export function keyOf({ metadata }: Pick<ObjectWithKey, 'metadata'>): string {
   return `${metadata.namespace}/${metadata.name}`;
 }
 
 /** The object of the same name in a list; undefined when there is none. */
-export function counterpart<T extends Placed>(of: Placed, list: readonly T[]): T | undefined {
+export function counterpart<T extends ObjectWithKey>(of: ObjectWithKey, list: readonly T[]): T | undefined {
   return list.find((each) => keyOf(each) === keyOf(of));
 }

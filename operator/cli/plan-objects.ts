@@ -3,8 +3,8 @@ import { validatorSetNames } from '../api/names.ts';
 import type { Register } from '../api/register.ts';
 import type { Tenant } from '../api/tenant.ts';
 import type { ValidatorSet } from '../api/validator-set.ts';
-import { carriedOut } from '../plan/register/carried-out.ts';
-import type { RegisterFacts, RegisterWorld } from '../plan/register/facts.ts';
+import { applyChange } from '../plan/register/apply-change.ts';
+import type { RegisterFacts, RegisterPlanInput } from '../plan/register/facts.ts';
 import { planRegister, type RegisterStep } from '../plan/register/plan.ts';
 import { planTenant } from '../plan/tenant/plan.ts';
 import { asReady, asRunning, organizationOf, registerOf } from './assumed.ts';
@@ -16,8 +16,8 @@ import { planSet } from './plan-sets.ts';
 const MAX_CHANGES = 400;
 
 /**
- * What applying a file would do, in the order in which the operator would do it. Nobody is asked: live objects say
- * what there is, and every pod that is started is taken to work.
+ * The steps that applying a file causes, in the operator's order. No service is called: the state is taken from live
+ * objects, and started pods are assumed to work.
  */
 export function planObjects(desired: Objects, live: Objects, nowMs: number): readonly Entry[] {
   const all = merged(desired, live);
@@ -29,7 +29,7 @@ export function planObjects(desired: Objects, live: Objects, nowMs: number): rea
   ];
 }
 
-/** Live registers that are not in the file, but whose set is. */
+/** Live registers that are not in the file but refer to a set in it. */
 function wokenRegisters(desired: Objects, live: Objects): readonly Register[] {
   return live.registers.filter((each) => {
     const isInFile = counterpart(each, desired.registers) !== undefined;
@@ -40,11 +40,11 @@ function wokenRegisters(desired: Objects, live: Objects): readonly Register[] {
   });
 }
 
-/** What there is once the file is applied. */
+/** All objects after the file is applied. */
 function merged(desired: Objects, live: Objects): Objects {
-  const join = <T extends Tenant | ValidatorSet | Register>(wanted: readonly T[], there: readonly T[]) => [
-    ...wanted,
-    ...there.filter((each) => counterpart(each, wanted) === undefined),
+  const join = <T extends Tenant | ValidatorSet | Register>(desired: readonly T[], there: readonly T[]) => [
+    ...desired,
+    ...there.filter((each) => counterpart(each, desired) === undefined),
   ];
   return {
     tenants: join(desired.tenants, live.tenants),
@@ -69,7 +69,7 @@ function refusalOf({ state, message }: Outcome): { readonly refused?: string } {
 }
 
 interface Around {
-  /** With the file applied. */
+  /** Objects after the file is applied. */
   readonly all: Objects;
   readonly live: Objects;
   readonly nowMs: number;
@@ -83,7 +83,7 @@ function planOneRegister(desired: Register, { all, live, nowMs }: Around): Entry
   const tenant = refer(all.tenants, desired.spec.tenantRef?.name);
   const set = refer(all.validatorSets, desired.spec.validatorSetRef.name);
   const { metadata, status } = before ?? desired;
-  const world = {
+  const input = {
     register: { ...desired, metadata, status: { ...status, observedGeneration: metadata.generation } },
     tenant: tenant === undefined ? undefined : asReady(tenant),
     validatorSet: set === undefined ? undefined : asRunning(set),
@@ -93,38 +93,38 @@ function planOneRegister(desired: Register, { all, live, nowMs }: Around): Entry
     refused: new Map(),
     nowMs,
   };
-  const walked = walk(world, registerOf(before, live.validatorSets));
+  const walked = scaling(input, registerOf(before, live.validatorSets));
   return { kind: 'Register', key: keyOf(desired), ...walked };
 }
 
-/** Takes every step as done and plans again, until nothing is left to do. */
-function walk(world: Omit<RegisterWorld, 'facts'>, found: RegisterFacts | undefined) {
+/** Assumes every step as done and plans again until no step is left. */
+function scaling(input: Omit<RegisterPlanInput, 'facts'>, found: RegisterFacts | undefined) {
   const steps: Step[] = [];
   let facts = found;
   for (let count = 0; count < MAX_CHANGES; count += 1) {
-    const plan = planRegister({ ...world, facts });
+    const plan = planRegister({ ...input, facts });
     const refusal = refusalOf(plan.judgement.outcome);
     if (plan.steps.length === 0) return { steps, notes: notesOf(found, facts), ...refusal };
     steps.push(...plan.steps);
-    if (facts === undefined || plan.steps.some(({ act }) => act === 'upsert')) break;
+    if (facts === undefined || plan.steps.some(({ action }) => action === 'upsert')) break;
     facts = plan.steps.reduce(after, facts);
   }
   return { steps, notes: notesOf(found, facts) };
 }
 
 function after(facts: RegisterFacts, step: RegisterStep): RegisterFacts {
-  if (step.act === 'change') return carriedOut(facts, step.change);
-  return step.act === 'validation' ? { ...facts, validation: step.state } : facts;
+  if (step.action === 'change') return applyChange(facts, step.change);
+  return step.action === 'validation' ? { ...facts, validation: step.state } : facts;
 }
 
 function notesOf(before: RegisterFacts | undefined, facts: RegisterFacts | undefined): readonly string[] {
   if (before === undefined || facts === undefined) return [];
-  const numbers = ({ validators }: RegisterFacts) =>
+  const arithmetic = ({ validators }: RegisterFacts) =>
     `${validators.size} validators: quorum ${validators.quorum}, tolerates ${validators.faultTolerance}`;
-  const isSame = numbers(before) === numbers(facts);
+  const isSame = arithmetic(before) === arithmetic(facts);
   const votes =
     before.operatorRole === 'Owner' && before.roster.length > 0
-      ? ['Others are on the roster: what the owner cannot decide alone waits for their votes']
+      ? ['The roster may have other members: changes that the owner cannot decide alone wait for their votes']
       : [];
-  return [...(isSame ? [] : [`${numbers(before)} -> ${numbers(facts)}`]), ...votes];
+  return [...(isSame ? [] : [`${arithmetic(before)} -> ${arithmetic(facts)}`]), ...votes];
 }

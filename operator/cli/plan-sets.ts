@@ -3,31 +3,33 @@ import { podName, validatorId } from '../api/names.ts';
 import type { ValidatorSet } from '../api/validator-set.ts';
 import { hashOf } from '../kube/compare.ts';
 import type { MemberFacts, MemberReport, SetFacts } from '../plan/validator-set/facts.ts';
-import { planRoll } from '../plan/validator-set/roll.ts';
+import { planRollout } from '../plan/validator-set/rollout.ts';
 import type { Entry, Step } from './entry.ts';
 import { keyOf } from './objects.ts';
 
 const LIVE = 'live';
 const NEXT = 'next';
-/** Long enough ago for every gate that waits. */
+/** Age that passes every gate with a waiting time. */
 const LONG_MS = 3_600_000;
 
-/** What becomes of a set: pods that come, pods that are replaced and in which order, pods that go. */
+/** The plan of a set: added, replaced and removed pods, in order. */
 export function planSet(desired: ValidatorSet, live: ValidatorSet | undefined, nowMs: number): Entry {
   const { replicas } = desired.spec;
   const entry = { kind: 'ValidatorSet', key: keyOf(desired) };
   if (live === undefined) {
-    const says = `Start ${range(desired, 0, replicas)}`;
-    return { ...entry, steps: [{ says, disrupts: 'none' }], notes: [arithmetic(undefined, replicas)] };
+    const summary = `Start ${range(desired, 0, replicas)}`;
+    return { ...entry, steps: [{ summary, disruption: 'none' }], notes: [arithmetic(undefined, replicas)] };
   }
   const refused = whyRefused(desired, live);
   if (refused !== undefined) return { ...entry, steps: [], notes: [], refused };
   const { replicas: from } = live.spec;
   const sized: readonly Step[] = sizeSteps(desired, live);
-  const roll = isTemplateChanged(desired, live) ? rollSteps(desired, live, nowMs) : { steps: [], notes: [] };
+  const rollout = isTemplateChanged(desired, live)
+    ? rollSteps(desired, live, nowMs)
+    : { steps: [], notes: [] };
   const suspension = suspensionSteps(desired, live);
-  const steps = [...suspension, ...growthSteps(desired, live), ...sized, ...roll.steps];
-  const notes = [...(from === replicas ? [] : [arithmetic(from, replicas)]), ...roll.notes];
+  const steps = [...suspension, ...growthSteps(desired, live), ...sized, ...rollout.steps];
+  const notes = [...(from === replicas ? [] : [arithmetic(from, replicas)]), ...rollout.notes];
   return { ...entry, steps, notes };
 }
 
@@ -45,34 +47,34 @@ function range({ metadata }: ValidatorSet, from: number, to: number): string {
 function whyRefused(desired: ValidatorSet, live: ValidatorSet): string | undefined {
   const { storageClassName } = desired.spec.storage;
   if (storageClassName === live.spec.storage.storageClassName) return undefined;
-  return 'storage.storageClassName cannot be changed; for other volumes make another ValidatorSet';
+  return 'storage.storageClassName cannot be changed; for other volumes create another ValidatorSet';
 }
 
 function sizeSteps(desired: ValidatorSet, live: ValidatorSet): readonly Step[] {
   const { replicas: to } = desired.spec;
   const { replicas: from } = live.spec;
-  if (to > from) return [{ says: `Start ${range(desired, from, to)}`, disrupts: 'none' }];
+  if (to > from) return [{ summary: `Start ${range(desired, from, to)}`, disruption: 'none' }];
   return Array.from({ length: from - to }, (_, step) => {
     const name = podName(desired.metadata.name, from - 1 - step);
-    const says = `Stop ${name}, after every register has struck it from its list and it has drained; its volume stays`;
-    return { says, disrupts: 'none' as const };
+    const summary = `Stop ${name}, after every register has removed it from its list and it has drained; its volume is kept`;
+    return { summary, disruption: 'none' as const };
   });
 }
 
 function growthSteps(desired: ValidatorSet, live: ValidatorSet): readonly Step[] {
   const { size } = desired.spec.storage;
   if (size === live.spec.storage.size) return [];
-  return [{ says: `Grow every volume: ${live.spec.storage.size} -> ${size}`, disrupts: 'none' }];
+  return [{ summary: `Grow every volume: ${live.spec.storage.size} -> ${size}`, disruption: 'none' }];
 }
 
 function suspensionSteps(desired: ValidatorSet, live: ValidatorSet): readonly Step[] {
   if (desired.spec.suspend === live.spec.suspend) return [];
   return desired.spec.suspend
-    ? [{ says: 'Stop every member; volumes and keys stay', disrupts: 'sealing-stops' }]
-    : [{ says: 'Start every member again', disrupts: 'none' }];
+    ? [{ summary: 'Stop every member; volumes and keys are kept', disruption: 'sealing-stops' }]
+    : [{ summary: 'Start every member again', disruption: 'none' }];
 }
 
-/** What of a set is not in the template of its pods. */
+/** Hash of the members of the spec that are in the pod template. */
 function templateOf({ spec }: ValidatorSet): string {
   const { replicas: _, suspend: __, registration: ___, storage: ____, update: _____, ...template } = spec;
   return hashOf(template);
@@ -82,34 +84,34 @@ function isTemplateChanged(desired: ValidatorSet, live: ValidatorSet): boolean {
   return templateOf(desired) !== templateOf(live);
 }
 
-/** Replaces the pods of a picture of the set one after the other, as the rolling engine would. */
+/** Simulates the rollout of a set, one pod after the other. */
 function rollSteps(desired: ValidatorSet, live: ValidatorSet, nowMs: number) {
   const { strategy, paused } = desired.spec.update;
   if (strategy === 'OnDelete') {
     return {
       steps: [],
-      notes: ['The pods are of another version; with update.strategy OnDelete they wait for you'],
+      notes: ['The pods are outdated; with update.strategy OnDelete they are replaced when you delete them'],
     };
   }
-  let facts = picture({ ...desired, status: live.status }, live.spec.replicas, nowMs);
+  let facts = factsOf({ ...desired, status: live.status }, live.spec.replicas, nowMs);
   const steps: Step[] = [];
   for (let count = 0; count < facts.members.length; count += 1) {
-    const { next, blocked, outdated } = planRoll(facts);
+    const { next, blocked, outdated } = planRollout(facts);
     if (blocked !== undefined && !paused) {
       return {
         steps,
-        notes: [`The roll stops: ${blocked.message}; ${outdated.join(', ')} stay as they are`],
+        notes: [`The rollout stops: ${blocked.message}; ${outdated.join(', ')} are not replaced`],
       };
     }
     if (next === undefined) break;
     const { name } = next.member;
-    steps.push({ says: `Replace ${name}: ${next.proof}`, disrupts: replaces(facts) });
+    steps.push({ summary: `Replace ${name}: ${next.proof}`, disruption: replaces(facts) });
     facts = { ...facts, members: facts.members.map((each) => (each.name === name ? renewed(each) : each)) };
   }
   return { steps, notes: paused ? ['update.paused is true: no pod is replaced'] : [] };
 }
 
-function replaces({ members }: SetFacts): Step['disrupts'] {
+function replaces({ members }: SetFacts): Step['disruption'] {
   return members.length === 1 ? 'sealing-stops' : 'none';
 }
 
@@ -117,8 +119,8 @@ function renewed(member: MemberFacts): MemberFacts {
   return member.pod === undefined ? member : { ...member, pod: { ...member.pod, revision: NEXT } };
 }
 
-/** Facts of a set as the status of its object tells them. */
-function picture(set: ValidatorSet, replicas: number, nowMs: number): SetFacts {
+/** Facts of a set, derived from the status of its object. */
+function factsOf(set: ValidatorSet, replicas: number, nowMs: number): SetFacts {
   const members = Array.from({ length: replicas }, (_, ordinal) => memberOf(set, ordinal, nowMs));
   const statefulSet = { uid: '', replicas, updateRevision: NEXT };
   return { set, installation: '', nowMs, statefulSet, members, registers: [] };

@@ -5,19 +5,20 @@ import { keyOf, type Objects } from './objects.ts';
 
 const disruptions: Readonly<Record<Disruption, string>> = {
   none: '',
-  'sign-in-stops': 'nobody of the organisation can sign in',
-  'sealing-stops': 'nothing is sealed meanwhile',
-  'data-goes': 'data is deleted',
+  'sign-in-stops': 'members of the organisation cannot sign in',
+  'sealing-stops': 'no dockets are sealed meanwhile',
+  'data-deleted': 'data is deleted',
 };
 
-function stepLine({ says, disrupts }: Step, at: number): string {
-  const warning = disruptions[disrupts];
-  return `  ${at + 1}. ${says}${warning === '' ? '' : `  [${warning}]`}`;
+function stepLine({ summary, disruption }: Step, at: number): string {
+  const warning = disruptions[disruption];
+  return `  ${at + 1}. ${summary}${warning === '' ? '' : `  [${warning}]`}`;
 }
 
 function entryLines({ kind, key, steps, notes, refused }: Entry): readonly string[] {
   const count = steps.length === 1 ? '1 step' : `${steps.length} steps`;
-  const summary = steps.length === 0 ? (refused === undefined ? 'as wanted' : 'cannot become so') : count;
+  const summary =
+    steps.length === 0 ? (refused === undefined ? 'no changes' : 'cannot be changed as requested') : count;
   return [
     `${kind} ${key}: ${summary}`,
     ...notes.map((note) => `  ${note}`),
@@ -27,32 +28,32 @@ function entryLines({ kind, key, steps, notes, refused }: Entry): readonly strin
   ];
 }
 
-/** A plan as people read it. */
+/** Text of a plan. */
 export function planText(entries: readonly Entry[]): string {
   const steps = entries.flatMap((entry) => entry.steps);
   const costs = [
-    ...new Set(steps.map(({ disrupts }) => disruptions[disrupts]).filter((each) => each !== '')),
+    ...new Set(steps.map(({ disruption }) => disruptions[disruption]).filter((each) => each !== '')),
   ];
   const refused = entries.filter((entry) => entry.refused !== undefined).length;
   const end = [
     `${entries.length} objects, ${steps.length} steps`,
-    ...(refused === 0 ? [] : [`${refused} cannot become what the file wants`]),
+    ...(refused === 0 ? [] : [`${refused} cannot reach the desired state`]),
     costs.length === 0 ? 'nothing is disrupted' : `disrupted: ${costs.join(', ')}`,
   ];
   return `${[...entries.flatMap(entryLines), end.join('; ')].join('\n')}\n`;
 }
 
-interface Shown {
+interface ReportedObject {
   readonly kind: string;
   readonly metadata: { readonly namespace: string; readonly name: string };
   readonly status: { readonly conditions?: readonly Condition[] | undefined };
 }
 
-function conditionOf({ status }: Shown, type: string): Condition | undefined {
+function conditionOf({ status }: ReportedObject, type: string): Condition | undefined {
   return status.conditions?.find((each) => each.type === type);
 }
 
-/** Types whose being True is bad news. */
+/** Types whose status True is bad. */
 const bad = new Set([
   'Stalled',
   'Reconciling',
@@ -62,9 +63,9 @@ const bad = new Set([
   'StorageResizing',
 ]);
 
-function objectLines(object: Shown, facts: readonly string[]): readonly string[] {
+function objectLines(object: ReportedObject, facts: readonly string[]): readonly string[] {
   const ready = conditionOf(object, 'Ready');
-  const state = ready === undefined ? 'not seen by the operator yet' : readiness(ready);
+  const state = ready === undefined ? 'not reconciled by the operator yet' : readiness(ready);
   const others = (object.status.conditions ?? []).filter(({ type, status }) => {
     const isNews = bad.has(type) ? status !== 'False' : status !== 'True';
     return isNews && type !== 'Ready' && type !== 'Reconciling' && type !== 'Stalled';
@@ -81,14 +82,14 @@ function readiness({ status, reason, message }: Condition): string {
   return status === 'True' ? `ready (${reason})` : `not ready (${reason}): ${message}`;
 }
 
-/** Where objects stand, as people read it. */
+/** Text of the status of objects. */
 export function statusText({ tenants, validatorSets, registers }: Objects): string {
   const lines = [
     ...tenants.flatMap((each) => objectLines(each, tenantFacts(each))),
     ...validatorSets.flatMap((each) => objectLines(each, setFacts(each))),
     ...registers.flatMap((each) => objectLines(each, registerFacts(each))),
   ];
-  const all: readonly Shown[] = [...tenants, ...validatorSets, ...registers];
+  const all: readonly ReportedObject[] = [...tenants, ...validatorSets, ...registers];
   const readyCount = all.filter((each) => conditionOf(each, 'Ready')?.status === 'True').length;
   return `${[...lines, `${readyCount} of ${all.length} objects are ready`].join('\n')}\n`;
 }

@@ -6,19 +6,19 @@ import { run, type Surface } from './run.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-interface Ended {
+interface RunResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
-  readonly asked: readonly (readonly string[])[];
+  readonly kubectlCalls: readonly (readonly string[])[];
 }
 
 async function call(
   args: string,
   files: Readonly<Record<string, string>> = {},
   cluster = '[]',
-): Promise<Ended> {
-  const asked: (readonly string[])[] = [];
+): Promise<RunResult> {
+  const kubectlCalls: (readonly string[])[] = [];
   let out = '';
   let err = '';
   const surface: Surface = {
@@ -28,7 +28,7 @@ async function call(
       return text;
     },
     kubectl: async (given) => {
-      asked.push(given);
+      kubectlCalls.push(given);
       return cluster;
     },
     print: (text) => {
@@ -40,7 +40,7 @@ async function call(
     nowMs: () => NOW_MS,
   };
   const code = await run(args.split(' ').filter(Boolean), surface);
-  return { code, out, err, asked };
+  return { code, out, err, kubectlCalls };
 }
 
 function object(kind: string, name: string, spec: Members, status?: Members) {
@@ -128,43 +128,43 @@ const liveRegister = (spec: Members = {}) =>
   );
 
 const live = list(liveTenant, liveSet(4), liveRegister());
-const plan = (desired: string, there = live) => call('plan -f new --live old', { new: desired, old: there });
+const plan = (desired: string, old = live) => call('plan -f new --live old', { new: desired, old });
 
 describe('plan', () => {
-  test('of the samples, from nothing', async () => {
+  test('of the samples, with an empty cluster', async () => {
     const names = ['tenant', 'validator-set', 'register'];
     const folder = new URL('../../charts/chancery/samples/', import.meta.url);
     const texts = await Promise.all(names.map((name) => readFile(new URL(`${name}.yaml`, folder), 'utf8')));
     const { code, out } = await call('plan -f samples -n acme', { samples: texts.join('\n---\n') });
     expect(out).toBe(`Tenant acme/acme: 1 step
-  1. Make organisation Acme Industries with the subdomain acme
+  1. Create organisation Acme Industries with the subdomain acme
 
 ValidatorSet acme/main: 1 step
   4 members: quorum 3, tolerates 1
   1. Start main-0 to main-3
 
 Register acme/invoices: 1 step
-  1. Make register Invoices with 4 validators, quorum 3
+  1. Create register Invoices with 4 validators, quorum 3
 
 3 objects, 3 steps; nothing is disrupted
 `);
     expect(code).toBe(0);
   });
 
-  test('of what is there already has no steps', async () => {
+  test('of the live state has no steps', async () => {
     const { code, out } = await plan(live);
-    expect(out).toBe(`Tenant acme/acme: as wanted
+    expect(out).toBe(`Tenant acme/acme: no changes
 
-ValidatorSet acme/main: as wanted
+ValidatorSet acme/main: no changes
 
-Register acme/invoices: as wanted
+Register acme/invoices: no changes
 
 3 objects, 0 steps; nothing is disrupted
 `);
     expect(code).toBe(0);
   });
 
-  test('of a larger set walks every register, with the quorum at each step', async () => {
+  test('of a larger set adds members to every register, with the quorum at each step', async () => {
     const { out } = await plan(list(object('ValidatorSet', 'main', { replicas: 7, version: '1.0.0' })));
     expect(out).toBe(`ValidatorSet acme/main: 1 step
   4 members: quorum 3, tolerates 1 -> 7 members: quorum 5, tolerates 2
@@ -180,42 +180,37 @@ Register acme/invoices: 3 steps
 `);
   });
 
-  test('of a smaller set stops where a policy says so', async () => {
-    const there = list(
-      liveTenant,
-      liveSet(4),
-      liveRegister({ policy: { validators: { minValidators: 3 } } }),
-    );
+  test('of a smaller set stops at minValidators', async () => {
+    const live = list(liveTenant, liveSet(4), liveRegister({ policy: { validators: { minValidators: 3 } } }));
     const { code, out } = await plan(
       list(object('ValidatorSet', 'main', { replicas: 1, version: '1.0.0' })),
-      there,
+      live,
     );
     expect(out).toContain(
-      '1. Stop main-3, after every register has struck it from its list and it has drained; its volume stays',
+      '1. Stop main-3, after every register has removed it from its list and it has drained; its volume is kept',
     );
     expect(out).toContain('1. Remove validator-main-3: 4 -> 3 validators, quorum 3 -> 3, 3 answer');
-    expect(out).toContain('! validator-main-2 stays: validators.minValidators of the policy is 3');
+    expect(out).toContain(
+      '! validator-main-2 cannot be removed: validators.minValidators of the policy is 3',
+    );
     expect(code).toBe(1);
   });
 
-  test('of another version names the order of the roll and its proof, who proposes last', async () => {
+  test('of another version names the order of the rollout with its proof, the proposer last', async () => {
     const { out } = await plan(list(object('ValidatorSet', 'main', { replicas: 4, version: '1.1.0' })));
     const order = [...out.matchAll(/Replace (main-\d)/g)].map(([, name]) => name);
     expect(order).toEqual(['main-3', 'main-2', 'main-0', 'main-1']);
-    expect(out).toContain('4 of 4 answer and are caught up, 3 must agree; one goes');
+    expect(out).toContain('4 of 4 answer and are caught up, 3 must agree; one is replaced');
   });
 
-  test('of a roll that cannot begin says why', async () => {
-    const there = list(liveTenant, liveSet(4, 1), liveRegister());
-    const { out } = await plan(
-      list(object('ValidatorSet', 'main', { replicas: 4, version: '1.1.0' })),
-      there,
-    );
-    expect(out).toContain('The roll stops: main-0 is not ready yet');
+  test('of a rollout that cannot start gives the reason', async () => {
+    const live = list(liveTenant, liveSet(4, 1), liveRegister());
+    const { out } = await plan(list(object('ValidatorSet', 'main', { replicas: 4, version: '1.1.0' })), live);
+    expect(out).toContain('The rollout stops: main-0 is not ready yet');
     expect(out).not.toContain('Replace');
   });
 
-  test('of edits says what changes and what it costs', async () => {
+  test('of edits names the changes and their disruption', async () => {
     const desired = list(
       object('Tenant', 'acme', { displayName: 'Acme Ltd', subdomain: 'acme', suspended: true }),
       object('Register', 'invoices', {
@@ -227,48 +222,48 @@ Register acme/invoices: 3 steps
     );
     const { out } = await plan(desired);
     expect(out).toBe(`Tenant acme/acme: 1 step
-  1. Organisation ${ORGANIZATION_ID}: change its name to Acme Ltd, suspend it  [nobody of the organisation can sign in]
+  1. Organisation ${ORGANIZATION_ID}: change its name to Acme Ltd, suspend it  [members of the organisation cannot sign in]
 
 Register acme/invoices: 3 steps
-  1. Validation: Running -> Paused  [nothing is sealed meanwhile]
+  1. Validation: Running -> Paused  [no dockets are sealed meanwhile]
   2. Change title
   3. Change the policy: consensus.docketBuildIntervalMs (unset) -> 500
 
-2 objects, 4 steps; disrupted: nobody of the organisation can sign in, nothing is sealed meanwhile
+2 objects, 4 steps; disrupted: members of the organisation cannot sign in, no dockets are sealed meanwhile
 `);
   });
 
-  test('of a register that moves to another set adds all before it removes any', async () => {
+  test('of a register with another set adds all members before it removes any', async () => {
     const desired = list(
       object('ValidatorSet', 'next', { replicas: 4 }),
       object('Register', 'invoices', { title: 'Invoices', ...refs, validatorSetRef: { name: 'next' } }),
     );
     const { out } = await plan(desired);
-    const walk = [...out.matchAll(/(Add|Remove) validator-(\w+-\d)/g)].map(
+    const scaling = [...out.matchAll(/(Add|Remove) validator-(\w+-\d)/g)].map(
       ([, verb, name]) => `${verb} ${name}`,
     );
-    expect(walk).toEqual([
+    expect(scaling).toEqual([
       ...['next-0', 'next-1', 'next-2', 'next-3'].map((name) => `Add ${name}`),
       ...['main-3', 'main-2', 'main-1', 'main-0'].map((name) => `Remove ${name}`),
     ]);
   });
 
-  test('of a reference to nothing and of another subdomain is refused', async () => {
+  test('of a missing reference or of another subdomain is refused', async () => {
     const desired = list(
       object('Tenant', 'acme', { displayName: 'Acme', subdomain: 'other' }),
       object('Register', 'lost', { title: 'Lost', ...refs, tenantRef: { name: 'nobody' } }),
     );
     const { code, out } = await plan(desired);
     expect(out).toContain('! Organisation');
-    expect(out).toContain('! Tenant nobody of spec.tenantRef does not exist; make it');
-    expect(out).toContain('2 cannot become what the file wants');
+    expect(out).toContain('! Tenant nobody of spec.tenantRef does not exist; create it');
+    expect(out).toContain('2 cannot reach the desired state');
     expect(code).toBe(1);
   });
 
-  test('reads what there is from the cluster when asked to', async () => {
-    const { out, asked } = await call('plan -f new --cluster', { new: list(liveTenant) }, live);
-    expect(out).toContain('Tenant acme/acme: as wanted');
-    expect(asked).toEqual([
+  test('reads the live state from the cluster with --cluster', async () => {
+    const { out, kubectlCalls } = await call('plan -f new --cluster', { new: list(liveTenant) }, live);
+    expect(out).toContain('Tenant acme/acme: no changes');
+    expect(kubectlCalls).toEqual([
       [
         'get',
         'tenants.chancery.dev,validatorsets.chancery.dev,registers.chancery.dev',
@@ -280,20 +275,20 @@ Register acme/invoices: 3 steps
   });
 });
 
-describe('what is wrong', () => {
+describe('a wrong command or file', () => {
   test.each([
     ['plan', {}, 'plan needs -f FILE'],
-    ['dance', {}, 'dance is no command'],
+    ['dance', {}, 'dance is not a command'],
     ['plan -f new --what', {}, "Unknown option '--what'"],
     ['plan -f new', {}, 'no file new'],
     ['plan -f new', { new: 'a: [' }, 'new cannot be read'],
-    ['plan -f new', { new: 'kind: ConfigMap' }, 'new holds no Tenant, ValidatorSet or Register'],
+    ['plan -f new', { new: 'kind: ConfigMap' }, 'new contains no Tenant, ValidatorSet or Register'],
     [
       'plan -f new',
       { new: list(object('Tenant', 'acme', { displayName: 'A' })) },
       'acme: Tenant is not valid',
     ],
-    ['plan -f new --live old --cluster', { new: live, old: live }, 'one too many'],
+    ['plan -f new --live old --cluster', { new: live, old: live }, 'exclude each other'],
   ])('%s', async (args, files, problem) => {
     const { code, out, err } = await call(args, files);
     expect(err).toContain(problem);
@@ -301,7 +296,7 @@ describe('what is wrong', () => {
     expect(code).toBe(2);
   });
 
-  test('help is there', async () => {
+  test('--help prints the usage', async () => {
     expect(await call('--help')).toMatchObject({
       code: 0,
       out: expect.stringContaining('kubectl chancery plan'),
@@ -311,7 +306,7 @@ describe('what is wrong', () => {
 });
 
 describe('status', () => {
-  test('of what works', async () => {
+  test('of ready objects', async () => {
     const { code, out } = await call('status -f live', { live });
     expect(out).toBe(
       `Tenant acme/acme: ready (Reconciled)
@@ -335,7 +330,7 @@ Register acme/invoices: ready (Reconciled)
     expect(code).toBe(0);
   });
 
-  test('of what does not', async () => {
+  test('of objects that are not ready', async () => {
     const message = '2 of 4 validators answer and 3 must agree';
     const broken = object(
       'Register',
@@ -359,7 +354,7 @@ Register acme/invoices: ready (Reconciled)
     expect(out).toContain(`Register acme/invoices: not ready (QuorumLost): ${message}`);
     expect(out).toContain('quorum 3, tolerates 1: 1 too few to seal');
     expect(out).toContain('Degraded=True: Too few validators answer: 2 of 4');
-    expect(out).toContain('Tenant acme/new: not seen by the operator yet');
+    expect(out).toContain('Tenant acme/new: not reconciled by the operator yet');
     expect(out).toContain('0 of 2 objects are ready');
     expect(code).toBe(1);
   });

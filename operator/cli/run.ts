@@ -4,7 +4,7 @@ import { noObjects, type Objects, readObjects } from './objects.ts';
 import { planObjects } from './plan-objects.ts';
 import { planText, statusText } from './report.ts';
 
-/** Where the program reads and writes. */
+/** Input and output of the program. */
 export interface Surface {
   /** Text of a file; `-` is standard input. Throws AppError not_found FILE_UNREADABLE. */
   readFile(path: string): Promise<string>;
@@ -18,13 +18,13 @@ export interface Surface {
 export const USAGE = `kubectl chancery plan -f FILE [--live FILE | --cluster] [-n NAMESPACE]
 kubectl chancery status [-f FILE] [-n NAMESPACE | -A]
 
-plan    what applying FILE would do: in which order, what it disrupts, with the arithmetic of quorums. It asks nobody:
-        without more it plans from nothing; --live takes what there is from a file (kubectl get chancery -o json),
-        --cluster from the cluster that kubectl speaks to. FILE - is standard input.
-status  where tenants, validator sets and registers stand, from the cluster or from a file.
+plan    shows what applying FILE would do: the steps in order, their disruption, and the arithmetic of quorums. It calls no
+        service. Without an option the current state is empty; --live reads it from a file (kubectl get chancery -o
+        json), --cluster from the cluster of kubectl. FILE - is standard input.
+status  shows the state of tenants, validator sets and registers, from the cluster or from a file.
 
-Ends with 0, with 1 when something cannot become what the file wants (plan) or is not ready (status), with 2 when the
-command or a file is wrong.
+Exit codes: 0 success; 1 an object cannot reach the desired state (plan) or is not ready (status); 2 wrong command or
+file.
 `;
 
 const options = {
@@ -51,10 +51,10 @@ export async function run(args: readonly string[], surface: Surface): Promise<nu
       surface.print(USAGE);
       return values.help ? 0 : 2;
     }
-    if (surplus.length > 0) throw usage(`${surplus.join(' ')} is not understood`);
+    if (surplus.length > 0) throw usage(`${surplus.join(' ')} is unexpected`);
     if (command === 'plan') return await plan(values, surface);
     if (command === 'status') return await status(values, surface);
-    throw usage(`${command} is no command`);
+    throw usage(`${command} is not a command`);
   } catch (error) {
     if (!isAppError(error)) throw error;
     surface.complain(`${error.message}\n`);
@@ -63,7 +63,7 @@ export async function run(args: readonly string[], surface: Surface): Promise<nu
 }
 
 function usage(problem: string, cause?: unknown): AppError {
-  const text = `${problem}; kubectl chancery --help tells what there is`;
+  const text = `${problem}; see kubectl chancery --help`;
   return new AppError('invalid', 'INVALID_ARGUMENTS', text, { cause });
 }
 
@@ -78,12 +78,12 @@ function parseOrRefuse(args: readonly string[]) {
 async function plan(values: Values, surface: Surface): Promise<number> {
   const { file, live, cluster } = values;
   if (file === undefined) throw usage('plan needs -f FILE');
-  if (live !== undefined && cluster) throw usage('--live and --cluster are one too many');
+  if (live !== undefined && cluster) throw usage('--live and --cluster exclude each other');
   const namespace = values.namespace ?? 'default';
   const desired = readObjects(await surface.readFile(file), { file, namespace });
-  const there = await liveObjects(values, surface);
-  const entries = planObjects(desired, there, surface.nowMs());
-  if (entries.length === 0) throw usage(`${file} holds no Tenant, ValidatorSet or Register`);
+  const current = await liveObjects(values, surface);
+  const entries = planObjects(desired, current, surface.nowMs());
+  if (entries.length === 0) throw usage(`${file} contains no Tenant, ValidatorSet or Register`);
   surface.print(planText(entries));
   return entries.some(({ refused }) => refused !== undefined) ? 1 : 0;
 }

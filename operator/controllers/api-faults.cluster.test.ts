@@ -8,26 +8,26 @@ import { type Component, start } from '#kit/lifecycle/lifecycle.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { type ApiServer, apply, kubectl, openApiServer, run } from '../../e2e/cluster/kubectl.ts';
-import { type Controllers, createOperator } from '../compose.ts';
+import { type ControllerFactory, createOperator } from '../compose.ts';
 import { operatorSettings } from '../config.ts';
-import { type FaultyDoor, openFaultyDoor, type Passage } from '../kube/testing/faulty-door.ts';
+import { type FaultyProxy, openFaultyProxy, type ProxiedCall } from '../kube/testing/faulty-proxy.ts';
 import { setOf } from '../plan/testing/objects.ts';
 import type { Platform } from '../platform/clients.ts';
 import { FakeMembers } from '../platform/testing/fake-members.ts';
 import { fakeOrganizations } from '../platform/testing/fake-organizations.ts';
 import { fakeRegisters } from '../platform/testing/fake-registers.ts';
 import { installationMap, installationText } from '../platform/testing/installation.fixture.ts';
+import { createReconciler } from './reconciler/reconciler.ts';
 import { registerKind } from './register/register.ts';
-import { createShell } from './shell/shell.ts';
 import { tenantKind } from './tenant/tenant.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
 
-/** The operator as a process of this host, on a real API server behind a door that spoils a quarter of all calls. */
+/** The operator as a local process, with a real API server behind a proxy that injects faults into a quarter of all calls. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const faultsMs = full ? 600_000 : 30_000;
 const edits = full ? 200 : 40;
-/** Of each of five kinds of faults. */
+/** Share of each of five kinds of faults. */
 const share = 0.05;
 const MERGE = 'application/merge-patch+json';
 
@@ -40,10 +40,10 @@ const platform: Platform = {
   of: async () => ({ organizations, registers: ledgers, wallets: ledgers }),
   stop: () => undefined,
 };
-const controllers: Controllers = (parts) => [
-  createValidatorSetController({ parts, members, principals: members }),
-  createShell(parts, tenantKind(parts, platform)),
-  createShell(parts, registerKind(parts, platform)),
+const controllers: ControllerFactory = (dependencies) => [
+  createValidatorSetController({ dependencies, members, principals: members }),
+  createReconciler(dependencies, tenantKind(dependencies, platform)),
+  createReconciler(dependencies, registerKind(dependencies, platform)),
 ];
 
 const names = {
@@ -51,13 +51,13 @@ const names = {
   Register: Array.from({ length: 4 }, (_, place) => `r${place}`),
   ValidatorSet: ['s0', 's1'],
 } as const;
-type Kind = keyof typeof names;
-const kinds = Object.keys(names) as Kind[];
+type KindHandler = keyof typeof names;
+const kinds = Object.keys(names) as KindHandler[];
 const plurals = { Tenant: 'tenants', Register: 'registers', ValidatorSet: 'validatorsets' } as const;
 const all = kinds.flatMap((kind) => names[kind].map((name) => ({ kind, name })));
 
-/** What an object is to be after so many edits. */
-const specs: Readonly<Record<Kind, (name: string, edit: number) => object>> = {
+/** Desired content of an object after this number of edits. */
+const specs: Readonly<Record<KindHandler, (name: string, edit: number) => object>> = {
   Tenant: (name, edit) => ({ displayName: `Tenant ${edit}`, subdomain: `tenant-${name}` }),
   Register: (_, edit) => ({
     title: `Register ${edit}`,
@@ -72,7 +72,7 @@ const specs: Readonly<Record<Kind, (name: string, edit: number) => object>> = {
   }),
 };
 
-interface Found {
+interface StoredObject {
   readonly metadata: { readonly name: string; readonly uid: string; readonly generation: number };
   readonly spec: Readonly<Record<string, unknown>>;
   readonly status?: {
@@ -82,66 +82,66 @@ interface Found {
 }
 
 let api: ApiServer;
-let door: FaultyDoor;
+let proxy: FaultyProxy;
 let operator: Component | undefined;
 let sealing: NodeJS.Timeout;
-/** How often the process has lost its lease: what the kubelet does then is done here. */
+/** Number of lost leases; the test restarts the process like the kubelet. */
 let losses = 0;
 let edited = 0;
 const unhandled: unknown[] = [];
 const onUnhandled = (reason: unknown) => void unhandled.push(reason);
 
-const pathOf = (kind: Kind) => `/apis/chancery.dev/v1alpha1/namespaces/${namespace}/${plurals[kind]}`;
-const objectOf = (kind: Kind, name: string, spec: object, annotations = {}) => ({
+const pathOf = (kind: KindHandler) => `/apis/chancery.dev/v1alpha1/namespaces/${namespace}/${plurals[kind]}`;
+const objectOf = (kind: KindHandler, name: string, spec: object, annotations = {}) => ({
   apiVersion: 'chancery.dev/v1alpha1',
   kind,
   metadata: { name, namespace, annotations },
   spec,
 });
 
-async function merge(kind: Kind, name: string, body: object, part = ''): Promise<void> {
+async function merge(kind: KindHandler, name: string, body: object, part = ''): Promise<void> {
   const { status } = await api.request('PATCH', `${pathOf(kind)}/${name}${part}`, body, MERGE);
   expect(status).toBe(200);
 }
 
-async function itemsAt(path: string): Promise<readonly Found[]> {
-  return ((await api.request('GET', path)).body as { readonly items: readonly Found[] }).items;
+async function itemsAt(path: string): Promise<readonly StoredObject[]> {
+  return ((await api.request('GET', path)).body as { readonly items: readonly StoredObject[] }).items;
 }
 
-function isSettled({ metadata, status }: Found): boolean {
+function isSettled({ metadata, status }: StoredObject): boolean {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return status?.observedGeneration === metadata.generation && ready?.status === 'True';
 }
 
-/** Every object and what it stands for: organisations, ledgers, StatefulSets. */
-async function isAllAsWanted(): Promise<boolean> {
+/** Every object and its result: organisations, registers, StatefulSets. */
+async function hasConverged(): Promise<boolean> {
   for (const kind of kinds) {
-    const wanted = (await itemsAt(pathOf(kind))).filter(({ metadata }) => metadata.name !== 'main');
-    if (wanted.length !== names[kind].length || !wanted.every(isSettled)) return false;
-    for (const { metadata, spec } of wanted) {
+    const desired = (await itemsAt(pathOf(kind))).filter(({ metadata }) => metadata.name !== 'main');
+    if (desired.length !== names[kind].length || !desired.every(isSettled)) return false;
+    for (const { metadata, spec } of desired) {
       if (kind === 'Tenant' && (await organizations.find(metadata.uid))?.name !== spec['displayName'])
         return false;
       if (kind === 'Register' && (await ledgers.find(metadata.uid))?.title !== spec['title']) return false;
     }
   }
   const sets = await itemsAt(`/apis/apps/v1/namespaces/${namespace}/statefulsets`);
-  const wanted = new Map(
+  const desired = new Map(
     (await itemsAt(pathOf('ValidatorSet'))).map(({ metadata, spec }) => [metadata.name, spec]),
   );
   return sets.every(({ metadata, spec }) => {
-    const annotations = JSON.stringify(wanted.get(metadata.name)?.['podAnnotations'] ?? {}).slice(1, -1);
+    const annotations = JSON.stringify(desired.get(metadata.name)?.['podAnnotations'] ?? {}).slice(1, -1);
     return JSON.stringify(spec['template']).includes(annotations);
   });
 }
 
-/** Calls of reconciles since then: the lease, lists and watches go on whatever anybody edits. */
+/** Calls of reconciles since then, without the lease, lists and watches, which do not depend on edits. */
 function callsSince(first: number): number {
-  const isReconcile = ({ method, path }: Passage) =>
+  const isReconcile = ({ method, path }: ProxiedCall) =>
     !path.includes('/leases') && (method !== 'GET' || !/\/[a-z]+s$/.test(path));
-  return door.passages.slice(first).filter(isReconcile).length;
+  return proxy.calls.slice(first).filter(isReconcile).length;
 }
 
-/** One object after the other is edited. */
+/** Edits one object after the other. */
 async function edit(count: number, everyMs: number): Promise<void> {
   for (let place = 0; place < count; place += 1) {
     const { kind, name } = all[place % all.length] ?? { kind: 'Tenant', name: 't0' };
@@ -193,53 +193,53 @@ beforeAll(async () => {
   const crds = Object.values(plurals).map((each) => `crd/${each}.chancery.dev`);
   await kubectl('wait', '--for=condition=Established', '--timeout=60s', ...crds);
   api = await openApiServer();
-  door = await openFaultyDoor(api.url, Math.random);
+  proxy = await openFaultyProxy(api.url, Math.random);
   const map = installationMap({ ...installationText, baseDomain: 'chancery.example.org' }, namespace);
-  // what the members of the set of the registers say is known, and stays
+  // the reports of the members of the registers' set are fixed
   const { status } = setOf(4);
   const main = objectOf('ValidatorSet', 'main', { replicas: 4 }, { 'chancery.dev/paused': 'true' });
   await apply(namespace, map, main);
   await merge('ValidatorSet', 'main', { status }, '/status');
   await apply(namespace, ...all.map(({ kind, name }) => objectOf(kind, name, specs[kind](name, 0))));
   sealing = setInterval(() => ledgers.seal(), 200);
-  await startOperator(kubeconfigOf(door.url));
-  await waitFor(isAllAsWanted, { what: 'everything to be as wanted', deadlineMs: 60_000, everyMs: 500 });
+  await startOperator(kubeconfigOf(proxy.url));
+  await waitFor(hasConverged, { what: 'convergence', deadlineMs: 60_000, everyMs: 500 });
 }, 180_000);
 
 afterAll(async () => {
   clearInterval(sealing);
   process.off('unhandledRejection', onUnhandled);
   await operator?.stop();
-  await door?.close();
+  await proxy?.close();
   await api?.stop();
   await run('kubectl', ['delete', 'namespace', namespace, '--wait=false']);
 });
 
 test(
-  'all edits are carried out soon after the faults end, in bounded calls, and nobody asks before the time',
+  'all edits are carried out soon after the faults end, with a bounded number of calls, and Retry-After is honoured',
   async () => {
-    const before = door.passages.length;
+    const before = proxy.calls.length;
     await edit(edits, 100);
-    await waitFor(isAllAsWanted, { what: 'the edits', deadlineMs: 60_000, everyMs: 200 });
+    await waitFor(hasConverged, { what: 'the edits', deadlineMs: 60_000, everyMs: 200 });
     const nominal = callsSince(before);
 
-    const first = door.passages.length;
-    door.share = share;
-    const breaking = setInterval(() => door.breakWatch(), 2_000);
+    const first = proxy.calls.length;
+    proxy.share = share;
+    const breaking = setInterval(() => proxy.breakWatch(), 2_000);
     await edit(edits, faultsMs / edits);
     clearInterval(breaking);
-    door.share = 0;
+    proxy.share = 0;
     const endedAt = performance.now();
-    await waitFor(isAllAsWanted, { what: 'everything to be as wanted', deadlineMs: 60_000, everyMs: 200 });
+    await waitFor(hasConverged, { what: 'convergence', deadlineMs: 60_000, everyMs: 200 });
     const seconds = ((performance.now() - endedAt) / 1_000).toFixed(1);
-    const met = [...door.faults].map(([fault, count]) => `${count} ${fault}`).join(', ');
+    const met = [...proxy.faults].map(([fault, count]) => `${count} ${fault}`).join(', ');
     const calls = callsSince(first);
     process.stdout.write(
-      `as wanted ${seconds} s after the faults (${met}); ${calls} calls, ${nominal} without faults, ${losses} leases lost\n`,
+      `converged ${seconds} s after the faults (${met}); ${calls} calls, ${nominal} without faults, ${losses} leases lost\n`,
     );
-    expect([...door.faults.keys()].length).toBeGreaterThanOrEqual(5);
+    expect([...proxy.faults.keys()].length).toBeGreaterThanOrEqual(5);
     expect(calls).toBeLessThanOrEqual(5 * nominal);
-    expect(door.early).toEqual([]);
+    expect(proxy.early).toEqual([]);
     expect(unhandled).toEqual([]);
     expect(organizations.all()).toHaveLength(names.Tenant.length);
     expect(ledgers.all()).toHaveLength(names.Register.length);

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { annotations } from '../api/names.ts';
 import { configMaps, ingresses } from '../kube/kinds.ts';
 import type { Resource } from '../kube/resource.ts';
-import { rest } from '../kube/time.ts';
+import { sleep } from '../kube/time.ts';
 import { REGISTER_ID } from '../plan/testing/objects.ts';
 import { FakeMembers } from '../platform/testing/fake-members.ts';
-import { registers, tenants, validatorSets } from './shell/resources.ts';
+import { registers, tenants, validatorSets } from './reconciler/resources.ts';
 import { startWorld, type World, writesTo } from './testing/operator.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
 
@@ -29,7 +29,7 @@ function applySamples(): void {
   world.put(registers, 'invoices', invoices);
 }
 
-/** What kubectl delete does. */
+/** Deletes an object like kubectl delete. */
 function deleteObject(resource: typeof tenants, name: string): void {
   const { group, version, plural } = resource;
   const target = { group, version, plural, namespace: 'acme', name };
@@ -41,7 +41,7 @@ const is = (resource: typeof tenants, name: string, reason: string) => () =>
   world.condition(resource, name, 'Ready')?.reason === reason;
 
 describe('a tenant, a set and a register', () => {
-  test('become an organisation and a ledger that four validators sealed', async () => {
+  test('become an organisation and a register that four validators have sealed', async () => {
     await world.start('one');
     applySamples();
     await world.until('both to be ready', both);
@@ -67,7 +67,7 @@ describe('a tenant, a set and a register', () => {
     });
   });
 
-  test('give the organisation its address', async () => {
+  test('give the organisation its Ingress', async () => {
     await world.start('one');
     world.put(tenants, 'acme', acme);
     await world.until('the tenant', () => world.isReady(tenants, 'acme'));
@@ -77,13 +77,13 @@ describe('a tenant, a set and a register', () => {
   });
 
   test(
-    'cost nothing when nothing changes',
+    'cause no writes without changes',
     async () => {
       await world.start('one');
       applySamples();
       await world.until('both to be ready', both);
       await world.pass(60_000);
-      world.server.arrivals.length = 0;
+      world.server.requests.length = 0;
       world.calls.length = 0;
       await world.pass(600_000);
       expect(writesTo(world.server)).toEqual([]);
@@ -106,7 +106,7 @@ describe('a tenant, a set and a register', () => {
     });
   });
 
-  test('follow a set that grows and shrinks', async () => {
+  test('follow a set that is scaled up and down', async () => {
     await world.start('one');
     applySamples();
     await world.until('both to be ready', both);
@@ -122,8 +122,8 @@ describe('a tenant, a set and a register', () => {
   });
 });
 
-describe('what is missing', () => {
-  test('is named, and the register goes on when it appears', async () => {
+describe('a missing dependency', () => {
+  test('is named, and the register continues when it exists', async () => {
     await world.start('one');
     world.put(registers, 'invoices', invoices);
     await world.until('the complaint', is(registers, 'invoices', 'InvalidReference'));
@@ -137,9 +137,9 @@ describe('what is missing', () => {
   });
 
   test(
-    'a service that does not answer costs few calls and keeps nobody else',
+    'an unresponsive service costs few calls and delays no other object',
     async () => {
-      world.interrupt = (call) => (call === 'ensure' ? 'question' : undefined);
+      world.interrupt = (call) => (call === 'ensure' ? 'request' : undefined);
       await world.start('one');
       applySamples();
       await world.until('the tenant', () => world.isReady(tenants, 'acme'));
@@ -155,8 +155,8 @@ describe('what is missing', () => {
     LONG_MS,
   );
 
-  test('a subdomain that somebody has names the way out', async () => {
-    const { organizationId } = world.organizations.plant({ subdomain: 'acme' });
+  test('a taken subdomain is reported with the remedy', async () => {
+    const { organizationId } = world.organizations.addUnbound({ subdomain: 'acme' });
     await world.start('one');
     world.put(tenants, 'acme', acme);
     await world.until('the complaint', is(tenants, 'acme', 'AdoptionRefused'));
@@ -166,7 +166,7 @@ describe('what is missing', () => {
     expect(world.organizations.all()).toHaveLength(1);
   });
 
-  test('an unknown register is not made up', async () => {
+  test('an unknown register is not created by an adoption', async () => {
     await world.start('one');
     world.putSet('main', 4);
     world.put(tenants, 'acme', acme);
@@ -193,14 +193,14 @@ describe('deletion', () => {
   const bothBlocked = () =>
     is(tenants, 'acme', 'DeletionBlocked')() && is(registers, 'invoices', 'DeletionBlocked')();
 
-  test('keeps what is to be kept', async () => {
+  test('keeps data with the policy Retain', async () => {
     await ready({ tenant: 'Retain', register: 'Retain' });
     await world.until('the objects to go', gone);
     expect(world.organizations.all()).toMatchObject([{ state: 'Active' }]);
     expect(world.ledgers.all()).toMatchObject([{ phase: 'Online' }]);
   });
 
-  test('suspends and deletes what is to go', async () => {
+  test('suspends and deletes with the other policies', async () => {
     await ready({ tenant: 'Suspend', register: 'Purge' });
     await world.until('the objects to go', gone);
     expect(world.organizations.all()).toMatchObject([{ state: 'Suspended' }]);
@@ -211,51 +211,51 @@ describe('deletion', () => {
     ['refuses', 0],
     ['is silent for 10 s each time', 10_000],
   ])(
-    'waits for a service that %s, says so, and ends when it is back',
+    'waits with a condition for a service that %s, and ends when it answers',
     async (_, silentMs) => {
       world.interrupt = async (call) => {
         if (call !== 'remove') return undefined;
-        await rest(world.timing, silentMs);
-        return 'question';
+        await sleep(world.timing, silentMs);
+        return 'request';
       };
       await ready({ tenant: 'Delete', register: 'Tombstone' });
       await world.until('both complaints', bothBlocked);
       world.calls.length = 0;
       await world.pass(600_000);
-      // each of the two twice to three times a minute: one look may fail as the service returns
-      const looks = world.calls.filter((each) => each === 'remove').length;
-      expect(looks).toBeGreaterThanOrEqual(2 * 2 * 10);
-      expect(looks).toBeLessThanOrEqual(2 * 3 * 10);
+      // each of the two is retried two to three times a minute; one attempt may fail while the service returns
+      const attempts = world.calls.filter((each) => each === 'remove').length;
+      expect(attempts).toBeGreaterThanOrEqual(2 * 2 * 10);
+      expect(attempts).toBeLessThanOrEqual(2 * 3 * 10);
       expect(gone()).toBe(false);
       world.interrupt = () => undefined;
-      const backMs = world.timing.monotonicMs();
+      const responseMs = world.timing.monotonicMs();
       await world.until('the objects to go', gone);
-      expect(world.timing.monotonicMs() - backMs).toBeLessThan(60_000);
+      expect(world.timing.monotonicMs() - responseMs).toBeLessThan(60_000);
     },
     LONG_MS,
   );
 
-  test('looks again soon for a service that is away, then seldom', async () => {
-    const looks: number[] = [];
+  test('retries an unavailable service soon, then rarely', async () => {
+    const attempts: number[] = [];
     await world.start('one');
     world.put(tenants, 'acme', { ...acme, deletionPolicy: 'Delete' });
     await world.until('the tenant', () => world.isReady(tenants, 'acme'));
-    // its children are seen
+    // its children are in the caches
     await world.pass(10_000);
     world.interrupt = (call) => {
       if (call !== 'remove') return undefined;
-      looks.push(world.timing.monotonicMs());
-      return 'question';
+      attempts.push(world.timing.monotonicMs());
+      return 'request';
     };
     deleteObject(tenants, 'acme');
-    await world.until('three looks', () => looks.length === 3);
-    const [first = 0, second = 0, third = 0] = looks;
+    await world.until('three looks', () => attempts.length === 3);
+    const [first = 0, second = 0, third = 0] = attempts;
     expect(second - first).toBeLessThan(10_000);
     expect(third - second).toBeGreaterThan(20_000);
   });
 
-  test('that keeps the data does not wait for a service that is away, and nothing is forgotten', async () => {
-    world.interrupt = (call) => (call === 'remove' ? 'question' : undefined);
+  test('that keeps the data does not wait for an unavailable service, and its cleanup follows later', async () => {
+    world.interrupt = (call) => (call === 'remove' ? 'request' : undefined);
     await ready({ tenant: 'Suspend', register: 'Retain' });
     const beganMs = world.timing.monotonicMs();
     await world.until('the objects to go', gone);
@@ -270,10 +270,10 @@ describe('deletion', () => {
     expect(world.organizations.all()).toMatchObject([{ state: 'Suspended' }]);
   });
 
-  test('of everything at once waits for nothing but what refers to it', async () => {
+  test('of all objects at once waits only for referring objects', async () => {
     const members = new FakeMembers();
-    await world.start('one', (parts) => [
-      createValidatorSetController({ parts, members, principals: members }),
+    await world.start('one', (dependencies) => [
+      createValidatorSetController({ dependencies, members, principals: members }),
     ]);
     const named = (kind: string, count: number) =>
       Array.from({ length: count }, (_, each) => `${kind}-${each}`);
@@ -294,7 +294,7 @@ describe('deletion', () => {
       world.find(resource, name)?.metadata.finalizers?.length === 1;
     await world.until('all to be held', () => each(isHeld).every(Boolean));
     let isAway = true;
-    world.interrupt = (call) => (call === 'remove' && isAway ? 'question' : undefined);
+    world.interrupt = (call) => (call === 'remove' && isAway ? 'request' : undefined);
     each(deleteObject);
     const inUse = ['set-0', 'set-1'].map((name) => is(validatorSets, name, 'InUse'));
     await world.until('the sets to wait for the registers', () => inUse.every((holds) => holds()));
@@ -307,7 +307,7 @@ describe('deletion', () => {
   });
 
   test('by force needs the right uid', async () => {
-    world.interrupt = () => 'question';
+    world.interrupt = () => 'request';
     await world.start('one');
     world.put(tenants, 'acme', { ...acme, deletionPolicy: 'Delete' });
     await world.until('the finalizer', () => world.find(tenants, 'acme')?.metadata.finalizers?.length === 1);
@@ -326,7 +326,7 @@ describe('deletion', () => {
 
 describe('faults', () => {
   test(
-    'of the API server and of the services: everything converges, and nothing is there twice',
+    'of the API server and of the services: the state converges, and nothing is created twice',
     async () => {
       await world.start('one');
       let calls = 0;
@@ -340,11 +340,11 @@ describe('faults', () => {
         } as const;
         return Object.entries(faults).find(([place]) => calls % 11 === Number(place))?.[1];
       };
-      let asked = 0;
+      let callCount = 0;
       world.interrupt = () => {
-        asked += 1;
-        if (asked % 5 === 1) return 'question';
-        return asked % 5 === 3 ? 'answer' : undefined;
+        callCount += 1;
+        if (callCount % 5 === 1) return 'request';
+        return callCount % 5 === 3 ? 'response' : undefined;
       };
 
       world.putSet('main', 4);
@@ -367,7 +367,7 @@ describe('faults', () => {
   );
 
   test(
-    'of the process after every call: the next one makes nothing twice',
+    'of the process after every call: the next process creates nothing twice',
     async () => {
       applySamples();
       for (let crash = 1; crash <= 12; crash += 1) {
@@ -377,7 +377,7 @@ describe('faults', () => {
           left -= 1;
           if (left > 0) return undefined;
           died.resolve();
-          return 'answer';
+          return 'response';
         };
         const operator = await world.start(`o${crash}`);
         await world.until('the crash or both', () => left <= 0 || both());

@@ -1,26 +1,26 @@
-import type { Controllers } from '../compose.ts';
+import type { ControllerFactory } from '../compose.ts';
 import { createPlatform } from '../platform/clients.ts';
 import { connectPrincipals } from '../platform/principals.ts';
 import { connectMembers } from '../platform/validators.ts';
 import { createOrphanSweeper } from './orphans/sweep.ts';
+import { createReconciler, type Reconciler } from './reconciler/reconciler.ts';
 import { registerKind } from './register/register.ts';
-import { createShell, type Shell } from './shell/shell.ts';
 import { tenantKind } from './tenant/tenant.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
 
-/** Every controller of the operator. */
-export const controllers: Controllers = (parts, links) => {
-  const platform = createPlatform(links);
-  const tenants = createShell(parts, tenantKind(parts, platform));
-  const registers: Shell = createShell(parts, registerKind(parts, platform));
+/** All controllers of the operator. */
+export const controllers: ControllerFactory = (dependencies, sessions) => {
+  const platform = createPlatform(sessions);
+  const tenants = createReconciler(dependencies, tenantKind(dependencies, platform));
+  const registers: Reconciler = createReconciler(dependencies, registerKind(dependencies, platform));
   return [
     createValidatorSetController({
-      parts,
-      members: connectMembers(links),
-      principals: connectPrincipals(links),
+      dependencies,
+      members: connectMembers(sessions),
+      principals: connectPrincipals(sessions),
     }),
     tenants,
-    createOrphanSweeper(parts, platform),
+    createOrphanSweeper(dependencies, platform),
     {
       ...registers,
       stop: async (graceMs) => {

@@ -13,29 +13,29 @@ import type { Platform } from '../platform/clients.ts';
 import { fakeOrganizations } from '../platform/testing/fake-organizations.ts';
 import { fakeRegisters } from '../platform/testing/fake-registers.ts';
 import { installationMap, installationText } from '../platform/testing/installation.fixture.ts';
-import { interrupted } from '../platform/testing/interrupted.ts';
+import { withInterruptions } from '../platform/testing/interrupted.ts';
+import { createReconciler } from './reconciler/reconciler.ts';
 import { registerKind } from './register/register.ts';
-import { createShell } from './shell/shell.ts';
 import { tenantKind } from './tenant/tenant.ts';
 
-/** The operator as a process of this host on a real API server; the services are spoken for by the test. */
+/** The operator as a local process with a real API server; the services are fakes. */
 
 const root = join(fileURLToPath(import.meta.url), '../../..');
 const namespace = `chancery-ledgers-${process.pid}`;
 const organizations = fakeOrganizations();
 const ledgers = fakeRegisters();
-let looks = 0;
+let attempts = 0;
 let operator: Component;
 let sealing: NodeJS.Timeout;
 
 function count(call: string): undefined {
-  if (call === 'find') looks += 1;
+  if (call === 'find') attempts += 1;
 }
 
 const platform: Platform = {
   of: async () => ({
-    organizations: interrupted(organizations, count),
-    registers: interrupted(ledgers, count),
+    organizations: withInterruptions(organizations, count),
+    registers: withInterruptions(ledgers, count),
     wallets: ledgers,
   }),
   stop: () => undefined,
@@ -78,9 +78,9 @@ beforeAll(async () => {
     schema: operatorSettings,
     log: createLogger({ service: 'operator', level: 'warn' }),
     create: createOperator(
-      (parts) => [
-        createShell(parts, tenantKind(parts, platform)),
-        createShell(parts, registerKind(parts, platform)),
+      (dependencies) => [
+        createReconciler(dependencies, tenantKind(dependencies, platform)),
+        createReconciler(dependencies, registerKind(dependencies, platform)),
       ],
       () => undefined,
     ),
@@ -103,7 +103,7 @@ afterAll(async () => {
   await run('kubectl', ['delete', 'namespace', namespace, '--wait=false']);
 });
 
-test('a tenant becomes ready, with its organisation and its address', async () => {
+test('a tenant becomes ready with its organisation and its Ingress', async () => {
   await apply(tenant());
   await ready('tenant/acme');
   const { status } = await get('tenant', 'acme');
@@ -112,7 +112,7 @@ test('a tenant becomes ready, with its organisation and its address', async () =
   expect(spec.rules[0].host).toBe('acme.chancery.example.org');
 });
 
-test('a register says what it waits for, and is ready when its set is', async () => {
+test('a register reports its missing dependency and becomes ready with its set', async () => {
   await apply(register());
   await within('the complaint', async () => {
     const { status } = await get('register', 'invoices');
@@ -137,16 +137,16 @@ test('a register says what it waits for, and is ready when its set is', async ()
   ]);
 });
 
-test('columns and events read well', async () => {
+test('printer columns and events are readable', async () => {
   const table = await kubectl('get', '-n', namespace, 'chancery');
   expect(table).toMatch(/PHASE\s+HEIGHT\s+VALIDATORS\s+POLICY\s+SYNC\s+READY/);
   expect(table).toMatch(/invoices\s+Online\s+1\s+4\/4\s+1\s+Synced\s+True/);
   expect(table).toMatch(/acme\s+Active\s+acme\s+0\s+[01]\s+True/);
   const events = await kubectl('get', '-n', namespace, 'events');
-  expect(events).toContain('Make register Invoices with 4 validators, quorum 3');
+  expect(events).toContain('Create register Invoices with 4 validators, quorum 3');
 });
 
-test('edits are followed, and a change by somebody else is put back', async () => {
+test('edits are applied, and a foreign change is reverted', async () => {
   await apply(register({ title: 'Bills', policy: { consensus: { docketBuildIntervalMs: 500 } } }));
   await apply(tenant({ displayName: 'Acme Ltd' }));
   await within('the ledger', async () => {
@@ -162,25 +162,25 @@ test('edits are followed, and a change by somebody else is put back', async () =
   );
 });
 
-test('nothing is written while nothing changes', async () => {
+test('without changes nothing is written', async () => {
   await ready('tenant/acme');
   const versions = async () =>
     (await get('tenants,registers')).items.map(
       ({ metadata }: { metadata: { resourceVersion: string } }) => metadata.resourceVersion,
     );
   const writes = organizations.writes() + ledgers.writes();
-  looks = 0;
-  // as they are right behind the annotation: the operator may look before anybody could ask
+  attempts = 0;
+  // the versions returned by the annotation itself, because the operator may reconcile before another read
   const annotate = ['annotate', '-n', namespace, 'tenant/acme', 'register/invoices'];
   const printed = ['-o', 'jsonpath={.metadata.resourceVersion}{"\\n"}'];
   const annotated = await kubectl(...annotate, 'chancery.dev/reconcile-at=now', ...printed);
   const before = annotated.trim().split('\n');
-  await within('a look at both', async () => looks >= 2);
+  await within('a reconcile of both', async () => attempts >= 2);
   expect(await versions()).toEqual(before);
   expect(organizations.writes() + ledgers.writes()).toBe(writes);
 });
 
-test('deletion does what the policy says, and the objects go', async () => {
+test('deletion follows the deletion policy and removes the objects', async () => {
   await apply(
     register({
       title: 'Bills',

@@ -1,7 +1,7 @@
-import type { Asked } from './errors.ts';
+import type { RequestInfo } from './errors.ts';
 
 /** One call of the API server. */
-export interface ApiRequest extends Asked {
+export interface ApiRequest extends RequestInfo {
   readonly query?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: unknown;
@@ -9,21 +9,22 @@ export interface ApiRequest extends Asked {
   readonly contentType?: string;
   readonly accept?: string;
   readonly signal?: AbortSignal | undefined;
-  /** For one try; 30 s when absent. A watch ends by other means. */
+  /** Timeout of one attempt; 30 s when absent. It does not apply to an open watch. */
   readonly timeoutMs?: number;
-  /** Goes past the client's own rate limit: for a lease, whose loss would cost more. */
+  /** Bypasses the client's rate limit, for leases. */
   readonly urgent?: boolean;
-  /** Tries after a refusal that names a time, and after a broken connection of a read; 5 when absent. */
+  /** Retries after a refusal with Retry-After, and after a broken connection of a read; 5 when absent. */
   readonly retries?: number;
   /**
-   * Asked before every try, and once more when a connection takes it: whoever waits may be stopped meanwhile.
-   * @returns milliseconds that the try may take
-   * @throws whatever forbids the call
+   * Called before every attempt and again right before the request is sent, because the permission may end while it
+   * waits.
+   * @returns milliseconds that the attempt may take
+   * @throws NotLeader, or another error that forbids the call
    */
   readonly guard?: () => number;
 }
 
-/** The door to a cluster. */
+/** Port to a cluster. */
 export interface Api {
   /**
    * Resolves to the parsed body.
@@ -31,8 +32,8 @@ export interface Api {
    */
   call(request: ApiRequest): Promise<unknown>;
   /**
-   * Opens a watch; resolves when the API server accepted it. The pieces end when the server closes the stream in good
-   * order, and throw when it breaks.
+   * Opens a watch; resolves when the API server has accepted it. The chunks end when the server closes the stream, and
+   * throw when the stream breaks.
    * @throws ApiError
    */
   watch(request: ApiRequest): Promise<AsyncIterable<Uint8Array>>;
@@ -41,8 +42,8 @@ export interface Api {
 const writes = new Set(['create', 'update', 'patch', 'delete']);
 
 /**
- * The same cluster, whose every write passes a guard (see `leader.ts`); reads pass freely.
- * A write that waits for a retry is guarded again before each try.
+ * The same cluster with a guard before every write (see `leader.ts`). Reads are not guarded. The guard is called again
+ * before each retry.
  */
 export function guarded(api: Api, guard: () => number): Api {
   return {

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Applied, Applier, type Child, childId } from './apply.ts';
+import { Applier, type ApplyResult, type Child, childId } from './apply.ts';
 import { AdoptionRefused } from './errors.ts';
 import { prune } from './prune.ts';
-import { type KubeObject, type Metadata, type Resource, withoutBookkeeping } from './resource.ts';
+import { type KubeObject, type Metadata, type Resource, withoutManagedFields } from './resource.ts';
 import { byOwner, ownerIndex, Store } from './store.ts';
 import { ClusterState } from './testing/cluster-state.ts';
 import { type DirectApi, directApi } from './testing/direct-api.ts';
@@ -35,9 +35,9 @@ beforeEach(() => {
   }
 });
 
-/** What the reflectors would have done by now. */
+/** Copies the state of the cluster into the caches, as reflectors do. */
 function catchUp(): void {
-  for (const [resource, store] of caches) store.replace(state.list(at(resource)).map(withoutBookkeeping));
+  for (const [resource, store] of caches) store.replace(state.list(at(resource)).map(withoutManagedFields));
 }
 
 function applier(): Applier {
@@ -63,13 +63,13 @@ function config(value: string): Child {
 
 const live = (resource: Resource = deployments) => state.get(at(resource, 'web'));
 
-/** A hand in the cluster. */
+/** Changes an object as another client. */
 function change(resource: Resource, patch: unknown): void {
   state.merge(at(resource, 'web'), patch);
   catchUp();
 }
 
-/** Counts the calls of an act. */
+/** Number of API calls of a function. */
 async function callsOf(act: () => Promise<unknown>): Promise<number> {
   const before = api.calls.length;
   await act();
@@ -77,7 +77,7 @@ async function callsOf(act: () => Promise<unknown>): Promise<number> {
 }
 
 describe('a child', () => {
-  test('is made with its owner, and applied by our manager', async () => {
+  test('is created with its owner reference and our field manager', async () => {
     const applied = await applier().apply(owner, deployment(2));
     expect(applied.action).toBe('created');
     expect(live()).toMatchObject({
@@ -97,8 +97,8 @@ describe('a child', () => {
 
   test.each([
     ['with generations', deployment(2)],
-    ['without', config('a')],
-  ])('of a kind %s that is as wanted costs no call, before and after a restart', async (_, child) => {
+    ['without generations', config('a')],
+  ])('of a kind %s that is up to date costs no call, before and after a restart', async (_, child) => {
     const one = applier();
     await one.apply(owner, child);
     catchUp();
@@ -106,7 +106,7 @@ describe('a child', () => {
     expect(await callsOf(() => applier().apply(owner, child))).toBe(0);
   });
 
-  test('is said to be ahead of a cache that has an earlier version of it', async () => {
+  test('is reported as behind while the cache has an earlier version', async () => {
     const one = applier();
     await one.apply(owner, deployment(2));
     catchUp();
@@ -124,11 +124,11 @@ describe('a child', () => {
     expect(await callsOf(() => one.apply(owner, deployment(3)))).toBe(0);
   });
 
-  test('whose values the API server writes another way costs one call, not one each time', async () => {
+  test('whose values the API server normalises costs one call, not one per reconcile', async () => {
     const one = applier();
     await one.apply(owner, config('a'));
     change(configMaps, { data: { value: 'A' } });
-    // what was stored counts as the answer to what was applied
+    // the stored object counts as the result of the apply
     const writing = directApi(state, instant(timing));
     writing.call = (request) =>
       api.call(request).then((body) => {
@@ -146,7 +146,7 @@ describe('a child', () => {
     expect(await callsOf(() => other.apply(owner, config('a')))).toBe(0);
   });
 
-  test('that somebody edited is put back; what somebody added stays', async () => {
+  test('that another client edited is restored; added fields stay', async () => {
     const one = applier();
     await one.apply(owner, deployment(2));
     catchUp();
@@ -167,14 +167,14 @@ describe('a child', () => {
     expect(live().metadata.ownerReferences).toHaveLength(1);
   });
 
-  test('that somebody edited while we were away is put back after the restart', async () => {
+  test('that another client edited during a restart is restored afterwards', async () => {
     await applier().apply(owner, deployment(2));
     change(deployments, { spec: { replicas: 9 } });
     expect((await applier().apply(owner, deployment(2))).action).toBe('configured');
     expect(live()).toMatchObject({ spec: { replicas: 2 } });
   });
 
-  test('loses a field that is not wanted any more, also after a restart', async () => {
+  test('loses a field that is no longer desired, also after a restart', async () => {
     const child = config('a');
     await applier().apply(owner, { ...child, object: { ...child.object, data: { value: 'a', old: 'b' } } });
     catchUp();
@@ -182,7 +182,7 @@ describe('a child', () => {
     expect(live(configMaps)['data']).toEqual({ value: 'a' });
   });
 
-  test('that is being deleted is waited for', async () => {
+  test('that is being deleted is refused until it is gone', async () => {
     await applier().apply(owner, deployment(2));
     change(deployments, { metadata: { finalizers: ['test.dev/keep'] } });
     state.delete(at(deployments, 'web'), undefined);
@@ -190,9 +190,9 @@ describe('a child', () => {
     await expect(applier().apply(owner, deployment(2))).rejects.toMatchObject({ code: 'CHILD_TERMINATING' });
   });
 
-  test('in a cache of metadata alone is read once after a restart, and not written', async () => {
+  test('in a metadata-only cache is read once after a restart and not written', async () => {
     const bare = () => {
-      const { apiVersion, kind, metadata } = withoutBookkeeping(live(configMaps));
+      const { apiVersion, kind, metadata } = withoutManagedFields(live(configMaps));
       caches.get(configMaps)?.replace([{ apiVersion, kind, metadata }]);
     };
     await applier().apply(owner, config('a'));
@@ -208,56 +208,56 @@ describe('a child', () => {
   });
 });
 
-describe('an object of the wanted name', () => {
+describe('an object of the desired name', () => {
   const reference = (kind: string, name: string, uid: string) => ({
     ownerReferences: [{ apiVersion: 'test.dev/v1', kind, name, uid, controller: true }],
   });
 
   test.each([
-    ['somebody made by hand', {}, 'nobody'],
-    ['another object controls', reference('Widget', 'other', 'x'), 'Widget other'],
-    ['an object of another kind controls', reference('Gadget', 'owner', 'x'), 'Gadget owner'],
-  ])('that %s is left alone', async (_, metadata, holder) => {
+    ['has no controller and no label', {}, 'has no owner'],
+    ['another object controls', reference('Widget', 'other', 'x'), 'belongs to Widget other'],
+    ['an object of another kind controls', reference('Gadget', 'owner', 'x'), 'belongs to Gadget owner'],
+  ])('that %s is not changed', async (_, metadata, holder) => {
     put(state, configMaps, make(configMaps, 'web', { data: { value: 'theirs' } }, metadata));
     for (const isCached of [false, true]) {
       if (isCached) catchUp();
       const refused = applier().apply(owner, config('ours'));
       await expect(refused).rejects.toBeInstanceOf(AdoptionRefused);
-      await expect(refused).rejects.toThrow(`ConfigMap acme/web exists and belongs to ${holder}`);
+      await expect(refused).rejects.toThrow(`ConfigMap acme/web exists and ${holder}`);
     }
     expect(live(configMaps)['data']).toEqual({ value: 'theirs' });
   });
 
   test.each([
-    ['a former owner of the same name', reference('Widget', 'owner', 'former')],
-    ['nobody, with our label', { labels: managedBy }],
-  ])('that belongs to %s is adopted', async (_, metadata) => {
+    ['belongs to an earlier owner of the same name', reference('Widget', 'owner', 'former')],
+    ['has no controller but our label', { labels: managedBy }],
+  ])('that %s is adopted', async (_, metadata) => {
     put(state, configMaps, make(configMaps, 'web', { data: { value: 'old' } }, metadata));
     expect((await applier().apply(owner, config('new'))).action).toBe('configured');
     expect(live(configMaps)['data']).toEqual({ value: 'new' });
   });
 
-  test('that took its place since it was looked at is not touched', async () => {
+  test('that replaced the child since the check is not changed', async () => {
     await applier().apply(owner, config('ours'));
     catchUp();
     state.delete(at(configMaps, 'web'), undefined);
     put(state, configMaps, make(configMaps, 'web', { data: { value: 'theirs' } }));
-    await expect(applier().apply(owner, config('newer'))).rejects.toMatchObject({ refusal: 'Conflict' });
+    await expect(applier().apply(owner, config('newer'))).rejects.toMatchObject({ reason: 'Conflict' });
     expect(live(configMaps)['data']).toEqual({ value: 'theirs' });
   });
 });
 
-describe('a fight over a field', () => {
+describe('an ownership conflict over a field', () => {
   const replicas = (count: number) => make(deployments, 'web', { spec: { replicas: count } });
-  const strike = () => {
+  const interfere = () => {
     state.apply(at(deployments, 'web'), replicas(9), 'autoscaler');
     catchUp();
   };
-  /** Somebody strikes each second, and is answered. */
-  async function fight(one: Applier, seconds: number): Promise<Applied[]> {
-    const results: Applied[] = [];
+  /** Another manager changes the field every second, followed by an apply. */
+  async function contend(one: Applier, seconds: number): Promise<ApplyResult[]> {
+    const results: ApplyResult[] = [];
     for (let second = 0; second < seconds; second += 1) {
-      strike();
+      interfere();
       results.push(await one.apply(owner, deployment(2)));
       catchUp();
       await timing.advance(1_000);
@@ -266,28 +266,28 @@ describe('a fight over a field', () => {
   }
   const writes = () => api.calls.filter(({ verb }) => verb === 'patch').length;
 
-  test('is given up after a few writes, costs six a minute, and is said without a break to be with the other side', async () => {
+  test('is throttled after a few writes to six per minute and always names the competing manager', async () => {
     const one = applier();
     await one.apply(owner, deployment(2));
-    // who only added something is no side of it
+    // a manager that only adds a field does not compete
     const note = make(deployments, 'web', {}, { annotations: { 'other.dev/note': 'mine' } });
     state.apply(at(deployments, 'web'), note, 'bystander');
-    const first = await fight(one, 60);
+    const first = await contend(one, 60);
     const opened = first.findIndex(({ action }) => action === 'throttled');
     expect([first.length, opened]).toEqual([60, 6]);
     const before = { writes: writes(), calls: api.calls.length };
-    const second = [...first.slice(opened), ...(await fight(one, 120))];
+    const second = [...first.slice(opened), ...(await contend(one, 120))];
     expect(new Set(second.map(({ action }) => action))).toEqual(new Set(['throttled']));
-    expect(second).toContainEqual(expect.objectContaining({ rivals: ['autoscaler'] }));
+    expect(second).toContainEqual(expect.objectContaining({ competingManagers: ['autoscaler'] }));
     expect(writes() - before.writes).toBeLessThanOrEqual(12);
-    // nobody is asked again who it is
+    // the competing managers are not read again
     expect(api.calls.length - before.calls).toBe(writes() - before.writes);
   });
 
-  test('is over when nothing was changed for half a minute', async () => {
+  test('ends after 30 s without a conflicting change', async () => {
     const one = applier();
     await one.apply(owner, deployment(2));
-    await fight(one, 20);
+    await contend(one, 20);
     await timing.advance(10_000);
     expect((await one.apply(owner, deployment(2))).action).toBe('throttled');
     expect(live()).toMatchObject({ spec: { replicas: 2 } });
@@ -296,14 +296,14 @@ describe('a fight over a field', () => {
     await timing.advance(60_000);
     expect(await callsOf(() => one.apply(owner, deployment(2)))).toBe(0);
     expect((await one.apply(owner, deployment(2))).action).toBe('unchanged');
-    strike();
+    interfere();
     expect((await one.apply(owner, deployment(2))).action).toBe('configured');
   });
 
-  test('is none with a change of ours', async () => {
+  test('ends with a change of the desired object', async () => {
     const one = applier();
     await one.apply(owner, deployment(2));
-    await fight(one, 20);
+    await contend(one, 20);
     expect((await one.apply(owner, deployment(3))).action).toBe('configured');
     one.forget(owner.metadata.uid ?? '');
   });
@@ -313,7 +313,7 @@ describe('pruning', () => {
   const sources = () => [...caches].map(([resource, cache]) => ({ resource, cache }));
   const retainLabel = 'test.dev/retain';
 
-  test('deletes what is not wanted any more, and nothing that is kept or not ours', async () => {
+  test('deletes children that are not desired, but no retained or foreign objects', async () => {
     const one = applier();
     await one.apply(owner, deployment(2));
     await one.apply(owner, config('a'));
@@ -325,8 +325,8 @@ describe('pruning', () => {
     put(state, configMaps, make(configMaps, 'stranger'));
     catchUp();
     const ownerUid = owner.metadata.uid ?? '';
-    const wanted = new Set([childId(deployment(2))]);
-    const options = { api, ownerUid, caches: sources(), wanted, retainLabel };
+    const desiredIds = new Set([childId(deployment(2))]);
+    const options = { api, ownerUid, caches: sources(), desiredIds, retainLabel };
     expect(await prune(options)).toEqual(['/ConfigMap/acme/web']);
     const names = state.list(at(configMaps)).map(({ metadata }) => metadata.name);
     expect(names).toEqual(['kept', 'stranger']);
@@ -334,13 +334,13 @@ describe('pruning', () => {
     expect(await callsOf(() => prune(options))).toBe(0);
   });
 
-  test('leaves alone what took the place of a child', async () => {
+  test('does not delete an object that replaced a child', async () => {
     await applier().apply(owner, config('a'));
     catchUp();
     state.delete(at(configMaps, 'web'), undefined);
     put(state, configMaps, make(configMaps, 'web', { data: { value: 'theirs' } }));
     const ownerUid = owner.metadata.uid ?? '';
-    const deleted = await prune({ api, ownerUid, caches: sources(), wanted: new Set(), retainLabel });
+    const deleted = await prune({ api, ownerUid, caches: sources(), desiredIds: new Set(), retainLabel });
     expect(deleted).toEqual([]);
     expect(live(configMaps)['data']).toEqual({ value: 'theirs' });
   });
@@ -355,7 +355,7 @@ describe('pruning', () => {
       api,
       ownerUid,
       caches: [{ resource: claims, cache }],
-      wanted: new Set(),
+      desiredIds: new Set(),
       retainLabel,
     });
     expect(deleted).toEqual([]);

@@ -2,7 +2,7 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Api } from './api.ts';
 import { canonicalText, contains, hashOf } from './compare.ts';
 import { AdoptionRefused, isApiError } from './errors.ts';
-import { Fights, rivalsOf } from './fights.ts';
+import { findCompetingManagers, OwnershipConflicts } from './ownership-conflicts.ts';
 import {
   controllerOf,
   isEarlier,
@@ -11,7 +11,7 @@ import {
   type OwnerReference,
   parseObject,
   type Resource,
-  withoutBookkeeping,
+  withoutManagedFields,
 } from './resource.ts';
 import type { Cache } from './store.ts';
 import type { Timing } from './time.ts';
@@ -24,30 +24,30 @@ export interface ApplierOptions {
   readonly timing: Timing;
   /** Field manager: `chancery-<controller>`. */
   readonly manager: string;
-  /** Annotation of a child that keeps the hash of what was applied, so that a restart costs no write. */
+  /** Annotation of a child with the hash of the applied object, so that a restart causes no write. */
   readonly hashAnnotation: string;
-  /** Synced cache of a resource; children of other resources are asked for each time. */
+  /** Synced cache of a resource; children without a cache are read each time. */
   readonly cacheOf: (resource: Resource) => Cache | undefined;
 }
 
-/** An object as the operator wants it. */
+/** A desired child object. */
 export interface Child {
   readonly resource: Resource;
   readonly object: KubeObject;
 }
 
-export type Applied =
+export type ApplyResult =
   | { readonly action: 'created' | 'configured' }
-  /** Behind: the cache does not have our last write yet. */
+  /** `isBehind`: the cache does not have our last write yet. */
   | { readonly action: 'unchanged'; readonly isBehind: boolean }
   /**
-   * Somebody else keeps changing what we set: we write at most six times a minute and say who it is, until nothing was
-   * changed for half a minute.
+   * Another field manager keeps changing our fields. They are overwritten at most six times per minute, until there was no
+   * conflicting change for 30 s.
    */
-  | { readonly action: 'throttled'; readonly rivals: readonly string[] };
+  | { readonly action: 'throttled'; readonly competingManagers: readonly string[] };
 
-/** What is known of a child since it was last found to be as wanted. */
-interface Memory {
+/** State of a child when it last matched the desired object. */
+interface AppliedState {
   readonly hash: string;
   readonly fingerprint: string;
   readonly resourceVersion: string | undefined;
@@ -59,70 +59,71 @@ export function childId({ resource, object }: Child): string {
 }
 
 /**
- * Server-side apply for the children of an object. A child that is as wanted costs no call: after an apply its
- * generation (its version, for kinds without one) and its metadata tell; after a restart the annotation does, together
- * with a look at every field that is wanted.
+ * Server-side apply for the children of an object. A child that is up to date costs no call. After an apply this is judged
+ * by its generation (its resource version, for kinds without one) and metadata; after a restart by the hash annotation
+ * and a comparison of every desired field.
  */
 export class Applier {
   readonly #options: ApplierOptions;
   /** By uid of the owner and id of the child. */
-  readonly #memories = new Map<string, Map<string, Memory>>();
-  readonly #fights: Fights;
+  readonly #states = new Map<string, Map<string, AppliedState>>();
+  readonly #conflicts: OwnershipConflicts;
 
   constructor(options: ApplierOptions) {
     this.#options = options;
-    this.#fights = new Fights(options.timing);
+    this.#conflicts = new OwnershipConflicts(options.timing);
   }
 
   /**
-   * Makes one child as wanted. Foreign fields stay.
-   * @throws AdoptionRefused when an object of that name is not ours; AppError conflict CHILD_TERMINATING while a former
-   * one goes away; ApiError, NotLeader
+   * Applies one child. Fields of other managers stay.
+   * @throws AdoptionRefused when an object of that name belongs to another owner; AppError conflict CHILD_TERMINATING while
+   * an earlier object is being deleted; ApiError, NotLeader
    */
-  async apply(owner: KubeObject, child: Child, signal?: AbortSignal): Promise<Applied> {
+  async apply(owner: KubeObject, child: Child, signal?: AbortSignal): Promise<ApplyResult> {
     const hash = hashOf(child.object);
-    const wanted = dress(child.object, owner, { [this.#options.hashAnnotation]: hash });
+    const desired = withOwnership(child.object, owner, { [this.#options.hashAnnotation]: hash });
     const id = childId(child);
     const ownerUid = owner.metadata.uid ?? '';
     const name = `${ownerUid}/${id}`;
-    const memory = this.#memories.get(ownerUid)?.get(id);
+    const memory = this.#states.get(ownerUid)?.get(id);
     let live = await this.#find(child, signal);
-    if (live === undefined) return this.#write(child, wanted, { owner, hash, live, signal });
-    judgeOwnership(live, owner, wanted);
+    if (live === undefined) return this.#write(child, desired, { owner, hash, live, signal });
+    verifyOwnership(live, owner, desired);
     const isBehind = isEarlier(live.metadata.resourceVersion, memory?.resourceVersion);
     const isKnown = memory?.hash === hash && (isBehind || memory.fingerprint === fingerprintOf(live));
-    if (isKnown) return this.#judged(name, { action: 'unchanged', isBehind });
-    // a cache of metadata cannot tell what the content is
-    if (isBare(live) && !isBare(wanted)) live = (await this.#get(child, signal)) ?? live;
-    if (isAsWanted(live, wanted)) {
+    if (isKnown) return this.#withConflict(name, { action: 'unchanged', isBehind });
+    // a metadata-only cache does not have the content
+    if (hasMetadataOnly(live) && !hasMetadataOnly(desired)) live = (await this.#get(child, signal)) ?? live;
+    if (isUpToDate(live, desired)) {
       this.#remember(ownerUid, id, hash, live);
-      return this.#judged(name, { action: 'unchanged', isBehind: false });
+      return this.#withConflict(name, { action: 'unchanged', isBehind: false });
     }
-    // the same was applied before: somebody has changed it since
-    if (memory?.hash !== hash) this.#fights.forget(name);
-    else if (!this.#fights.mayAnswer(name)) {
-      const rivals = this.#fights.rivals(name) ?? (await this.#rivals(child, wanted, signal));
-      this.#fights.open(name, rivals);
-      return { action: 'throttled', rivals };
+    // the same object was applied before, so another manager has changed it since
+    if (memory?.hash !== hash) this.#conflicts.forget(name);
+    else if (!this.#conflicts.mayOverwrite(name)) {
+      const competingManagers =
+        this.#conflicts.competingManagers(name) ?? (await this.#rivals(child, desired, signal));
+      this.#conflicts.open(name, competingManagers);
+      return { action: 'throttled', competingManagers };
     }
-    return this.#judged(name, await this.#write(child, wanted, { owner, hash, live, signal }));
+    return this.#withConflict(name, await this.#write(child, desired, { owner, hash, live, signal }));
   }
 
-  /** An answer does not end a fight. */
-  #judged(name: string, applied: Applied): Applied {
-    const rivals = this.#fights.rivals(name);
-    return rivals === undefined ? applied : { action: 'throttled', rivals };
+  /** An overwrite does not end a conflict: the result stays `throttled` until the quiet period has passed. */
+  #withConflict(name: string, applied: ApplyResult): ApplyResult {
+    const competingManagers = this.#conflicts.competingManagers(name);
+    return competingManagers === undefined ? applied : { action: 'throttled', competingManagers };
   }
 
-  /** Forgets the children of an owner that is gone. */
+  /** Forgets the children of a deleted owner. */
   forget(ownerUid: string): void {
-    for (const id of this.#memories.get(ownerUid)?.keys() ?? []) this.#fights.forget(`${ownerUid}/${id}`);
-    this.#memories.delete(ownerUid);
+    for (const id of this.#states.get(ownerUid)?.keys() ?? []) this.#conflicts.forget(`${ownerUid}/${id}`);
+    this.#states.delete(ownerUid);
   }
 
   async #find(child: Child, signal: AbortSignal | undefined): Promise<KubeObject | undefined> {
     const cached = this.#options.cacheOf(child.resource)?.find(keyOf(child.object.metadata));
-    // a cache that selects by label does not see what a stranger made; one look before we create something
+    // a cache with a label selector does not contain foreign objects, so the name is read before a creation
     return cached ?? this.#get(child, signal);
   }
 
@@ -138,13 +139,13 @@ export class Applier {
 
   async #write(
     { resource, object }: Child,
-    wanted: KubeObject,
+    desired: KubeObject,
     of: { owner: KubeObject; hash: string; live: KubeObject | undefined; signal: AbortSignal | undefined },
-  ): Promise<Applied> {
+  ): Promise<ApplyResult> {
     const { namespace, name } = object.metadata;
     const uid = of.live?.metadata.uid;
-    // with its uid the object that was judged is changed, or none
-    const body = uid === undefined ? wanted : { ...wanted, metadata: { ...wanted.metadata, uid } };
+    // the uid makes the write fail if the object was replaced since the check
+    const body = uid === undefined ? desired : { ...desired, metadata: { ...desired.metadata, uid } };
     const answer = await this.#options.api.call({
       verb: 'patch',
       resource,
@@ -155,37 +156,34 @@ export class Applier {
       body,
       signal: of.signal,
     });
-    const stored = withoutBookkeeping(parseObject(answer));
+    const stored = withoutManagedFields(parseObject(answer));
     this.#remember(of.owner.metadata.uid ?? '', childId({ resource, object }), of.hash, stored);
     return { action: of.live === undefined ? 'created' : 'configured' };
   }
 
   #remember(ownerUid: string, id: string, hash: string, live: KubeObject): void {
-    const children = this.#memories.get(ownerUid) ?? new Map<string, Memory>();
+    const children = this.#states.get(ownerUid) ?? new Map<string, AppliedState>();
     const { resourceVersion } = live.metadata;
-    this.#memories.set(
-      ownerUid,
-      children.set(id, { hash, fingerprint: fingerprintOf(live), resourceVersion }),
-    );
+    this.#states.set(ownerUid, children.set(id, { hash, fingerprint: fingerprintOf(live), resourceVersion }));
   }
 
   async #rivals(
     child: Child,
-    wanted: KubeObject,
+    desired: KubeObject,
     signal: AbortSignal | undefined,
   ): Promise<readonly string[]> {
     const live = await this.#get(child, signal);
-    return live === undefined ? [] : rivalsOf(live, wanted, this.#options.manager);
+    return live === undefined ? [] : findCompetingManagers(live, desired, this.#options.manager);
   }
 }
 
-/** The reference that makes `owner` the controller of a child. */
+/** The owner reference that makes `owner` the controller of a child. */
 export function referenceTo({ apiVersion, kind, metadata }: KubeObject): OwnerReference {
   const { name, uid = '' } = metadata;
   return { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
 }
 
-function dress(
+function withOwnership(
   object: KubeObject,
   owner: KubeObject,
   annotations: Readonly<Record<string, string>>,
@@ -199,18 +197,18 @@ function dress(
 }
 
 /**
- * Whether a live object may be written as a child of `owner`. An object without a controller is an orphan, which is
- * adopted when it carries our managed-by label; so is one of a former owner of the same name.
+ * Verifies that a live object may be written as a child of `owner`. An object without a controller is adopted if it has our
+ * managed-by label; so is a child of an earlier owner of the same name.
  * @throws AdoptionRefused; AppError conflict CHILD_TERMINATING
  */
-function judgeOwnership(live: KubeObject, owner: KubeObject, wanted: KubeObject): void {
+function verifyOwnership(live: KubeObject, owner: KubeObject, desired: KubeObject): void {
   const name = `${live.kind} ${keyOf(live.metadata)}`;
   const controller = controllerOf(live);
   const isOurs = controller?.uid === owner.metadata.uid && controller !== undefined;
-  if (!isOurs && !isOrphan(live, controller, owner, wanted)) {
+  if (!isOurs && !isOrphan(live, controller, owner, desired)) {
     throw new AdoptionRefused(
       name,
-      controller === undefined ? 'nobody' : `${controller.kind} ${controller.name}`,
+      controller === undefined ? undefined : `${controller.kind} ${controller.name}`,
     );
   }
   if (live.metadata.deletionTimestamp !== undefined) {
@@ -222,13 +220,13 @@ function isOrphan(
   live: KubeObject,
   controller: OwnerReference | undefined,
   owner: KubeObject,
-  wanted: KubeObject,
+  desired: KubeObject,
 ): boolean {
   if (controller !== undefined) {
     const isFormer = controller.kind === owner.kind && controller.name === owner.metadata.name;
     return isFormer && groupOf(controller.apiVersion) === groupOf(owner.apiVersion);
   }
-  const label = wanted.metadata.labels?.[MANAGED_BY];
+  const label = desired.metadata.labels?.[MANAGED_BY];
   return label !== undefined && live.metadata.labels?.[MANAGED_BY] === label;
 }
 
@@ -236,21 +234,21 @@ function groupOf(apiVersion: string): string {
   return apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '';
 }
 
-/** Nothing but its metadata. */
-function isBare(object: KubeObject): boolean {
+/** Whether an object has metadata only. */
+function hasMetadataOnly(object: KubeObject): boolean {
   return Object.keys(object).every((member) => ['apiVersion', 'kind', 'metadata'].includes(member));
 }
 
-/** Changes whenever somebody changed the object in a way that matters; not with its status. */
+/** Changes with every relevant change of the object, but not with its status. */
 function fingerprintOf({ metadata }: KubeObject): string {
   const { uid, generation, resourceVersion, labels, annotations, ownerReferences, finalizers } = metadata;
   const version = generation === undefined || generation === 0 ? `v${resourceVersion}` : `g${generation}`;
   return `${uid} ${version} ${hashOf({ labels, annotations, ownerReferences, finalizers })}`;
 }
 
-/** Whether the last apply had this very content (its annotation says so) and every field of it still stands. */
-function isAsWanted(live: KubeObject, wanted: KubeObject): boolean {
-  const { metadata, ...content } = wanted;
+/** Whether the hash annotation and every desired field are in the live object. */
+function isUpToDate(live: KubeObject, desired: KubeObject): boolean {
+  const { metadata, ...content } = desired;
   const { labels, annotations, ownerReferences = [] } = metadata;
   const references = live.metadata.ownerReferences ?? [];
   return (

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isRecord } from './resource.ts';
 
-/** JSON with members in order, so that equal values give equal texts; members that are undefined are left out. */
+/** JSON with sorted members and without undefined ones, so that equal values give equal texts. */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((each) => canonicalText(each ?? null)).join(',')}]`;
   if (!isRecord(value)) return JSON.stringify(value ?? null);
@@ -18,23 +18,23 @@ export function hashOf(value: unknown): string {
 }
 
 /**
- * Whether `live` has everything that `wanted` says; what others added is not looked at. Lists whose members have names
- * may hold more than was wanted, other lists are compared place by place.
+ * Whether `live` contains every field of `desired`; additional fields of `live` are ignored. Lists of named elements may
+ * contain more elements; other lists are compared by position.
  */
-export function contains(live: unknown, wanted: unknown): boolean {
-  if (wanted === undefined || wanted === null) return live === undefined || live === null;
-  if (Array.isArray(wanted)) return Array.isArray(live) && containsAll(live, wanted);
-  if (!isRecord(wanted)) return live === wanted;
-  return isRecord(live) && Object.keys(wanted).every((name) => contains(live[name], wanted[name]));
+export function contains(live: unknown, desired: unknown): boolean {
+  if (desired === undefined || desired === null) return live === undefined || live === null;
+  if (Array.isArray(desired)) return Array.isArray(live) && containsAll(live, desired);
+  if (!isRecord(desired)) return live === desired;
+  return isRecord(live) && Object.keys(desired).every((name) => contains(live[name], desired[name]));
 }
 
-function containsAll(live: readonly unknown[], wanted: readonly unknown[]): boolean {
+function containsAll(live: readonly unknown[], desired: readonly unknown[]): boolean {
   const isNamed =
-    wanted.length > 0 && wanted.every((each) => isRecord(each) && typeof each['name'] === 'string');
+    desired.length > 0 && desired.every((each) => isRecord(each) && typeof each['name'] === 'string');
   if (!isNamed) {
-    return live.length === wanted.length && wanted.every((each, place) => contains(live[place], each));
+    return live.length === desired.length && desired.every((each, place) => contains(live[place], each));
   }
-  return wanted.every((each) =>
+  return desired.every((each) =>
     live.some(
       (other) => isRecord(other) && isRecord(each) && other['name'] === each['name'] && contains(other, each),
     ),

@@ -6,7 +6,7 @@ import { ApiError, TerminalError } from './errors.ts';
 import { priority } from './queue.ts';
 import { testMetrics, widgets } from './testing/fixtures.ts';
 import { manualTiming, settle } from './testing/manual-timing.ts';
-import { rest } from './time.ts';
+import { sleep } from './time.ts';
 
 function open(reconcile: Reconcile, options: Partial<ControllerOptions> = {}) {
   const timing = manualTiming();
@@ -19,7 +19,7 @@ function open(reconcile: Reconcile, options: Partial<ControllerOptions> = {}) {
 }
 
 describe('a reconcile', () => {
-  test('that went well is done, or comes back when it says so', async () => {
+  test('that succeeded is done, or is repeated after the requested delay', async () => {
     const runs: string[] = [];
     const { controller, timing, read } = open((key) => {
       runs.push(key);
@@ -34,7 +34,7 @@ describe('a reconcile', () => {
     expect(await read('controller_runtime_reconcile_total', { result: 'success' })).toBe(1);
   });
 
-  test('that failed is tried again, later each time, and knows how often it failed', async () => {
+  test('that failed is retried with backoff and gets the number of failures', async () => {
     const runs: { readonly atMs: number; readonly failures: number }[] = [];
     const { controller, timing, read } = open((_, { failures }) => {
       runs.push({ atMs: timing.monotonicMs(), failures });
@@ -54,7 +54,7 @@ describe('a reconcile', () => {
     expect(await read('controller_runtime_reconcile_panics_total')).toBe(0);
   });
 
-  test('that hit an error of the program counts as a panic, and harms no other key', async () => {
+  test('with an unexpected error counts as a panic and affects no other key', async () => {
     const runs: string[] = [];
     const { controller, timing, read } = open((key) => {
       runs.push(key);
@@ -68,7 +68,7 @@ describe('a reconcile', () => {
     expect(await read('controller_runtime_reconcile_panics_total')).toBe(2);
   });
 
-  test('that cannot succeed waits for a change of the object', async () => {
+  test('with a terminal error is repeated only after a change of the object', async () => {
     let runs = 0;
     const { controller, timing, read } = open(() => {
       runs += 1;
@@ -83,12 +83,12 @@ describe('a reconcile', () => {
     expect(await read('controller_runtime_terminal_reconcile_errors_total')).toBe(2);
   });
 
-  test('is not tried before the time that the API server named', async () => {
+  test('is not retried before the Retry-After of the API server', async () => {
     let runs = 0;
-    const asked = { verb: 'get', resource: widgets } as const;
+    const request = { verb: 'get', resource: widgets } as const;
     const { controller, timing } = open(() => {
       runs += 1;
-      throw new ApiError('TooManyRequests', asked, 'slow down', { status: 429, retryAfterMs: 90_000 });
+      throw new ApiError('TooManyRequests', request, 'slow down', { status: 429, retryAfterMs: 90_000 });
     });
     controller.queue.add('a');
     await timing.advance(89_999);
@@ -97,13 +97,13 @@ describe('a reconcile', () => {
     expect(runs).toBe(2);
   });
 
-  test('that takes too long is aborted and tried again; until it has ended nobody else has its key', async () => {
+  test('that exceeds its deadline is aborted and retried; no other worker gets its key before it has ended', async () => {
     const ended = Promise.withResolvers<void>();
     let runs = 0;
     const { controller, timing, read } = open(async (_, { signal }) => {
       runs += 1;
       if (runs > 1) return undefined;
-      await rest(timing, 1e9, signal).catch(() => undefined);
+      await sleep(timing, 1e9, signal).catch(() => undefined);
       await ended.promise;
       return signal.throwIfAborted() ?? undefined;
     });
@@ -121,14 +121,14 @@ describe('a reconcile', () => {
   });
 });
 
-test('four keys are worked on at once, none of them twice', async () => {
+test('four keys are processed at once, none of them twice', async () => {
   const working = new Set<string>();
   let most = 0;
   const { controller, timing, read } = open(async (key) => {
     expect(working.has(key)).toBe(false);
     working.add(key);
     most = Math.max(most, working.size);
-    await rest(timing, 50);
+    await sleep(timing, 50);
     working.delete(key);
     return undefined;
   });
@@ -142,10 +142,10 @@ test('four keys are worked on at once, none of them twice', async () => {
   expect(await read('controller_runtime_reconcile_errors_total')).toBe(0);
 });
 
-test('the edit of a person is served within a second in the middle of a thousand creations', async () => {
+test('an edit is served within a second among a thousand creations', async () => {
   let servedAtMs: number | undefined;
   const { controller, timing } = open(async (key) => {
-    await rest(timing, 80);
+    await sleep(timing, 80);
     if (key === 'person') servedAtMs ??= timing.monotonicMs();
     return undefined;
   });
@@ -157,10 +157,10 @@ test('the edit of a person is served within a second in the middle of a thousand
   expect(controller.queue.depth).toBeGreaterThan(500);
 });
 
-test('a stop lets reconciles end, and aborts those that do not', async () => {
+test('stopping lets reconciles end and aborts the others after the grace time', async () => {
   const log: string[] = [];
   const { controller, timing } = open(async (key, { signal }) => {
-    await rest(timing, key === 'short' ? 1_000 : 1e9, signal).catch(() => log.push(`${key} aborted`));
+    await sleep(timing, key === 'short' ? 1_000 : 1e9, signal).catch(() => log.push(`${key} aborted`));
     log.push(`${key} ended`);
     return undefined;
   });

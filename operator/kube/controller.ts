@@ -5,26 +5,26 @@ import type { KubeMetrics } from './metrics.ts';
 import { priority, WorkQueue } from './queue.ts';
 import type { Timing } from './time.ts';
 
-/** What a reconcile gets besides its key. */
+/** Context of a reconcile. */
 export interface ReconcileContext {
-  /** Aborted when the time is up or the controller stops; every call it makes must take it. */
+  /** Aborted at the deadline or when the controller stops; every call must use it. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Failures in a row before this one. */
+  /** Consecutive failures before this reconcile. */
   readonly failures: number;
 }
 
-/** When to come back although nothing has happened. Without it the next event decides. */
-export interface ReconcileResult {
+/** Delay after which the key is queued again without an event. */
+export interface Requeue {
   readonly requeueAfterMs?: number;
 }
 
 /**
- * Makes the world of one object as it should be, from what is there and not from what has happened: it may be called
- * at any time, for an object that is gone as well.
- * @throws TerminalError when only a change of the object can help; every other error is tried again, later each time
+ * Brings the actual state of one object to its desired state. It is level-based: it may be called at any time, also for a
+ * deleted object.
+ * @throws TerminalError when only a change of the object can help; all other errors are retried with backoff
  */
-export type Reconcile = (key: string, context: ReconcileContext) => Promise<ReconcileResult | undefined>;
+export type Reconcile = (key: string, context: ReconcileContext) => Promise<Requeue | undefined>;
 
 export interface ControllerOptions {
   readonly name: string;
@@ -44,52 +44,54 @@ export class Controller {
   readonly queue: WorkQueue;
   readonly #options: ControllerOptions;
   readonly #running = new Set<AbortController>();
-  readonly #readings: (() => void)[];
+  readonly #gauges: (() => void)[];
   #workers: Promise<void>[] = [];
 
   constructor(options: ControllerOptions) {
     const { name, timing, metrics } = options;
     this.#options = options;
     this.queue = new WorkQueue({ name, timing, metrics });
-    this.#readings = [
+    this.#gauges = [
       metrics.controller.active.add({ controller: name }, () => this.#running.size),
       metrics.controller.most.add({ controller: name }, () => options.workers ?? 4),
     ];
   }
 
-  /** Begins to work; call it when the caches are synced and, for a controller that writes, when the process leads. */
+  /** Starts the workers. The caches must be synced, and the process must lead if the controller writes. */
   start(): void {
     if (this.#workers.length > 0) return;
     this.#workers = Array.from({ length: this.#options.workers ?? 4 }, () => this.#work());
   }
 
-  /** Takes nothing new; reconciles under way may end within `graceMs` milliseconds and are aborted then. */
+  /** Stops the queue; running reconciles are aborted after `graceMs` milliseconds. */
   async stop(graceMs = 25_000): Promise<void> {
-    const stopped = new AppError('unavailable', 'CONTROLLER_STOPPED', 'The controller stops');
+    const stopped = new AppError('unavailable', 'CONTROLLER_STOPPED', 'The controller was stopped');
     const cancel = this.#options.timing.after(graceMs, () => {
       for (const running of this.#running) running.abort(stopped);
     });
     await this.queue.stop();
     await Promise.all(this.#workers);
     cancel();
-    for (const end of this.#readings) end();
+    for (const end of this.#gauges) end();
   }
 
   async #work(): Promise<void> {
     for (let key = await this.queue.take(); key !== undefined; key = await this.queue.take()) {
-      await this.#once(key);
+      await this.#reconcileOnce(key);
       this.queue.done(key);
     }
   }
 
-  async #once(key: string): Promise<void> {
+  async #reconcileOnce(key: string): Promise<void> {
     const { name, timing, metrics } = this.#options;
     const log = this.#options.log.child({ component: name, subject: key });
     const running = new AbortController();
     this.#running.add(running);
     const cancel = timing.after(DEADLINE_MS, () => {
       metrics.controller.timeouts.inc({ controller: name });
-      running.abort(new AppError('timeout', 'RECONCILE_TIMEOUT', `Not done within ${DEADLINE_MS} ms`));
+      running.abort(
+        new AppError('timeout', 'RECONCILE_TIMEOUT', `The reconcile did not finish within ${DEADLINE_MS} ms`),
+      );
     });
     const fromMs = timing.monotonicMs();
     let result = 'error';
@@ -109,7 +111,7 @@ export class Controller {
     }
   }
 
-  #settle(key: string, outcome: ReconcileResult | undefined): string {
+  #settle(key: string, outcome: Requeue | undefined): string {
     this.queue.forget(key);
     if (outcome?.requeueAfterMs === undefined) return 'success';
     this.queue.addAfter(key, outcome.requeueAfterMs, priority.background);
@@ -126,13 +128,13 @@ export class Controller {
       log.warn({ err: error }, 'Reconcile cannot succeed until the object changes');
       return;
     }
-    // what is thrown on purpose is an AppError; the rest is an error of the program
+    // expected errors are AppErrors; all others are bugs
     const isExpected = isAppError(error);
     if (!isExpected) controller.panics.inc(labels);
     const askedMs = isApiError(error) ? error.retryAfterMs : undefined;
     const waitMs = this.queue.retry(key, askedMs);
     const fields = { err: error, attempt: this.queue.failures(key), durationMs: Math.round(waitMs) };
-    if (isExpected) log.warn(fields, 'Reconcile failed and is tried again');
-    else log.error(fields, 'Reconcile hit an error of the program and is tried again');
+    if (isExpected) log.warn(fields, 'Reconcile failed and is retried');
+    else log.error(fields, 'Reconcile failed with an unexpected error and is retried');
   }
 }

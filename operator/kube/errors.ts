@@ -1,11 +1,11 @@
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
-import { isRecord, type Place, resourceName } from './resource.ts';
+import { isRecord, type ResourcePath, resourceName } from './resource.ts';
 
-/** Verbs as RBAC knows them. */
+/** Verbs of RBAC. */
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
-/** Why the API server refused, in its own words where it has one; `Network` when it could not be asked. */
-export type Refusal =
+/** Reason of a refusal, as in a Kubernetes `Status`; `Network` when there was no answer. */
+export type StatusReason =
   | 'BadRequest'
   | 'Unauthorized'
   | 'Forbidden'
@@ -20,7 +20,7 @@ export type Refusal =
   | 'Internal'
   | 'Network';
 
-const kinds: Readonly<Record<Refusal, ErrorKind>> = {
+const kinds: Readonly<Record<StatusReason, ErrorKind>> = {
   BadRequest: 'invalid',
   Unauthorized: 'unauthenticated',
   Forbidden: 'forbidden',
@@ -36,7 +36,7 @@ const kinds: Readonly<Record<Refusal, ErrorKind>> = {
   Network: 'unavailable',
 };
 
-const byStatus: Readonly<Record<number, Refusal>> = {
+const byStatus: Readonly<Record<number, StatusReason>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
   403: 'Forbidden',
@@ -50,8 +50,8 @@ const byStatus: Readonly<Record<number, Refusal>> = {
   504: 'Timeout',
 };
 
-/** What was asked for. */
-export interface Asked extends Place {
+/** Verb and path of a request. */
+export interface RequestInfo extends ResourcePath {
   readonly verb: Verb;
 }
 
@@ -62,56 +62,56 @@ export interface ApiErrorOptions {
   readonly cause?: unknown;
 }
 
-/** The API server said no, or nothing at all. The message names verb and resource. */
+/** The API server refused or did not answer. The message names verb and resource. */
 export class ApiError extends AppError {
-  readonly refusal: Refusal;
-  readonly asked: Asked;
+  readonly reason: StatusReason;
+  readonly request: RequestInfo;
   readonly status: number;
   readonly retryAfterMs: number | undefined;
 
-  constructor(refusal: Refusal, asked: Asked, message: string, options: ApiErrorOptions = {}) {
+  constructor(reason: StatusReason, request: RequestInfo, message: string, options: ApiErrorOptions = {}) {
     const { retryAfterMs, cause } = options;
-    super(kinds[refusal], `KUBE_${refusal.toUpperCase()}`, `${describeAsked(asked)}: ${message}`, {
+    super(kinds[reason], `KUBE_${reason.toUpperCase()}`, `${describeRequest(request)}: ${message}`, {
       cause,
       retryAfterSeconds: retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1000),
     });
     this.name = 'ApiError';
-    this.refusal = refusal;
-    this.asked = asked;
+    this.reason = reason;
+    this.request = request;
     this.status = options.status ?? 0;
     this.retryAfterMs = retryAfterMs;
   }
 }
 
-/** `patch deployments.apps/scale acme/web`: what RBAC must allow, and on what. */
-function describeAsked({ verb, resource, subresource, namespace, name }: Asked): string {
+/** `patch deployments.apps/scale acme/web`: verb and resource as RBAC names them. */
+function describeRequest({ verb, resource, subresource, namespace, name }: RequestInfo): string {
   const part = subresource === undefined ? '' : `/${subresource}`;
   const object = [namespace, name].filter((each) => each !== undefined).join('/');
   return `${verb} ${resourceName(resource)}${part}${object === '' ? '' : ` ${object}`}`;
 }
 
-/** Whether a thrown value is a refusal of the API server, for one of these reasons when any is named. */
-export function isApiError(error: unknown, ...refusals: readonly Refusal[]): error is ApiError {
-  return error instanceof ApiError && (refusals.length === 0 || refusals.includes(error.refusal));
+/** Whether a thrown value is an ApiError, with one of these reasons if any is given. */
+export function isApiError(error: unknown, ...reasons: readonly StatusReason[]): error is ApiError {
+  return error instanceof ApiError && (reasons.length === 0 || reasons.includes(error.reason));
 }
 
 const own = new Set<string>(['AlreadyExists', 'Invalid', 'Conflict', 'Gone', 'NotFound', 'Timeout']);
 
-/** The refusal that an HTTP status and a `Status` body (parsed, or whatever came) mean. */
-export function refusalOf(status: number, body: unknown): Refusal {
+/** The reason that an HTTP status and the body of a refusal mean. */
+export function statusReasonOf(status: number, body: unknown): StatusReason {
   const reason = isRecord(body) ? body['reason'] : undefined;
   if (reason === 'Expired') return 'Gone';
-  if (typeof reason === 'string' && own.has(reason)) return reason as Refusal;
+  if (typeof reason === 'string' && own.has(reason)) return reason as StatusReason;
   return byStatus[status] ?? (status >= 500 ? 'Internal' : 'BadRequest');
 }
 
-/** The message of a `Status` body; a line that names the HTTP status when there is none. */
+/** The message of a `Status` body; `HTTP <status>` when there is none. */
 export function messageOf(status: number, body: unknown): string {
   const message = isRecord(body) ? body['message'] : undefined;
   return typeof message === 'string' && message !== '' ? message.slice(0, 1024) : `HTTP ${status}`;
 }
 
-/** Nothing will help until somebody changes the object: no retry. */
+/** A retry cannot succeed until the object changes. */
 export class TerminalError extends AppError {
   constructor(code: string, message: string, cause?: unknown) {
     super('unprocessable', code, message, { cause });
@@ -119,7 +119,7 @@ export class TerminalError extends AppError {
   }
 }
 
-/** A write was refused here because another process may lead by now. */
+/** The write is refused because another process may hold the lease. */
 export class NotLeader extends AppError {
   constructor(cause?: unknown) {
     super('unavailable', 'NOT_LEADER', 'This process does not hold the lease', { cause });
@@ -127,10 +127,12 @@ export class NotLeader extends AppError {
   }
 }
 
-/** An object of the wanted name belongs to somebody else. */
+/** An object of the desired name belongs to another owner. */
 export class AdoptionRefused extends AppError {
-  constructor(object: string, holder: string) {
-    super('conflict', 'ADOPTION_REFUSED', `${object} exists and belongs to ${holder}`, {
+  /** @param holder kind and name of the controller; undefined for an object without one */
+  constructor(object: string, holder: string | undefined) {
+    const owner = holder === undefined ? 'has no owner' : `belongs to ${holder}`;
+    super('conflict', 'ADOPTION_REFUSED', `${object} exists and ${owner}; rename or remove it`, {
       details: { object, holder },
     });
     this.name = 'AdoptionRefused';

@@ -2,10 +2,10 @@ import { beforeEach, expect, test } from 'vitest';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { type ApiRequest, guarded } from './api.ts';
 import { NotLeader } from './errors.ts';
-import { EventRecorder, kubeEvents, type Occurrence } from './events.ts';
+import { type EventDetails, EventRecorder, kubeEvents } from './events.ts';
 import { ClusterState } from './testing/cluster-state.ts';
 import { type DirectApi, directApi } from './testing/direct-api.ts';
-import { at, make, passing, type TestMetrics, testMetrics, widgets } from './testing/fixtures.ts';
+import { advanceUntil, at, make, type TestMetrics, testMetrics, widgets } from './testing/fixtures.ts';
 import { type ManualTiming, manualTiming } from './testing/manual-timing.ts';
 
 let state: ClusterState;
@@ -14,7 +14,7 @@ let api: DirectApi;
 let counted: TestMetrics;
 
 const widget = make(widgets, 'main', {}, { uid: 'uid-main', resourceVersion: '7' });
-const blocked: Occurrence = {
+const blocked: EventDetails = {
   type: 'Warning',
   reason: 'RolloutBlocked',
   action: 'Roll',
@@ -34,7 +34,7 @@ function recorder(to = guarded(api, () => 5_000)): EventRecorder {
   return new EventRecorder({ api: to, timing, metrics: counted.metrics, log, controller, instance: 'pod-1' });
 }
 
-async function report(one: EventRecorder, what: Occurrence, object = widget): Promise<void> {
+async function report(one: EventRecorder, what: EventDetails, object = widget): Promise<void> {
   one.record(object, what);
   await timing.advance(1);
   await one.flush();
@@ -43,7 +43,7 @@ async function report(one: EventRecorder, what: Occurrence, object = widget): Pr
 const events = () => state.list(at(kubeEvents));
 const verbs = () => api.calls.map(({ verb }: ApiRequest) => verb);
 
-test('an event says who reports what about which object', async () => {
+test('an event has reporter, content and regarded object', async () => {
   await report(recorder(), blocked);
   expect(events()).toEqual([
     expect.objectContaining({
@@ -64,7 +64,7 @@ test('an event says who reports what about which object', async () => {
   expect(events()[0]?.metadata.name).toMatch(/^main\.[0-9a-f]+$/);
 });
 
-test('what repeats is one event with a count, written ever more rarely', async () => {
+test('repeated events form one series, written with exponentially growing intervals', async () => {
   const one = recorder();
   for (let count = 0; count < 100; count += 1) await report(one, blocked);
   expect(events()).toHaveLength(1);
@@ -72,7 +72,7 @@ test('what repeats is one event with a count, written ever more rarely', async (
   expect(verbs()).toEqual(['create', ...Array(6).fill('patch')]);
 });
 
-test('an event that goes on is refreshed every half hour, and made anew when the cluster forgot it', async () => {
+test('a continuing series is written every 30 minutes and created again after the cluster deleted it', async () => {
   const one = recorder();
   for (let count = 0; count < 3; count += 1) await report(one, blocked);
   expect(verbs()).toHaveLength(2);
@@ -88,7 +88,7 @@ test('an event that goes on is refreshed every half hour, and made anew when the
   expect(events()[0]).not.toHaveProperty('series');
 });
 
-test('one object that says ever new things is limited; others are not', async () => {
+test('the rate of events is limited per object', async () => {
   const one = recorder();
   for (let count = 0; count < 200; count += 1) await report(one, { ...blocked, note: `Try ${count}` });
   expect(events()).toHaveLength(25);
@@ -100,22 +100,22 @@ test('one object that says ever new things is limited; others are not', async ()
   expect(events()).toHaveLength(27);
 });
 
-test('nobody waits for an event, and none is worth an error', async () => {
+test('recording an event never blocks and never throws', async () => {
   const one = recorder();
-  api.weather = () => ({ lost: 'question' });
+  api.delivery = () => ({ lost: 'request' });
   for (let count = 0; count < 1_500; count += 1) one.record(widget, { ...blocked, note: `Try ${count}` });
   expect(await counted.read('kube_events_total', { outcome: 'dropped' })).toBeGreaterThan(400);
   let isStopped = false;
   void one.stop().then(() => {
     isStopped = true;
   });
-  await passing(timing, 'the end', () => isStopped);
+  await advanceUntil(timing, 'the end', () => isStopped);
   one.record(widget, blocked);
   expect(await counted.read('kube_events_total', { outcome: 'failed' })).toBeGreaterThan(0);
   expect(events()).toEqual([]);
 });
 
-test('who does not lead says nothing', async () => {
+test('a process that does not lead writes no events', async () => {
   const fenced = guarded(api, () => {
     throw new NotLeader();
   });
@@ -123,7 +123,7 @@ test('who does not lead says nothing', async () => {
   expect(api.calls).toEqual([]);
 });
 
-test('a note that is too long is cut', async () => {
+test('a too long note is cut', async () => {
   await report(recorder(), { ...blocked, note: 'x'.repeat(3_000) });
   expect(String(events()[0]?.['note'])).toHaveLength(1_024);
 });

@@ -3,34 +3,34 @@ import type { Api } from './api.ts';
 import { isApiError } from './errors.ts';
 import { namespaced } from './kinds.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { type Bucket, createBucket } from './pace.ts';
+import { type Bucket, createBucket } from './rate-limit.ts';
 import type { KubeObject } from './resource.ts';
 import { microTime, type Timing } from './time.ts';
 
 export const kubeEvents = namespaced('events.k8s.io', 'v1', 'Event', 'events');
 
 export interface EventRecorderOptions {
-  /** Behind the fence: who does not lead says nothing. */
+  /** A fenced port: only the leader writes events. */
   readonly api: Api;
   readonly timing: Timing;
   readonly metrics: KubeMetrics;
   readonly log: Logger;
-  /** `example.com/operator`: who reports, and which process of it. */
+  /** Reporting controller, such as `example.com/operator`; `instance` is its process. */
   readonly controller: string;
   readonly instance: string;
 }
 
-/** Something worth telling the people who look at an object. */
-export interface Occurrence {
+/** Content of an event about an object. */
+export interface EventDetails {
   readonly type: 'Normal' | 'Warning';
-  /** One word, as in a condition. */
+  /** Reason, as in a condition. */
   readonly reason: string;
-  /** What was done or tried, one word: `Roll`, `Seal`. */
+  /** Action that was taken or attempted, in one word: `Roll`, `Seal`. */
   readonly action: string;
   readonly note: string;
 }
 
-/** An event that the cluster has. */
+/** An event that exists in the cluster. */
 interface Series {
   readonly name: string;
   readonly namespace: string;
@@ -39,27 +39,27 @@ interface Series {
   seenAtMs: number;
 }
 
-interface Report {
+interface PendingEvent {
   readonly object: KubeObject;
-  readonly what: Occurrence;
+  readonly details: EventDetails;
 }
 
-const MAX_WAITING = 1_000;
+const MAX_PENDING = 1_000;
 const MAX_SERIES = 4_096;
-/** The API server forgets an event after an hour; one that goes on is written again before. */
+/** The API server deletes events after one hour; a continuing series is written again before that. */
 const REFRESH_MS = 30 * 60_000;
 const SERIES_END_MS = 60 * 60_000;
 const CALL_TIMEOUT_MS = 10_000;
 
 /**
- * Writes events without ever making anybody wait. What repeats is one event with a count: it is written at the 2nd, 4th,
- * 8th ... time and every half hour, so that a loop that fails all day costs a few dozen calls.
+ * Writes events without blocking the caller. Repeated events form a series with a count. The series is written at the 2nd,
+ * 4th, 8th ... occurrence and every 30 minutes, so that a loop that fails all day costs a few dozen calls.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #series = new Map<string, Series>();
   readonly #buckets = new Map<string, Bucket>();
-  readonly #waiting: Report[] = [];
+  readonly #pending: PendingEvent[] = [];
   #sending: Promise<void> | undefined;
   #isStopped = false;
 
@@ -67,36 +67,36 @@ export class EventRecorder {
     this.#options = options;
   }
 
-  /** Reports something about an object. */
-  record(object: KubeObject, what: Occurrence): void {
-    if (this.#isStopped || this.#waiting.length >= MAX_WAITING) {
+  /** Queues an event about an object. */
+  record(object: KubeObject, details: EventDetails): void {
+    if (this.#isStopped || this.#pending.length >= MAX_PENDING) {
       this.#count('dropped');
       return;
     }
-    this.#waiting.push({ object, what });
-    this.#pump();
+    this.#pending.push({ object, details });
+    this.#startSending();
   }
 
-  /** Resolves when everything reported so far was sent or given up. */
+  /** Resolves when every queued event was sent or dropped. */
   async flush(): Promise<void> {
     while (this.#sending !== undefined) await this.#sending;
   }
 
-  /** Takes nothing new and sends the rest. */
+  /** Accepts no new events and sends the queued ones. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.flush();
   }
 
-  #pump(): void {
+  #startSending(): void {
     this.#sending ??= this.#send().finally(() => {
       this.#sending = undefined;
-      if (this.#waiting.length > 0) this.#pump();
+      if (this.#pending.length > 0) this.#startSending();
     });
   }
 
   async #send(): Promise<void> {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+    for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
       try {
         this.#count(await this.#report(next));
       } catch (error) {
@@ -106,9 +106,9 @@ export class EventRecorder {
     }
   }
 
-  async #report({ object, what }: Report): Promise<string> {
+  async #report({ object, details }: PendingEvent): Promise<string> {
     const uid = object.metadata.uid ?? '';
-    const key = JSON.stringify([uid, what.type, what.reason, what.action, what.note]);
+    const key = JSON.stringify([uid, details.type, details.reason, details.action, details.note]);
     const now = this.#options.timing.monotonicMs();
     const known = this.#series.get(key);
     if (known !== undefined && now - known.seenAtMs < SERIES_END_MS) {
@@ -122,12 +122,12 @@ export class EventRecorder {
       return 'limited';
     }
     this.#series.delete(key);
-    this.#series.set(key, await this.#create(object, what));
+    this.#series.set(key, await this.#create(object, details));
     limitSize(this.#series);
     return 'created';
   }
 
-  async #create(object: KubeObject, what: Occurrence): Promise<Series> {
+  async #create(object: KubeObject, details: EventDetails): Promise<Series> {
     const { api, timing, controller, instance } = this.#options;
     const { name, namespace, uid, resourceVersion } = object.metadata;
     const at = timing.nowMicros().toString(16);
@@ -141,10 +141,10 @@ export class EventRecorder {
       reportingController: controller,
       reportingInstance: instance.slice(0, 128),
       regarding: { apiVersion, kind, name, namespace, uid, resourceVersion },
-      type: what.type,
-      reason: what.reason,
-      action: what.action,
-      note: clip(what.note),
+      type: details.type,
+      reason: details.reason,
+      action: details.action,
+      note: clip(details.note),
     };
     const where = { resource: kubeEvents, namespace: own.namespace, timeoutMs: CALL_TIMEOUT_MS };
     await api.call({ ...where, verb: 'create', body });
@@ -152,7 +152,7 @@ export class EventRecorder {
     return { ...own, count: 1, writtenAtMs: now, seenAtMs: now };
   }
 
-  /** Whether the event could be continued; not when the cluster has forgotten it. */
+  /** Continues a series; false when the cluster has deleted the event. */
   async #continue(series: Series): Promise<boolean> {
     const { api, timing } = this.#options;
     const { namespace, name, count } = series;
@@ -174,7 +174,7 @@ export class EventRecorder {
     return true;
   }
 
-  /** 25 at once and one every five minutes for each object, as other controllers have it. */
+  /** Per object a burst of 25, then one event every five minutes, as in client-go. */
   #bucketOf(uid: string): Bucket {
     const rate = { perSecond: 1 / 300, burst: 25 };
     const bucket = this.#buckets.get(uid) ?? createBucket(rate, this.#options.timing);
@@ -189,7 +189,7 @@ export class EventRecorder {
   }
 }
 
-/** The oldest entry goes. */
+/** Deletes the oldest entry of a map that is too large. */
 function limitSize(map: Map<string, unknown>): void {
   const [oldest] = map.keys();
   if (map.size > MAX_SERIES && oldest !== undefined) map.delete(oldest);

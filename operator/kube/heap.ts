@@ -1,4 +1,4 @@
-/** A binary heap: adding and taking the first cost the logarithm of the size. */
+/** A binary heap with logarithmic push and pop. */
 export class Heap<T> {
   readonly #items: T[] = [];
   readonly #isBefore: (left: T, right: T) => boolean;
@@ -13,11 +13,11 @@ export class Heap<T> {
 
   push(item: T): void {
     const items = this.#items;
-    let place = items.push(item) - 1;
-    while (place > 0) {
-      const above = (place - 1) >> 1;
-      if (!this.#swapped(above, place)) return;
-      place = above;
+    let index = items.push(item) - 1;
+    while (index > 0) {
+      const above = (index - 1) >> 1;
+      if (!this.#swapIfNeeded(above, index)) return;
+      index = above;
     }
   }
 
@@ -26,11 +26,11 @@ export class Heap<T> {
     const [first, last] = [items[0], items.pop()];
     if (items.length === 0 || last === undefined) return first;
     items[0] = last;
-    for (let place = 0; ; ) {
-      const left = 2 * place + 1;
+    for (let index = 0; ; ) {
+      const left = 2 * index + 1;
       const below = this.#isAbove(left + 1, left) ? left + 1 : left;
-      if (!this.#swapped(place, below)) return first;
-      place = below;
+      if (!this.#swapIfNeeded(index, below)) return first;
+      index = below;
     }
   }
 
@@ -39,8 +39,8 @@ export class Heap<T> {
     return one !== undefined && other !== undefined && this.#isBefore(one, other);
   }
 
-  /** Puts two places right; whether they were wrong. */
-  #swapped(above: number, below: number): boolean {
+  /** Swaps parent and child if they are out of order; returns whether it did. */
+  #swapIfNeeded(above: number, below: number): boolean {
     const [one, other] = [this.#items[above], this.#items[below]];
     if (one === undefined || other === undefined || !this.#isBefore(other, one)) return false;
     this.#items[above] = other;

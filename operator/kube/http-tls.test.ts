@@ -13,7 +13,7 @@ let server: Server;
 let timing: ManualTiming;
 let address: string;
 
-/** Answers with the name in the client's certificate. */
+/** The server answers with the common name of the client's certificate. */
 beforeEach(async () => {
   authority = await testAuthority();
   timing = manualTiming();
@@ -44,36 +44,36 @@ async function withApi<T>(read: () => Promise<ClusterAccess>, act: (api: HttpApi
   }
 }
 
-const who = { verb: 'get', resource: widgets, namespace: 'acme', name: 'me', retries: 0 } as const;
+const getMe = { verb: 'get', resource: widgets, namespace: 'acme', name: 'me', retries: 0 } as const;
 
-test('a client certificate is shown, and a new one on new connections', async () => {
+test('the client certificate is sent, and a rotated one on new connections', async () => {
   let name = 'first';
   const read = async () => {
     const { key, cert } = await authority.issue(name);
     return { server: address, key, cert, skipVerify: true };
   };
   await withApi(read, async (api) => {
-    expect(await api.call(who)).toMatchObject({ metadata: { name: 'first' } });
+    expect(await api.call(getMe)).toMatchObject({ metadata: { name: 'first' } });
     name = 'second';
     await timing.advance(61_000);
-    expect(await api.call(who)).toMatchObject({ metadata: { name: 'second' } });
+    expect(await api.call(getMe)).toMatchObject({ metadata: { name: 'second' } });
   });
 });
 
 test.each(['another authority', 'another name'])(
-  'a server with a certificate of %s is not spoken to',
+  'a server with a certificate of %s is refused',
   async (which) => {
     const other = await testAuthority();
     const { key, cert } = await authority.issue('client');
     const ca = which === 'another name' ? authority.caPem : other.caPem;
     const refused = withApi(
       async () => ({ server: address, key, cert, ca }),
-      (api) => api.call(who),
+      (api) => api.call(getMe),
     );
-    const complaint = which === 'another name' ? /altname|does not match/i : /certificate|issuer|signature/i;
+    const message = which === 'another name' ? /altname|does not match/i : /certificate|issuer|signature/i;
     await expect(refused).rejects.toMatchObject({
-      refusal: 'Network',
-      message: expect.stringMatching(complaint),
+      reason: 'Network',
+      message: expect.stringMatching(message),
     });
   },
 );

@@ -40,17 +40,17 @@ const createTwo: ApiRequest = {
 };
 
 function arrived(count: number): Promise<true> {
-  return waitFor(() => server.arrivals.length >= count, { what: `${count} arrivals` });
+  return waitFor(() => server.requests.length >= count, { what: `${count} arrivals` });
 }
 
 describe('connections', () => {
-  test('are shared: many calls one after another need one or two, at once eight', async () => {
+  test('are shared: sequential calls use one or two, concurrent calls at most eight', async () => {
     const api = open({ rate: { perSecond: 1, burst: 1_000 } });
     for (let call = 0; call < 30; call += 1) await api.call(getOne);
-    // a call may begin before the connection of the one before it is free again
-    expect(new Set(server.arrivals.map(({ port }) => port)).size).toBeLessThanOrEqual(2);
+    // a call may start before the connection of the previous one is released
+    expect(new Set(server.requests.map(({ port }) => port)).size).toBeLessThanOrEqual(2);
     await Promise.all(Array.from({ length: 60 }, () => api.call(getOne)));
-    expect(new Set(server.arrivals.map(({ port }) => port)).size).toBeLessThanOrEqual(8);
+    expect(new Set(server.requests.map(({ port }) => port)).size).toBeLessThanOrEqual(8);
   });
 
   test('are replaced when the credentials name another server', async () => {
@@ -61,38 +61,38 @@ describe('connections', () => {
     url = other.url;
     await api.call(getOne);
     await timing.advance(61_000);
-    await expect(api.call(getOne)).rejects.toMatchObject({ refusal: 'NotFound' });
-    expect([server.arrivals.length, other.arrivals.length]).toEqual([2, 1]);
+    await expect(api.call(getOne)).rejects.toMatchObject({ reason: 'NotFound' });
+    expect([server.requests.length, other.requests.length]).toEqual([2, 1]);
     await other.close();
   });
 });
 
 describe('a guarded write', () => {
-  test('is not written any more when its connection comes after the guard has changed its mind', async () => {
+  test('is not sent when the guard refuses while it waits for a connection', async () => {
     const answers: (() => void)[] = [];
     server.intercept = () =>
       new Promise((resolve) => {
         answers.push(() => resolve(undefined));
       });
     let leads = true;
-    const door = guarded(open({ rate: { perSecond: 1, burst: 1_000 } }), () => {
+    const fenced = guarded(open({ rate: { perSecond: 1, burst: 1_000 } }), () => {
       if (leads) return 10_000;
       throw new NotLeader();
     });
     const writes = Array.from({ length: 9 }, (_, n) =>
-      door.call({ ...createTwo, body: make(widgets, `w${n}`) }).then(
+      fenced.call({ ...createTwo, body: make(widgets, `w${n}`) }).then(
         () => 'written',
         (error: unknown) => error,
       ),
     );
-    // as many as there are connections; the ninth waits for one
+    // eight connections are in use; the ninth call waits
     await arrived(8);
     leads = false;
     for (const answer of answers) answer();
     const outcomes = await Promise.all(writes);
     expect(outcomes.filter((outcome) => outcome === 'written')).toHaveLength(8);
     expect(outcomes.filter((outcome) => outcome instanceof NotLeader)).toHaveLength(1);
-    expect(server.arrivals).toHaveLength(8);
+    expect(server.requests).toHaveLength(8);
   });
 });
 
@@ -101,7 +101,7 @@ describe('a refusal', () => {
     server.intercept = () => ({ status: 403, reason: 'Forbidden' });
     const api = open();
     await expect(api.call({ ...createTwo, subresource: 'status' })).rejects.toMatchObject({
-      refusal: 'Forbidden',
+      reason: 'Forbidden',
       kind: 'forbidden',
       message: 'create widgets.test.dev/status acme: Forbidden',
     });
@@ -115,15 +115,15 @@ describe('a refusal', () => {
     [422, 'Invalid', 'Invalid'],
     [404, 'NotFound', 'NotFound'],
     [500, 'InternalError', 'Internal'],
-  ])('with status %i and reason %s is %s, and not tried again', async (status, reason, refusal) => {
-    server.intercept = () => ({ status, reason });
-    await expect(open().call(getOne)).rejects.toMatchObject({ refusal, status });
-    expect(server.arrivals).toHaveLength(1);
+  ])('with status %i and reason %s becomes %s and is not retried', async (status, sent, reason) => {
+    server.intercept = () => ({ status, reason: sent });
+    await expect(open().call(getOne)).rejects.toMatchObject({ reason, status });
+    expect(server.requests).toHaveLength(1);
   });
 });
 
 describe('Retry-After', () => {
-  test.each([429, 503])('of a %i is honoured for reads and writes, to the millisecond', async (status) => {
+  test.each([429, 503])('of a %i is honoured for reads and writes', async (status) => {
     const times: number[] = [];
     server.intercept = () => {
       times.push(timing.monotonicMs());
@@ -132,10 +132,10 @@ describe('Retry-After', () => {
     const done = open().call(createTwo);
     await arrived(1);
     for (const count of [2, 3]) {
-      // the refusal has to travel back before the wait begins
+      // the wait begins when the refusal has arrived
       await waitFor(async () => {
         await timing.advance(50);
-        return server.arrivals.length >= count;
+        return server.requests.length >= count;
       });
     }
     await expect(done).resolves.toMatchObject({ kind: 'Widget' });
@@ -150,46 +150,46 @@ describe('Retry-After', () => {
     await expect(open().call({ ...getOne, retries: 0 })).rejects.toMatchObject({ retryAfterMs: 4_000 });
   });
 
-  test('that is longer than anybody waits comes back with the refusal', async () => {
+  test('above the limit is returned with the refusal', async () => {
     server.intercept = () => ({ status: 429, reason: 'TooManyRequests', headers: { 'retry-after': '120' } });
     await expect(open().call(getOne)).rejects.toMatchObject({
-      refusal: 'TooManyRequests',
+      reason: 'TooManyRequests',
       retryAfterMs: 120_000,
     });
-    expect(server.arrivals).toHaveLength(1);
+    expect(server.requests).toHaveLength(1);
   });
 
-  test('does not go on for ever', async () => {
+  test('is honoured a limited number of times', async () => {
     server.intercept = () => ({ status: 429, headers: { 'retry-after': '1' } });
     const done = open().call(getOne);
     const failed = expect(done).rejects.toMatchObject({ status: 429 });
     await waitFor(async () => {
       await timing.advance(500);
-      return server.arrivals.length >= 6;
+      return server.requests.length >= 6;
     });
     await failed;
-    expect(server.arrivals).toHaveLength(6);
+    expect(server.requests).toHaveLength(6);
   });
 });
 
 describe('a connection that breaks', () => {
-  test('costs a read another try', async () => {
-    server.intercept = () => (server.arrivals.length < 3 ? 'reset' : undefined);
+  test('causes a retry of a read', async () => {
+    server.intercept = () => (server.requests.length < 3 ? 'reset' : undefined);
     const done = open().call(getOne);
     await waitFor(async () => {
       await timing.advance(200);
-      return server.arrivals.length >= 3;
+      return server.requests.length >= 3;
     });
     await expect(done).resolves.toMatchObject({ metadata: { name: 'one' } });
   });
 
-  test('leaves a write undecided: no second try', async () => {
+  test('causes no retry of a write', async () => {
     server.intercept = () => 'reset-after';
-    await expect(open().call(createTwo)).rejects.toMatchObject({ refusal: 'Network', kind: 'unavailable' });
-    expect(server.arrivals).toHaveLength(1);
+    await expect(open().call(createTwo)).rejects.toMatchObject({ reason: 'Network', kind: 'unavailable' });
+    expect(server.requests).toHaveLength(1);
   });
 
-  test('by silence ends after the time of one try', async () => {
+  test('by silence ends with the timeout of one attempt', async () => {
     server.intercept = () => 'hang';
     const done = expect(open().call(createTwo)).rejects.toThrow('no answer within 30000 ms');
     await arrived(1);
@@ -197,14 +197,14 @@ describe('a connection that breaks', () => {
     await done;
   });
 
-  test('by a body that is no JSON counts as well', async () => {
+  test('by a body that is not JSON is a network error', async () => {
     server.intercept = () => 'garbage';
-    await expect(open().call(createTwo)).rejects.toMatchObject({ refusal: 'Network' });
+    await expect(open().call(createTwo)).rejects.toMatchObject({ reason: 'Network' });
   });
 });
 
 describe('credentials', () => {
-  test('are read again on 401, once for all who wait', async () => {
+  test('are read again on 401, once for all waiting calls', async () => {
     let token = 'old';
     let reads = 0;
     const credentials = {
@@ -222,13 +222,13 @@ describe('credentials', () => {
     expect(reads).toBeLessThanOrEqual(4);
   });
 
-  test('that stay refused are an error after one more try', async () => {
+  test('that stay refused are an error after one retry', async () => {
     server.intercept = () => ({ status: 401, reason: 'Unauthorized' });
-    await expect(open().call({ ...getOne, retries: 0 })).rejects.toMatchObject({ refusal: 'Unauthorized' });
-    expect(server.arrivals).toHaveLength(2);
+    await expect(open().call({ ...getOne, retries: 0 })).rejects.toMatchObject({ reason: 'Unauthorized' });
+    expect(server.requests).toHaveLength(2);
   });
 
-  test('that cannot be read any more stay in use; those never read are an error', async () => {
+  test('that cannot be read again stay in use; without any the call fails', async () => {
     let works = true;
     const read = () =>
       works ? Promise.resolve({ server: server.url }) : Promise.reject(new Error('no such file'));
@@ -243,21 +243,21 @@ describe('credentials', () => {
   });
 });
 
-describe('the own rate limit', () => {
-  test('holds calls back in their order, and lets urgent ones pass', async () => {
+describe('the client-side rate limit', () => {
+  test('delays calls in their order and lets urgent ones pass', async () => {
     const api = open({ rate: { perSecond: 10, burst: 2 } });
     const calls = Array.from({ length: 5 }, () => api.call(getOne));
     await arrived(2);
     await api.call({ ...getOne, urgent: true });
-    expect(server.arrivals).toHaveLength(3);
+    expect(server.requests).toHaveLength(3);
     await timing.advance(101);
     await arrived(4);
     await timing.advance(200);
     await Promise.all(calls);
-    expect(server.arrivals).toHaveLength(6);
+    expect(server.requests).toHaveLength(6);
   });
 
-  test('gives the turn of an aborted call to the next', async () => {
+  test('gives the token of an aborted call to the next call', async () => {
     const api = open({ rate: { perSecond: 1, burst: 1 } });
     await api.call(getOne);
     const leaving = new AbortController();
@@ -272,7 +272,7 @@ describe('the own rate limit', () => {
 });
 
 describe('a guard', () => {
-  test('stops a write at once, and a retry that would come too late', async () => {
+  test('refuses a write, and a retry after the permission has ended', async () => {
     let leads = false;
     const api = guarded(open(), () => {
       if (!leads) throw new NotLeader();
@@ -293,10 +293,10 @@ describe('a guard', () => {
       await timing.advance(100);
       return settled;
     });
-    expect(server.arrivals).toHaveLength(2);
+    expect(server.requests).toHaveLength(2);
   });
 
-  test('bounds the time of a write', async () => {
+  test('limits the time of a write', async () => {
     server.intercept = () => 'hang';
     const late = expect(guarded(open(), () => 700).call(createTwo)).rejects.toThrow('within 700 ms');
     await arrived(1);
@@ -305,7 +305,7 @@ describe('a guard', () => {
   });
 });
 
-test('every answer and every try is counted', async () => {
+test('every response and every attempt is counted', async () => {
   const { metrics, read } = testMetrics();
   const api = open({ metrics });
   await api.call(getOne);

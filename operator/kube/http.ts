@@ -2,11 +2,11 @@ import { type Dispatcher, Pool } from 'undici';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Api, ApiRequest } from './api.ts';
 import { type ClusterAccess, type ClusterCredentials, isSameConnection } from './credentials.ts';
-import { ApiError, isApiError, messageOf, refusalOf } from './errors.ts';
+import { ApiError, isApiError, messageOf, statusReasonOf } from './errors.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { type Bucket, createBackoff, createBucket, type Rate } from './pace.ts';
+import { type Bucket, createBackoff, createBucket, type Rate } from './rate-limit.ts';
 import { pathOf } from './resource.ts';
-import { rest, type Timing } from './time.ts';
+import { sleep, type Timing } from './time.ts';
 
 export interface HttpApiOptions {
   readonly credentials: ClusterCredentials;
@@ -17,12 +17,12 @@ export interface HttpApiOptions {
 }
 
 const CONNECTIONS = 8;
-const TRY_TIMEOUT_MS = 30_000;
+const ATTEMPT_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_BODY_BYTES = 256 * 1024 * 1024;
-/** Longer than this nobody waits inside a call: the caller gets the refusal, with its time. */
+/** A longer Retry-After is not waited for inside a call; the caller receives the refusal with its time. */
 const MAX_RETRY_AFTER_MS = 60_000;
-/** Tokens of a pod live an hour and are replaced long before; what was read is used this long. */
+/** Pod tokens live one hour and are rotated earlier, so credentials are read again after this time. */
 const CREDENTIALS_AGE_MS = 60_000;
 
 const methods = {
@@ -35,7 +35,7 @@ const methods = {
   delete: 'DELETE',
 } as const;
 
-/** Connections to one cluster: some for calls, and one more for every watch. */
+/** Connections to one cluster: a pool for calls, and one connection per watch. */
 interface Connections {
   readonly access: ClusterAccess;
   readonly host: string;
@@ -65,8 +65,11 @@ function connect(access: ClusterAccess): Connections {
   };
 }
 
-/** Asks a guard when a connection takes the request, right before it is written: it may have waited for one. */
-function askingFirst(handler: Dispatcher.DispatchHandler, guard: () => unknown): Dispatcher.DispatchHandler {
+/** Calls the guard right before the request is written, because it may have waited for a connection. */
+function guardedHandler(
+  handler: Dispatcher.DispatchHandler,
+  guard: () => unknown,
+): Dispatcher.DispatchHandler {
   return {
     onRequestStart: (controller, context) => {
       guard();
@@ -79,13 +82,13 @@ function askingFirst(handler: Dispatcher.DispatchHandler, guard: () => unknown):
   };
 }
 
-/** The connections for a request: a process that stood still with a write in its queue writes it no more. */
-function behind(guard: ApiRequest['guard'], pool: Pool): Dispatcher {
+/** Dispatcher of a guarded request: a process that was frozen with a queued write does not send it afterwards. */
+function guardedDispatcher(guard: ApiRequest['guard'], pool: Pool): Dispatcher {
   if (guard === undefined) return pool;
-  return pool.compose((dispatch) => (options, handler) => dispatch(options, askingFirst(handler, guard)));
+  return pool.compose((dispatch) => (options, handler) => dispatch(options, guardedHandler(handler, guard)));
 }
 
-/** The API server over HTTP: shared connections, an own rate limit, honest retries, fresh credentials, metrics. */
+/** The API server over HTTP: shared connections, client-side rate limit, retries, credential rotation, metrics. */
 export class HttpApi implements Api {
   readonly #options: HttpApiOptions;
   readonly #bucket: Bucket;
@@ -100,24 +103,24 @@ export class HttpApi implements Api {
   }
 
   async call(request: ApiRequest): Promise<unknown> {
-    return this.#persist(request, async () => {
-      const body = await this.#try(request, (answer) => answer.body.text());
+    return this.#withRetries(request, async () => {
+      const body = await this.#attempt(request, (answer) => answer.body.text());
       return parseBody(request, body);
     });
   }
 
   async watch(request: ApiRequest): Promise<AsyncIterable<Uint8Array>> {
-    return this.#persist(request, () => this.#try(request, async (answer) => answer.body));
+    return this.#withRetries(request, () => this.#attempt(request, async (answer) => answer.body));
   }
 
-  /** Breaks what is under way and closes every connection. */
+  /** Aborts all calls and closes every connection. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the connection to the cluster was closed'));
     const open = this.#connections;
     await Promise.all([open?.calls.destroy(), open?.watches.destroy()]);
   }
 
-  async #persist<T>(request: ApiRequest, act: () => Promise<T>): Promise<T> {
+  async #withRetries<T>(request: ApiRequest, act: () => Promise<T>): Promise<T> {
     const decide = this.#retryRule(request);
     for (;;) {
       try {
@@ -126,14 +129,14 @@ export class HttpApi implements Api {
         const waitMs = isApiError(error) ? await decide(error) : undefined;
         if (waitMs === undefined || !isApiError(error)) throw error;
         this.#countRetry(error);
-        await rest(this.#options.timing, waitMs, request.signal);
+        await sleep(this.#options.timing, waitMs, request.signal);
       }
     }
   }
 
   /**
-   * Whether and when a call is tried again: where the server named a time, a read was lost, or credentials were too
-   * old. Everything else is for the caller to judge.
+   * Decides whether and when a call is retried: after a Retry-After, after a lost read, and once with new credentials.
+   * All other errors go to the caller.
    */
   #retryRule(request: ApiRequest): (error: ApiError) => Promise<number | undefined> {
     const { timing } = this.#options;
@@ -141,20 +144,20 @@ export class HttpApi implements Api {
     let left = request.retries ?? 5;
     let isRenewed = false;
     return async (error) => {
-      if (error.refusal === 'Unauthorized' && !isRenewed) {
+      if (error.reason === 'Unauthorized' && !isRenewed) {
         isRenewed = true;
-        await this.#read().catch(() => undefined);
+        await this.#refreshCredentials().catch(() => undefined);
         return 0;
       }
       left -= 1;
       if (left < 0 || this.#closing.signal.aborted) return undefined;
-      return retryIn(error, () => backoff.next(), timing);
+      return retryDelayMs(error, () => backoff.next(), timing);
     };
   }
 
-  async #try<T>(request: ApiRequest, read: (answer: Dispatcher.ResponseData) => Promise<T>): Promise<T> {
+  async #attempt<T>(request: ApiRequest, read: (answer: Dispatcher.ResponseData) => Promise<T>): Promise<T> {
     const { timing, metrics } = this.#options;
-    const to = await this.#current(request);
+    const to = await this.#connectionsFor(request);
     if (request.urgent !== true) {
       const from = timing.monotonicMs();
       await this.#bucket.wait(request.signal);
@@ -163,12 +166,12 @@ export class HttpApi implements Api {
         (timing.monotonicMs() - from) / 1000,
       );
     }
-    const timeoutMs = Math.min(request.timeoutMs ?? TRY_TIMEOUT_MS, request.guard?.() ?? Infinity);
+    const timeoutMs = Math.min(request.timeoutMs ?? ATTEMPT_TIMEOUT_MS, request.guard?.() ?? Infinity);
     const from = timing.monotonicMs();
     let code = '<error>';
     try {
-      return await this.#within(request, timeoutMs, async (signal) => {
-        const pool = behind(request.guard, request.verb === 'watch' ? to.watches : to.calls);
+      return await this.#withDeadline(request, timeoutMs, async (signal) => {
+        const pool = guardedDispatcher(request.guard, request.verb === 'watch' ? to.watches : to.calls);
         const answer = await pool.request({ ...this.#message(request, to), signal });
         code = String(answer.statusCode);
         if (answer.statusCode >= 400) throw await this.#refusal(request, answer);
@@ -202,11 +205,18 @@ export class HttpApi implements Api {
     const status = answer.statusCode;
     const body = tryJson(await answer.body.text());
     const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], this.#options.timing.nowMs());
-    return new ApiError(refusalOf(status, body), request, messageOf(status, body), { status, retryAfterMs });
+    return new ApiError(statusReasonOf(status, body), request, messageOf(status, body), {
+      status,
+      retryAfterMs,
+    });
   }
 
-  /** Runs one try under the caller's signal and a deadline; whatever the transport throws becomes an ApiError. */
-  async #within<T>(request: ApiRequest, ms: number, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /** Runs one attempt under the caller's signal and a deadline; transport errors become ApiErrors. */
+  async #withDeadline<T>(
+    request: ApiRequest,
+    ms: number,
+    act: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     const late = new AbortController();
     const outside = [this.#closing.signal, late.signal];
     if (request.signal !== undefined) outside.push(request.signal);
@@ -223,21 +233,21 @@ export class HttpApi implements Api {
     }
   }
 
-  async #current(request: ApiRequest): Promise<Connections> {
+  async #connectionsFor(request: ApiRequest): Promise<Connections> {
     const open = this.#connections;
     const isYoung = this.#options.timing.monotonicMs() - this.#readAtMs < CREDENTIALS_AGE_MS;
     if (open !== undefined && isYoung) return open;
     try {
-      return await this.#read();
+      return await this.#refreshCredentials();
     } catch (cause) {
-      // what was good a minute ago mostly still is; if not, the API server says so
+      // credentials from a minute ago are probably valid; if not, the API server answers 401
       if (open !== undefined) return open;
       throw new ApiError('Unauthorized', request, 'no credentials could be read', { cause });
     }
   }
 
-  /** Reads credentials once for all who wait; connections are replaced when they would be made differently. */
-  #read(): Promise<Connections> {
+  /** Reads credentials once for all waiting callers; replaces connections whose TLS parameters have changed. */
+  #refreshCredentials(): Promise<Connections> {
     const read = async () => {
       const access = await this.#options.credentials.read();
       const before = this.#connections;
@@ -246,7 +256,7 @@ export class HttpApi implements Api {
         this.#connections = { ...before, access };
       } else {
         this.#connections = connect(access);
-        // calls and watches under way end where they began
+        // open calls and watches finish on the old connections
         for (const pool of [before?.calls, before?.watches]) void pool?.close().catch(() => undefined);
       }
       return this.#connections;
@@ -260,19 +270,19 @@ export class HttpApi implements Api {
   #countRetry(error: ApiError): void {
     const code = error.status === 0 ? '<error>' : String(error.status);
     const host = this.#connections?.host ?? '';
-    this.#options.metrics.client.retries.inc({ code, verb: error.asked.verb, host });
+    this.#options.metrics.client.retries.inc({ code, verb: error.request.verb, host });
   }
 }
 
-/** Milliseconds until another try makes sense; undefined when it does not. */
-function retryIn(error: ApiError, nextMs: () => number, timing: Timing): number | undefined {
+/** Milliseconds until a retry; undefined when the call is not retried. */
+function retryDelayMs(error: ApiError, nextMs: () => number, timing: Timing): number | undefined {
   if (error.status === 429 || error.status === 503) {
     const waitMs = error.retryAfterMs;
     if (waitMs === undefined || waitMs > MAX_RETRY_AFTER_MS) return undefined;
-    // never early, and not all at the same moment
+    // never early, and with jitter
     return waitMs + timing.random() * Math.min(1_000, waitMs / 10);
   }
-  const isLostRead = error.refusal === 'Network' && ['get', 'list'].includes(error.asked.verb);
+  const isLostRead = error.reason === 'Network' && ['get', 'list'].includes(error.request.verb);
   return isLostRead ? nextMs() : undefined;
 }
 
@@ -295,6 +305,6 @@ function tryJson(text: string): unknown {
 
 function parseBody(request: ApiRequest, text: string): unknown {
   const body = tryJson(text);
-  if (body === undefined) throw new ApiError('Network', request, 'the body of the answer is no JSON');
+  if (body === undefined) throw new ApiError('Network', request, 'the body of the answer is not JSON');
   return body;
 }

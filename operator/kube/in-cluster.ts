@@ -7,12 +7,12 @@ export interface InClusterOptions {
   /** KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. */
   readonly host: string | undefined;
   readonly port: string | undefined;
-  /** Where the kubelet keeps `token` and `ca.crt`; the usual place when absent. */
+  /** Directory of `token` and `ca.crt`; the kubelet's default when absent. */
   readonly directory?: string;
 }
 
 /**
- * Access with the ServiceAccount of a pod. The kubelet replaces the files under way, so they are read each time.
+ * Credentials of a pod's ServiceAccount. The kubelet replaces the files, so they are read each time.
  * @throws AppError invalid NOT_IN_A_CLUSTER
  */
 export function inClusterCredentials(options: InClusterOptions): ClusterCredentials {

@@ -1,6 +1,6 @@
 import type { Resource } from './resource.ts';
 
-/** A kind whose objects are in namespaces. */
+/** A namespaced resource. */
 export function namespaced(group: string, version: string, kind: string, plural: string): Resource {
   return { group, version, kind, plural, namespaced: true };
 }
@@ -20,6 +20,6 @@ export const namespaces: Resource = {
   plural: 'namespaces',
   namespaced: false,
 };
-/** Of the Prometheus operator, where that is installed. */
+/** Kind of the Prometheus operator, where it is installed. */
 export const podMonitors = namespaced('monitoring.coreos.com', 'v1', 'PodMonitor', 'podmonitors');
 export const ingresses = namespaced('networking.k8s.io', 'v1', 'Ingress', 'ingresses');

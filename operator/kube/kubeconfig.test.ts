@@ -7,7 +7,7 @@ function source(fill: KubeConfigSource['applyToHTTPSOptions']): KubeConfigSource
   return { getCurrentCluster: () => cluster, applyToHTTPSOptions: fill };
 }
 
-test('access has the certificates and the authorization of the current user, read anew each time', async () => {
+test('credentials are those of the current user, read again each time', async () => {
   let token = 1;
   const credentials = credentialsOf(() =>
     source(async (options) => {
@@ -30,7 +30,7 @@ test('access has the certificates and the authorization of the current user, rea
   expect(await credentials.read()).toMatchObject({ authorization: 'Bearer 2' });
 });
 
-test('a name and a password make basic authorization', async () => {
+test('user name and password become basic authorization', async () => {
   const credentials = credentialsOf(() =>
     source(async (options) => {
       options.auth = 'ann:secret';
@@ -39,7 +39,7 @@ test('a name and a password make basic authorization', async () => {
   expect(await credentials.read()).toMatchObject({ authorization: 'Basic YW5uOnNlY3JldA==' });
 });
 
-test('a kubeconfig without a cluster is an error with a name', async () => {
+test('a kubeconfig without a current cluster is refused', async () => {
   const nothing: KubeConfigSource = { ...source(async () => undefined), getCurrentCluster: () => null };
   await expect(credentialsOf(() => nothing).read()).rejects.toMatchObject({ code: 'KUBECONFIG_INVALID' });
 });

@@ -4,8 +4,7 @@ import type { ClusterAccess, ClusterCredentials } from './credentials.ts';
 import { isRecord } from './resource.ts';
 
 /**
- * What this layer takes from `KubeConfig` of @kubernetes/client-node: kubeconfig files, the files of a pod, exec
- * plugins, OIDC. Nothing else of that library is used.
+ * The part of `KubeConfig` of @kubernetes/client-node that is used: kubeconfig files, exec plugins and OIDC.
  */
 export interface KubeConfigSource {
   getCurrentCluster(): {
@@ -17,7 +16,7 @@ export interface KubeConfigSource {
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;
 }
 
-/** Credentials of a kubeconfig file. The library is loaded only here: in a cluster it would be 50 MB for nothing. */
+/** Credentials of a kubeconfig file. The library is imported here only, because it costs 50 MB that a pod does not need. */
 export async function kubeconfigCredentials(path: string): Promise<ClusterCredentials> {
   const { KubeConfig } = await import('@kubernetes/client-node');
   return credentialsOf(() => {
@@ -29,7 +28,7 @@ export async function kubeconfigCredentials(path: string): Promise<ClusterCreden
 
 /**
  * Credentials of a kubeconfig.
- * @param load reads the configuration anew: `() => { const config = new KubeConfig(); config.loadFromDefault(); return config; }`
+ * @param load reads the configuration again: `() => { const config = new KubeConfig(); config.loadFromDefault(); return config; }`
  */
 export function credentialsOf(load: () => KubeConfigSource): ClusterCredentials {
   return { read: async () => readAccess(load()) };

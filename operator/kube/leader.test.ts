@@ -6,10 +6,10 @@ import { NotLeader } from './errors.ts';
 import { Leader, leases } from './leader.ts';
 import type { Resource } from './resource.ts';
 import { ClusterState } from './testing/cluster-state.ts';
-import { type DirectApi, directApi, type Weather } from './testing/direct-api.ts';
+import { type Delivery, type DirectApi, directApi } from './testing/direct-api.ts';
 import { at, make, testMetrics, widgets } from './testing/fixtures.ts';
 import { type ManualTiming, manualTiming, settle } from './testing/manual-timing.ts';
-import { type Cancel, rest, type Timing } from './time.ts';
+import { type Cancel, sleep, type Timing } from './time.ts';
 
 interface Candidate {
   readonly leader: Leader;
@@ -41,7 +41,7 @@ function leaseIn(state: ClusterState): Readonly<Record<string, unknown>> {
 const isLeading = ({ leader }: Candidate) => leader.isLeading;
 
 describe('a leader', () => {
-  test('takes a free lease at once, and renews it with one call every two seconds', async () => {
+  test('acquires a free lease at once and renews it with one call every two seconds', async () => {
     const state = new ClusterState();
     const timing = manualTiming();
     const one = candidate(state, 'one', timing);
@@ -60,7 +60,7 @@ describe('a leader', () => {
     expect(one.leader.isLeading).toBe(true);
   });
 
-  test('that dies at the worst moment is followed within 17 s, with half a second left to act', async () => {
+  test('that dies right after a renewal is replaced within 16.5 s', async () => {
     const state = new ClusterState();
     const timing = manualTiming();
     timing.chance = 1;
@@ -69,13 +69,13 @@ describe('a leader', () => {
     await dying.advance(0);
     const two = candidate(state, 'two', timing);
     await timing.advance(0);
-    // its last renewal comes just after a look at the lease
+    // its last renewal follows an attempt of the other candidate
     await dying.advance(2_000);
     await timing.advance(16_500);
     expect(two.leader.isLeading).toBe(true);
   });
 
-  test('that dies is followed within 17 s; one that stops within 3', async () => {
+  test('that dies is replaced within 17 s, one that stops within 3 s', async () => {
     const state = new ClusterState();
     const timing = manualTiming();
     const dying = manualTiming();
@@ -87,7 +87,7 @@ describe('a leader', () => {
       await timing.advance(1_000);
     }
     expect([one, two].map(isLeading)).toEqual([true, false]);
-    // from here time stands still for the first
+    // from here the clock of the first leader stands still
     await timing.advance(17_000);
     expect(two.leader.isLeading).toBe(true);
     expect(leaseIn(state)).toMatchObject({ holderIdentity: 'two', leaseTransitions: 1 });
@@ -103,12 +103,12 @@ describe('a leader', () => {
     expect(leaseIn(state)).toMatchObject({ holderIdentity: 'three', leaseTransitions: 2 });
   });
 
-  test('that cannot renew writes until ten seconds after its last renewal, and is out for good', async () => {
+  test('that cannot renew writes for ten seconds after its last renewal and never again', async () => {
     const state = new ClusterState();
     const timing = manualTiming();
     const one = candidate(state, 'one', timing);
     await timing.advance(0);
-    one.api.weather = () => ({ lost: 'question' });
+    one.api.delivery = () => ({ lost: 'request' });
     await timing.advance(9_900);
     expect(one.leader.isLeading).toBe(true);
     expect(one.leader.guard()).toBeLessThanOrEqual(4_100);
@@ -116,23 +116,23 @@ describe('a leader', () => {
     expect(() => one.leader.guard()).toThrow(NotLeader);
     await timing.advance(1_000);
     await expect(one.leader.ended).resolves.toBe('lost');
-    one.api.weather = () => ({});
+    one.api.delivery = () => ({});
     await timing.advance(60_000);
     expect(one.leader.isLeading).toBe(false);
   });
 
-  test('that lost the lease to nobody gives it back at its end, once the API server answers', async () => {
+  test('releases at its end a lease that it could not renew and that no process has taken', async () => {
     const state = new ClusterState();
     const timing = manualTiming();
     const one = candidate(state, 'one', timing);
     await timing.advance(0);
     const two = candidate(state, 'two', timing);
     await timing.advance(3_000);
-    one.api.weather = () => ({ lost: 'question' });
+    one.api.delivery = () => ({ lost: 'request' });
     await timing.advance(11_000);
     await expect(one.leader.ended).resolves.toBe('lost');
     expect([leaseIn(state)['holderIdentity'], two.leader.isLeading]).toEqual(['one', false]);
-    one.api.weather = () => ({});
+    one.api.delivery = () => ({});
     const stopped = one.leader.stop();
     await timing.advance(0);
     await stopped;
@@ -141,7 +141,7 @@ describe('a leader', () => {
     expect(two.leader.isLeading).toBe(true);
   });
 
-  test('that stands by, or lost the lease to another one, leaves it with its holder at its end', async () => {
+  test('does not release the lease of another holder at its end', async () => {
     const state = new ClusterState();
     const [timing, frozen] = [manualTiming(), manualTiming()];
     const one = candidate(state, 'one', frozen);
@@ -157,7 +157,7 @@ describe('a leader', () => {
     expect(leading.leader.isLeading).toBe(true);
   });
 
-  test('that was frozen writes nothing when it goes on', async () => {
+  test('that was frozen writes nothing after it continues', async () => {
     const state = new ClusterState();
     const timing = manualTiming();
     const one = candidate(state, 'one', timing);
@@ -171,7 +171,7 @@ describe('a leader', () => {
     await expect(one.leader.ended).resolves.toBe('lost');
   });
 
-  test('on a machine that was suspended waits for a renewal, although its monotonic clock stood still', async () => {
+  test('on a suspended machine waits for a renewal, although its monotonic clock stood still', async () => {
     const state = new ClusterState();
     const timing = manualTiming();
     const one = candidate(state, 'one', timing);
@@ -186,19 +186,20 @@ describe('a leader', () => {
     expect(one.leader.isLeading).toBe(true);
   });
 
-  test('that loses the answer to a renewal goes on', async () => {
+  test('continues when the response to a renewal is lost', async () => {
     const state = new ClusterState();
     const timing = manualTiming();
     const one = candidate(state, 'one', timing);
     await timing.advance(0);
     let losses = 0;
-    one.api.weather = ({ verb }): Weather => (verb === 'update' && losses++ === 0 ? { lost: 'answer' } : {});
+    one.api.delivery = ({ verb }): Delivery =>
+      verb === 'update' && losses++ === 0 ? { lost: 'response' } : {};
     await timing.advance(60_000);
     expect(one.leader.isLeading).toBe(true);
     expect(leaseIn(state)['leaseTransitions']).toBe(0);
   });
 
-  test('whose lease is deleted makes it anew', async () => {
+  test('creates a deleted lease again', async () => {
     const state = new ClusterState();
     const timing = manualTiming();
     const one = candidate(state, 'one', timing);
@@ -213,7 +214,7 @@ describe('a leader', () => {
   });
 });
 
-test('clocks five minutes apart make no difference', async () => {
+test('wall clocks five minutes apart do not affect the election', async () => {
   const state = new ClusterState();
   const timing = manualTiming();
   const early = { ...timing, nowMs: () => timing.nowMs() - 300_000 };
@@ -224,7 +225,7 @@ test('clocks five minutes apart make no difference', async () => {
   expect([one, two].map(isLeading)).toEqual([true, false]);
 });
 
-test('leadership lost in the middle of a reconcile makes every later write throw, and reads go on', async () => {
+test('after a loss of leadership in a reconcile every write throws, and reads continue', async () => {
   const state = new ClusterState();
   const timing = manualTiming();
   const one = candidate(state, 'one', timing);
@@ -242,7 +243,7 @@ test('leadership lost in the middle of a reconcile makes every later write throw
     log,
     reconcile: async () => {
       await write('before');
-      await rest(timing, 12_000);
+      await sleep(timing, 12_000);
       outcomes.push(await write('after').catch((error: unknown) => error));
       outcomes.push(await write('again').catch((error: unknown) => error));
       outcomes.push(await api.call({ verb: 'list', resource: widgets, namespace: 'acme' }));
@@ -252,14 +253,14 @@ test('leadership lost in the middle of a reconcile makes every later write throw
   controller.start();
   controller.queue.add('acme/set');
   await timing.advance(100);
-  one.api.weather = () => ({ lost: 'question' });
+  one.api.delivery = () => ({ lost: 'request' });
   await timing.advance(13_000);
   expect(outcomes).toEqual([expect.any(NotLeader), expect.any(NotLeader), expect.anything()]);
   expect(state.list(at(widgets)).map(({ metadata }) => metadata.name)).toEqual(['before']);
 });
 
-/** Time of one process among several: it starts somewhere, runs a little fast or slow, and may stand still. */
-class OwnTime {
+/** Clock of one process: it has an own start and rate, and can be frozen. */
+class ProcessClock {
   readonly #world: ManualTiming;
   readonly #startMs: number;
   readonly #rate: number;
@@ -307,29 +308,29 @@ class OwnTime {
   }
 }
 
-interface Spell {
+interface Phase {
   readonly lastsMs: number;
   readonly frozen: readonly [boolean, boolean];
-  readonly weather: readonly [Weather, Weather];
+  readonly delivery: readonly [Delivery, Delivery];
 }
 
-const weathers: fc.Arbitrary<Weather> = fc.oneof(
+const deliveries: fc.Arbitrary<Delivery> = fc.oneof(
   fc.constant({}),
-  fc.record({ thereMs: fc.nat(6_000), backMs: fc.nat(6_000) }),
-  fc.record({ lost: fc.constantFrom('question' as const, 'answer' as const), thereMs: fc.nat(4_000) }),
+  fc.record({ requestMs: fc.nat(6_000), responseMs: fc.nat(6_000) }),
+  fc.record({ lost: fc.constantFrom('request' as const, 'response' as const), requestMs: fc.nat(4_000) }),
 );
 
-const spells: fc.Arbitrary<Spell> = fc.record({
+const phases: fc.Arbitrary<Phase> = fc.record({
   lastsMs: fc.integer({ min: 200, max: 25_000 }),
   frozen: fc.tuple(fc.boolean(), fc.boolean()),
-  weather: fc.tuple(weathers, weathers),
+  delivery: fc.tuple(deliveries, deliveries),
 });
 
-test('two candidates never lead at once, whatever clocks, network and scheduler do; one does when they are good', async () => {
-  const run = async (story: readonly Spell[], startMs: number, rate: number) => {
+test('two candidates never lead at once under any clocks, network and scheduling; one leads without faults', async () => {
+  const run = async (story: readonly Phase[], startMs: number, rate: number) => {
     const world = manualTiming();
     const state = new ClusterState();
-    const times = [new OwnTime(world, 0, 1), new OwnTime(world, startMs, rate)];
+    const times = [new ProcessClock(world, 0, 1), new ProcessClock(world, startMs, rate)];
     const pair = times.map((time, place) => candidate(state, `candidate-${place}`, time.timing, world));
     const pass = async (ms: number) => {
       for (let left = ms; left > 0; left -= 250) {
@@ -337,9 +338,9 @@ test('two candidates never lead at once, whatever clocks, network and scheduler 
         expect(pair.filter(isLeading).length).toBeLessThanOrEqual(1);
       }
     };
-    for (const { lastsMs, frozen, weather } of story) {
+    for (const { lastsMs, frozen, delivery } of story) {
       for (const [place, { api }] of pair.entries()) {
-        api.weather = () => weather[place] ?? {};
+        api.delivery = () => delivery[place] ?? {};
         if (frozen[place] === true) times[place]?.freeze();
         else times[place]?.thaw();
       }
@@ -347,12 +348,12 @@ test('two candidates never lead at once, whatever clocks, network and scheduler 
       await pass(lastsMs);
     }
     for (const [place, { api }] of pair.entries()) {
-      api.weather = () => ({});
+      api.delivery = () => ({});
       times[place]?.thaw();
     }
     await settle();
     await pass(40_000);
-    // who lost the lease is out, as its process would be; somebody new takes it
+    // a candidate that lost the lease is out for good; a new one takes it
     if (!pair.some(isLeading)) {
       const third = candidate(state, 'third', world);
       await world.advance(20_000);
@@ -361,7 +362,7 @@ test('two candidates never lead at once, whatever clocks, network and scheduler 
   };
   await fc.assert(
     fc.asyncProperty(
-      fc.array(spells, { minLength: 1, maxLength: 6 }),
+      fc.array(phases, { minLength: 1, maxLength: 6 }),
       fc.nat(1_000_000),
       fc.double({ min: 0.95, max: 1.05, noNaN: true }),
       run,

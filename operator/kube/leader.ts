@@ -5,7 +5,7 @@ import { isApiError, NotLeader } from './errors.ts';
 import { namespaced } from './kinds.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { isRecord, type KubeObject, parseObject } from './resource.ts';
-import { microTime, rest, type Timing } from './time.ts';
+import { microTime, sleep, type Timing } from './time.ts';
 
 export const leases = namespaced('coordination.k8s.io', 'v1', 'Lease', 'leases');
 
@@ -16,13 +16,13 @@ export interface LeaderOptions {
   readonly log: Logger;
   readonly namespace: string;
   readonly name: string;
-  /** Of this process and no other, ever: the name of the pod and something random. */
+  /** Unique for every process: the name of the pod and a random part. */
   readonly identity: string;
-  /** 14 s when absent: so long nobody else takes a lease that is not renewed. */
+  /** Lease duration: how long other candidates respect a lease that is not renewed; 14 s when absent. */
   readonly leaseMs?: number;
-  /** 10 s when absent: so long a leader writes after its last renewal. Less than the lease by what a call may take. */
+  /** Renew deadline: how long a leader writes after its last renewal; 10 s when absent. Shorter than the lease by the time of a call. */
   readonly renewMs?: number;
-  /** 2 s when absent: between two looks at the lease. */
+  /** Interval between attempts to acquire or renew; 2 s when absent. */
   readonly retryMs?: number;
 }
 
@@ -33,75 +33,75 @@ const specSchema = z.looseObject({
   leaseTransitions: z.number().nullish(),
 });
 
-/** A lease as it was last seen here. */
-interface Seen {
+/** The lease as this process observed it last. */
+interface ObservedLease {
   readonly lease: KubeObject;
   readonly spec: z.output<typeof specSchema>;
-  /** When it was first seen in this version. */
+  /** When this version was first observed; monotonic milliseconds. */
   readonly atMs: number;
 }
 
 type End = 'lost' | 'stopped';
 
 /**
- * One leader among several processes, by a Lease (as in client-go), and a fence around its writes. The lease is taken
- * only when it was seen unchanged for its whole duration on our own monotonic clock: clocks of other machines mean
- * nothing. A leader counts from the moment *before* it asked for a renewal, so it stops writing well before anybody
- * else can lead, whether its process was frozen, its network cut or its event loop blocked.
+ * Leader election by a Lease, as in client-go, with a fence around the leader's writes. A candidate takes the lease only
+ * when it was unchanged for its whole duration on the candidate's own monotonic clock; clocks of other machines do not
+ * matter. A leader counts its deadline from *before* it sent the renewal. So it stops writing before another process can
+ * lead, also when it was frozen, disconnected or blocked.
  */
 export class Leader {
   readonly #options: Required<LeaderOptions>;
   readonly #stopping = new AbortController();
-  readonly #won = Promise.withResolvers<void>();
+  readonly #elected = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<End>();
-  readonly #endReading: () => void;
+  readonly #removeGauge: () => void;
   #running: Promise<void> | undefined;
-  #seen: Seen | undefined;
-  /** Both clocks before the last renewal that went well; undefined without the lease. */
+  #observed: ObservedLease | undefined;
+  /** Both clocks before the last successful renewal was sent; undefined without the lease. */
   #renewed: { readonly monotonicMs: number; readonly wallMs: number } | undefined;
-  #turnMs: number;
+  #attemptedAtMs: number;
   #isReleasing = false;
 
   constructor(options: LeaderOptions) {
     this.#options = { leaseMs: 14_000, renewMs: 10_000, retryMs: 2_000, ...options };
-    this.#turnMs = options.timing.monotonicMs();
+    this.#attemptedAtMs = options.timing.monotonicMs();
     const read = () => (this.isLeading ? 1 : 0);
-    this.#endReading = options.metrics.leader.add({ name: options.name }, read);
+    this.#removeGauge = options.metrics.leader.add({ name: options.name }, read);
   }
 
-  /** Begins to compete. */
+  /** Starts the election. */
   start(): void {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when this process leads. */
-  get won(): Promise<void> {
-    return this.#won.promise;
+  /** Resolves when this process becomes leader. */
+  get elected(): Promise<void> {
+    return this.#elected.promise;
   }
 
-  /** Resolves when it does not any more, for good: a process that lost its lease ends and starts anew. */
+  /** Resolves when leadership ends. A process that lost its lease must exit. */
   get ended(): Promise<End> {
     return this.#ended.promise;
   }
 
-  /** Whether this process may write at this moment. */
+  /** Whether this process may write now. */
   get isLeading(): boolean {
     return this.#leftMs() > 0;
   }
 
-  /** Milliseconds since the last look at the lease: many times `retryMs` means that the process is stuck. */
-  turnAgeMs(): number {
-    return this.#options.timing.monotonicMs() - this.#turnMs;
+  /** Milliseconds since the last attempt to acquire or renew; many times `retryMs` means a stuck process. */
+  lastAttemptAgeMs(): number {
+    return this.#options.timing.monotonicMs() - this.#attemptedAtMs;
   }
 
-  /** The cluster for all who write as the leader: after the end of the lease every write throws NotLeader. */
+  /** The cluster for the writes of the leader: without the lease every write throws NotLeader. */
   fence(api: Api): Api {
     return guarded(api, () => this.guard());
   }
 
   /**
-   * Asked before a write.
-   * @returns milliseconds until somebody else may lead, by which the write must have been decided
+   * Call it before a write.
+   * @returns milliseconds until another process may lead; the write must end before
    * @throws NotLeader
    */
   guard(): number {
@@ -111,21 +111,21 @@ export class Leader {
   }
 
   /**
-   * Writes no more and gives the lease back, so that another process need not wait; also one that it could not renew any
-   * more and that nobody has taken. Writers are stopped before.
+   * Releases the lease, so that another process need not wait for its expiry. A lease that could not be renewed is also
+   * released while it is in this process's name. Stop all writers first.
    */
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error('the leader stops'));
+    this.#stopping.abort(new Error('the leader election was stopped'));
     await this.#running;
-    this.#endReading();
+    this.#removeGauge();
     this.#renewed = undefined;
     if (this.#running !== undefined) await this.#release();
     this.#ended.resolve('stopped');
   }
 
   /**
-   * Until when writes pass. The wall clock counts too: the monotonic one stands still while a machine is suspended.
-   * Where only the wall clock jumped, writes pass again after the next renewal.
+   * Milliseconds for which writes are allowed. The wall clock is also used, because the monotonic clock stops while a
+   * machine is suspended. After a mere jump of the wall clock, writes are allowed again with the next renewal.
    */
   #leftMs(): number {
     if (this.#renewed === undefined || this.#stopping.signal.aborted) return 0;
@@ -138,20 +138,20 @@ export class Leader {
   async #run(): Promise<void> {
     const { log, identity } = this.#options;
     const { signal } = this.#stopping;
-    while (!signal.aborted && !(await this.#turn())) {
-      const freeMs = this.#untilFree();
-      // candidates spread, so that they do not all ask at the same moment
+    while (!signal.aborted && !(await this.#attempt())) {
+      const freeMs = this.#msUntilExpiry();
+      // jitter, so that candidates do not send at the same moment
       const spread = 1 + 0.2 * this.#options.timing.random();
       await this.#pause(this.#options.retryMs * spread, freeMs > 0 ? freeMs : Infinity);
     }
     if (signal.aborted) return;
     log.info({ subject: identity }, 'Became leader');
-    this.#won.resolve();
+    this.#elected.resolve();
     while (!signal.aborted && this.#renewed !== undefined) {
-      await this.#pause(this.#options.retryMs, this.#untilLost());
+      await this.#pause(this.#options.retryMs, this.#msUntilDeadline());
       if (signal.aborted) return;
-      if (this.#untilLost() <= 0) this.#renewed = undefined;
-      else await this.#turn();
+      if (this.#msUntilDeadline() <= 0) this.#renewed = undefined;
+      else await this.#attempt();
     }
     if (signal.aborted) return;
     log.error({ subject: identity }, 'Lost the lease');
@@ -160,32 +160,32 @@ export class Leader {
 
   #pause(ms: number, atMostMs: number): Promise<void> {
     const pauseMs = Math.min(ms, Math.max(0, atMostMs));
-    return rest(this.#options.timing, pauseMs, this.#stopping.signal).catch(() => undefined);
+    return sleep(this.#options.timing, pauseMs, this.#stopping.signal).catch(() => undefined);
   }
 
-  /** Milliseconds until the lease of another holder runs out as seen from here. */
-  #untilFree(): number {
-    if (this.#seen === undefined) return Infinity;
+  /** Milliseconds until the observed lease of another holder expires. */
+  #msUntilExpiry(): number {
+    if (this.#observed === undefined) return Infinity;
     const { timing, leaseMs } = this.#options;
-    const theirsMs = (this.#seen.spec.leaseDurationSeconds ?? 0) * 1000;
-    return this.#seen.atMs + (theirsMs > 0 ? theirsMs : leaseMs) - timing.monotonicMs();
+    const theirsMs = (this.#observed.spec.leaseDurationSeconds ?? 0) * 1000;
+    return this.#observed.atMs + (theirsMs > 0 ? theirsMs : leaseMs) - timing.monotonicMs();
   }
 
-  #untilLost(): number {
+  #msUntilDeadline(): number {
     const { timing, renewMs } = this.#options;
     return this.#renewed === undefined ? 0 : this.#renewed.monotonicMs + renewMs - timing.monotonicMs();
   }
 
-  /** Takes or renews the lease if that is allowed; whether it is held. Never throws. */
-  async #turn(): Promise<boolean> {
-    this.#turnMs = this.#options.timing.monotonicMs();
+  /** Acquires or renews the lease if possible; returns whether it is held. Never throws. */
+  async #attempt(): Promise<boolean> {
+    this.#attemptedAtMs = this.#options.timing.monotonicMs();
     try {
-      if (this.#renewed === undefined) await this.#look();
-      return await this.#claim();
+      if (this.#renewed === undefined) await this.#fetch();
+      return await this.#acquireOrRenew();
     } catch (error) {
       if (this.#stopping.signal.aborted) return false;
-      this.#options.log.warn({ err: error }, 'Lease could not be written');
-      // somebody wrote it, perhaps ourselves in a call whose answer was lost
+      this.#options.log.warn({ err: error }, 'The lease could not be acquired or renewed');
+      // the lease was written meanwhile, perhaps by this process in a call whose answer was lost
       const isOutdated = isApiError(error, 'Conflict', 'AlreadyExists', 'NotFound');
       if (isOutdated && this.#renewed !== undefined) await this.#recover().catch(() => undefined);
       return this.#renewed !== undefined;
@@ -193,25 +193,25 @@ export class Leader {
   }
 
   async #recover(): Promise<void> {
-    await this.#look();
+    await this.#fetch();
     const holder = this.#holder();
-    if (holder === '' || holder === this.#options.identity) await this.#claim();
+    if (holder === '' || holder === this.#options.identity) await this.#acquireOrRenew();
     else this.#renewed = undefined;
   }
 
   #holder(): string {
-    return this.#seen?.spec.holderIdentity ?? '';
+    return this.#observed?.spec.holderIdentity ?? '';
   }
 
-  async #claim(): Promise<boolean> {
+  async #acquireOrRenew(): Promise<boolean> {
     const { identity, timing } = this.#options;
     const isOurs = this.#holder() === identity;
-    if (this.#holder() !== '' && !isOurs && this.#untilFree() > 0) return false;
+    if (this.#holder() !== '' && !isOurs && this.#msUntilExpiry() > 0) return false;
     const before = { monotonicMs: timing.monotonicMs(), wallMs: timing.nowMs() };
     const renewTime = microTime(timing);
-    const { acquireTime, leaseTransitions } = this.#seen?.spec ?? {};
+    const { acquireTime, leaseTransitions } = this.#observed?.spec ?? {};
     const transitions = leaseTransitions ?? 0;
-    const isFirst = this.#seen === undefined;
+    const isFirst = this.#observed === undefined;
     await this.#write({
       holderIdentity: identity,
       leaseDurationSeconds: Math.ceil(this.#options.leaseMs / 1000),
@@ -228,30 +228,32 @@ export class Leader {
     const renewTime = microTime(this.#options.timing);
     const freed = { holderIdentity: '', leaseDurationSeconds: 1, acquireTime: renewTime, renewTime };
     try {
-      // what was written by a call that broke off was not seen
-      await this.#look();
+      // a write of an interrupted call was not observed
+      await this.#fetch();
       if (this.#holder() !== this.#options.identity) return;
       await this.#write(freed);
-      this.#options.log.info({ subject: this.#options.identity }, 'Gave the lease back');
+      this.#options.log.info({ subject: this.#options.identity }, 'Released the lease');
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'Lease could not be given back');
+      this.#options.log.warn({ err: error }, 'The lease could not be released; it expires');
     }
   }
 
-  async #look(): Promise<void> {
+  async #fetch(): Promise<void> {
     try {
-      this.#note(await this.#options.api.call({ ...this.#request(), verb: 'get', name: this.#options.name }));
+      this.#observe(
+        await this.#options.api.call({ ...this.#request(), verb: 'get', name: this.#options.name }),
+      );
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error;
-      // who held a lease that somebody deleted may still write
-      const isHeld = !['', this.#options.identity].includes(this.#holder()) && this.#untilFree() > 0;
-      if (!isHeld) this.#seen = undefined;
+      // the holder of a deleted lease may still write until its lease would have expired
+      const isHeld = !['', this.#options.identity].includes(this.#holder()) && this.#msUntilExpiry() > 0;
+      if (!isHeld) this.#observed = undefined;
     }
   }
 
   async #write(spec: Readonly<Record<string, unknown>>): Promise<void> {
     const { api, name, namespace } = this.#options;
-    const seen = this.#seen?.lease;
+    const seen = this.#observed?.lease;
     const request = this.#request();
     if (seen === undefined) {
       const body = {
@@ -260,16 +262,16 @@ export class Leader {
         metadata: { name, namespace },
         spec,
       };
-      return this.#note(await api.call({ ...request, verb: 'create', body }));
+      return this.#observe(await api.call({ ...request, verb: 'create', body }));
     }
-    const body = { ...seen, spec: { ...this.#seen?.spec, ...spec } };
-    this.#note(await api.call({ ...request, verb: 'update', name, body }));
+    const body = { ...seen, spec: { ...this.#observed?.spec, ...spec } };
+    this.#observe(await api.call({ ...request, verb: 'update', name, body }));
   }
 
-  /** No retries inside of a call and no waiting for the own limit: the loop knows best when to try again. */
+  /** Without retries and without the rate limit: the election loop decides about retries. */
   #request() {
     const { namespace, renewMs } = this.#options;
-    const leftMs = this.#renewed === undefined ? renewMs : Math.max(1, this.#untilLost());
+    const leftMs = this.#renewed === undefined ? renewMs : Math.max(1, this.#msUntilDeadline());
     const timeoutMs = Math.min(5_000, leftMs, renewMs / 2);
     return {
       resource: leases,
@@ -281,11 +283,12 @@ export class Leader {
     } as const;
   }
 
-  #note(answer: unknown): void {
+  #observe(answer: unknown): void {
     const lease = parseObject(answer);
     const { resourceVersion } = lease.metadata;
-    if (this.#seen !== undefined && this.#seen.lease.metadata.resourceVersion === resourceVersion) return;
+    if (this.#observed !== undefined && this.#observed.lease.metadata.resourceVersion === resourceVersion)
+      return;
     const spec = specSchema.parse(isRecord(lease['spec']) ? lease['spec'] : {});
-    this.#seen = { lease, spec, atMs: this.#options.timing.monotonicMs() };
+    this.#observed = { lease, spec, atMs: this.#options.timing.monotonicMs() };
   }
 }

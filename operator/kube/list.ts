@@ -6,30 +6,30 @@ import { isRecord, type KubeObject, parseObject, type Resource } from './resourc
 const PAGE = '500';
 const PARTIAL = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
 
-/** Which objects. */
+/** Selects the objects of a list or watch. */
 export interface Selection {
   readonly resource: Resource;
   /** Every namespace when absent. */
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
-  /** Only `metadata` is fetched and kept: enough to notice, and Secrets stay out of memory. */
+  /** Fetches and stores only `metadata`, so that contents such as Secrets stay out of memory. */
   readonly metadataOnly?: boolean | undefined;
 }
 
 export interface ObjectList {
   readonly objects: readonly KubeObject[];
-  /** Where a watch goes on. */
+  /** Resource version from which a watch continues. */
   readonly resourceVersion: string;
 }
 
 export interface ListOptions {
-  /** From the store behind the API server; otherwise its cache will do. */
+  /** Reads from etcd instead of the API server's watch cache. */
   readonly isFresh: boolean;
   readonly signal?: AbortSignal;
 }
 
 /**
- * All objects of a selection, page by page. When the pages expire half-way, all of it is asked for at once.
+ * All objects of a selection, page by page. When the continue token expires, the list is fetched again without pages.
  * @throws ApiError, AppError bad_gateway KUBE_NOT_A_LIST
  */
 export async function fetchList(api: Api, from: Selection, options: ListOptions): Promise<ObjectList> {
@@ -73,7 +73,7 @@ function parsePage(body: unknown) {
   const items = isRecord(body) ? (body['items'] ?? []) : undefined;
   const resourceVersion = isRecord(metadata) ? metadata['resourceVersion'] : undefined;
   if (!isRecord(metadata) || !Array.isArray(items) || typeof resourceVersion !== 'string') {
-    throw new AppError('bad_gateway', 'KUBE_NOT_A_LIST', 'The API server answered with something else');
+    throw new AppError('bad_gateway', 'KUBE_NOT_A_LIST', 'The API server sent something that is not a list');
   }
   const more = metadata['continue'];
   return { items: items as readonly unknown[], resourceVersion, more: typeof more === 'string' ? more : '' };

@@ -2,13 +2,18 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** A gauge whose values are read at every scrape from whoever has one to give. */
-export interface Readings {
-  /** @returns ends it; an instance that is gone leaves no line behind. */
+/** A gauge whose values are read from registered sources at every scrape. */
+export interface ScrapedGauge {
+  /** @returns a function that removes the source and its time series */
   add(labels: Readonly<Record<string, string>>, read: () => number): () => void;
 }
 
-function createReadings(registry: Registry, name: string, help: string, labelNames: string[]): Readings {
+function createScrapedGauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  labelNames: string[],
+): ScrapedGauge {
   const sources = new Set<{
     readonly labels: Readonly<Record<string, string>>;
     readonly read: () => number;
@@ -33,8 +38,8 @@ function createReadings(registry: Registry, name: string, help: string, labelNam
 }
 
 /**
- * The metrics of one process, under the names that controller-runtime and client-go made common, so that dashboards
- * and alerts for those work here. Made once a registry.
+ * The metrics of one process, under the names of controller-runtime and client-go, so that their dashboards and alerts
+ * work. Call it once per registry.
  */
 export function createKubeMetrics(registry: Registry) {
   const registers = [registry];
@@ -42,8 +47,8 @@ export function createKubeMetrics(registry: Registry) {
     new Counter({ name, help, labelNames, registers });
   const histogram = (name: string, help: string, labelNames: string[]) =>
     new Histogram({ name, help, labelNames, buckets: seconds, registers });
-  const readings = (name: string, help: string, labelNames: string[]) =>
-    createReadings(registry, name, help, labelNames);
+  const scrapedGauge = (name: string, help: string, labelNames: string[]) =>
+    createScrapedGauge(registry, name, help, labelNames);
   const named = ['controller'];
   const queued = ['name', 'controller'];
   const watched = ['resource', 'namespace'];
@@ -62,8 +67,8 @@ export function createKubeMetrics(registry: Registry) {
       ]),
     },
     informer: {
-      ages: readings('informer_last_sync_age_seconds', 'Time since the cluster last spoke', watched),
-      objects: readings('informer_objects', 'Objects in the cache', watched),
+      ages: scrapedGauge('informer_last_sync_age_seconds', 'Time since the cluster last spoke', watched),
+      objects: scrapedGauge('informer_objects', 'Objects in the cache', watched),
       lists: counter('informer_lists_total', 'Complete lists', ['resource']),
       failures: counter('informer_stream_failures_total', 'Watches that broke, by cause', [
         'resource',
@@ -71,13 +76,13 @@ export function createKubeMetrics(registry: Registry) {
       ]),
     },
     queue: {
-      depth: readings('workqueue_depth', 'Keys that wait for a worker', queued),
+      depth: scrapedGauge('workqueue_depth', 'Keys that wait for a worker', queued),
       adds: counter('workqueue_adds_total', 'Keys taken up', queued),
       retries: counter('workqueue_retries_total', 'Keys taken up again after a failure', queued),
       waited: histogram('workqueue_queue_duration_seconds', 'Time a key waited', queued),
       worked: histogram('workqueue_work_duration_seconds', 'Time a key was worked on', queued),
-      unfinished: readings('workqueue_unfinished_work_seconds', 'Time of all work under way', queued),
-      longest: readings('workqueue_longest_running_processor_seconds', 'Oldest work under way', queued),
+      unfinished: scrapedGauge('workqueue_unfinished_work_seconds', 'Time of all work under way', queued),
+      longest: scrapedGauge('workqueue_longest_running_processor_seconds', 'Oldest work under way', queued),
     },
     controller: {
       total: counter('controller_runtime_reconcile_total', 'Reconciles', ['controller', 'result']),
@@ -86,10 +91,10 @@ export function createKubeMetrics(registry: Registry) {
       panics: counter('controller_runtime_reconcile_panics_total', 'That hit an error of the program', named),
       timeouts: counter('controller_runtime_reconcile_timeouts_total', 'That ran out of time', named),
       duration: histogram('controller_runtime_reconcile_time_seconds', 'Time of a reconcile', named),
-      active: readings('controller_runtime_active_workers', 'Workers at work', named),
-      most: readings('controller_runtime_max_concurrent_reconciles', 'Workers', named),
+      active: scrapedGauge('controller_runtime_active_workers', 'Workers at work', named),
+      most: scrapedGauge('controller_runtime_max_concurrent_reconciles', 'Workers', named),
     },
-    leader: readings('leader_election_master_status', '1 where this process holds the lease', ['name']),
+    leader: scrapedGauge('leader_election_master_status', '1 where this process holds the lease', ['name']),
     events: counter('kube_events_total', 'Events, by what became of them', ['outcome']),
   } as const;
 }

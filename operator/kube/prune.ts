@@ -6,35 +6,35 @@ import { type Cache, ownerIndex } from './store.ts';
 
 export interface PruneOptions {
   readonly api: Api;
-  /** Uid of the object whose children are looked at. */
+  /** Uid of the owner of the children. */
   readonly ownerUid: string;
-  /** Every resource that the owner may have children of, with its synced cache (index `ownerIndex`). */
+  /** Every resource of which the owner may have children, with its synced cache (index `ownerIndex`). */
   readonly caches: readonly { readonly resource: Resource; readonly cache: Cache }[];
-  /** Ids (`childId`) of the children that are wanted. */
-  readonly wanted: ReadonlySet<string>;
-  /** Label whose value `true` keeps an object for good. */
+  /** Ids (`childId`) of the desired children. */
+  readonly desiredIds: ReadonlySet<string>;
+  /** Label whose value `true` protects an object from pruning. */
   readonly retainLabel: string;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Deletes what an owner controls and nothing renders any more. Volume claims and what carries the label stay.
- * @returns ids of what was deleted
+ * Deletes children that are no longer desired. Volume claims and objects with the retain label are never deleted.
+ * @returns ids of the deleted children
  */
 export async function prune(options: PruneOptions): Promise<readonly string[]> {
-  const { api, ownerUid, wanted, retainLabel, signal } = options;
+  const { api, ownerUid, desiredIds, retainLabel, signal } = options;
   const deleted: string[] = [];
   for (const { resource, cache } of options.caches) {
     for (const object of cache.findBy(ownerIndex, ownerUid)) {
       const id = childId({ resource, object });
-      if (wanted.has(id) || !isPrunable(object, ownerUid, retainLabel)) continue;
+      if (desiredIds.has(id) || !isPrunable(object, ownerUid, retainLabel)) continue;
       const { namespace, name, uid } = object.metadata;
       const body = { preconditions: { uid }, propagationPolicy: 'Background' };
       try {
         await api.call({ verb: 'delete', resource, namespace, name, body, signal });
         deleted.push(id);
       } catch (error) {
-        // gone already, or another object by now
+        // already deleted, or replaced by another object of that name
         if (!isApiError(error, 'NotFound', 'Conflict')) throw error;
       }
     }

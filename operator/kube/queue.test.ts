@@ -12,7 +12,7 @@ function open(options: Partial<QueueOptions> = {}) {
   return { queue, timing, counted };
 }
 
-/** Takes all that is ready, gives it back, and says in which order it came. */
+/** Takes and releases all ready keys; returns their order. */
 async function drain(queue: WorkQueue): Promise<string[]> {
   const taken: string[] = [];
   while (queue.depth > 0) {
@@ -31,7 +31,7 @@ describe('a queue', () => {
     expect(await drain(queue)).toEqual(['a', 'b']);
   });
 
-  test('gives a key that is added in work to nobody until it is given back, and then again', async () => {
+  test('serves a key that was added while in progress only after its release', async () => {
     const { queue } = open();
     queue.add('a');
     await queue.take();
@@ -48,7 +48,7 @@ describe('a queue', () => {
     expect(second).toBe('a');
   });
 
-  test('serves higher priorities first, and raises a key that waits', async () => {
+  test('serves higher priorities first and raises the priority of a queued key', async () => {
     const { queue } = open();
     queue.add('resync', priority.background);
     queue.add('first');
@@ -59,7 +59,7 @@ describe('a queue', () => {
     expect(await drain(queue)).toEqual(['resync', 'person', 'first', 'second']);
   });
 
-  test('adds a key later, at the earliest of its times', async () => {
+  test('adds a delayed key at the earliest of its times', async () => {
     const { queue, timing } = open();
     queue.addAfter('a', 5_000);
     queue.addAfter('a', 1_000);
@@ -72,7 +72,7 @@ describe('a queue', () => {
     expect(queue.depth).toBe(0);
   });
 
-  test('waits twice as long after each failure, up to five minutes, and forgets', () => {
+  test('doubles the delay after each failure up to five minutes, until a success', () => {
     const { queue } = open({ retryRate: { perSecond: 1_000, burst: 1_000 } });
     const waits = Array.from({ length: 14 }, () => queue.retry('a'));
     expect(waits.slice(0, 5)).toEqual([100, 200, 400, 800, 1_600]);
@@ -83,14 +83,14 @@ describe('a queue', () => {
     expect(queue.retry('b', 7_000)).toBe(7_000);
   });
 
-  test('spreads the retries of many keys', () => {
+  test('limits the rate of retries of all keys', () => {
     const { queue } = open();
     const waits = Array.from({ length: 150 }, (_, place) => queue.retry(`k${place}`));
     expect(waits.slice(0, 100)).toEqual(Array(100).fill(100));
     expect(waits.at(-1)).toBeCloseTo(5_000, 0);
   });
 
-  test('that is stopped hands out nothing more, and waits for what is in work', async () => {
+  test('that is stopped serves no key and waits for keys in progress', async () => {
     const { queue } = open();
     queue.add('a');
     queue.add('b');
@@ -112,7 +112,7 @@ describe('a queue', () => {
     expect(await queue.take()).toBeUndefined();
   });
 
-  test('counts under the common names', async () => {
+  test('counts under the metric names of client-go', async () => {
     const { queue, timing, counted } = open();
     queue.add('a');
     queue.add('b');
@@ -145,7 +145,7 @@ const moves: fc.Arbitrary<Move> = fc.oneof(
   fc.record({ do: fc.constantFrom('take' as const, 'done' as const, 'pass' as const), ms: fc.nat(1_000) }),
 );
 
-/** What a queue owes: keys to be had now, keys to be had later, keys in work. */
+/** Model of a queue: ready keys, delayed keys and keys in progress. */
 class Model {
   readonly working: string[] = [];
   readonly faults: string[] = [];
@@ -180,10 +180,10 @@ class Model {
     void this.#queue.take().then((key = '') => {
       this.#ripen();
       const urgency = this.#ready.get(key);
-      if (this.working.includes(key)) this.faults.push(`${key} is in two hands`);
-      if (urgency === undefined) this.faults.push(`${key} came unasked or early`);
+      if (this.working.includes(key)) this.faults.push(`${key} is processed twice`);
+      if (urgency === undefined) this.faults.push(`${key} came unrequested or early`);
       const isFirst = mostUrgent === undefined || urgency === mostUrgent;
-      if (!isFirst) this.faults.push(`${key} passed something more urgent`);
+      if (!isFirst) this.faults.push(`${key} overtook a higher priority`);
       this.#idle -= 1;
       this.#ready.delete(key);
       this.working.push(key);
@@ -195,7 +195,7 @@ class Model {
     if (key !== undefined) this.#queue.done(key);
   }
 
-  /** Of what a worker can have at once. */
+  /** Highest priority among the keys that a worker can take. */
   #mostUrgent(): number | undefined {
     const free = [...this.#ready].filter(([key]) => !this.working.includes(key));
     return free.length === 0 ? undefined : Math.max(...free.map(([, urgency]) => urgency));
@@ -237,12 +237,12 @@ class Model {
   }
 }
 
-test('under any use nothing is lost, made up, early, out of turn or in two hands', async () => {
+test('under any use no key is lost, invented, early, out of order or processed twice', async () => {
   const run = async (story: readonly Move[]) => {
     const { queue, timing } = open();
     const model = new Model(queue, timing);
     for (const move of story) await model.make(move);
-    // whatever was asked for comes in the end
+    // every requested key is served in the end
     for (let round = 0; round < 100 && model.owes; round += 1) {
       while (model.working.length > 0) model.giveBack();
       await timing.advance(30_000);
@@ -255,7 +255,7 @@ test('under any use nothing is lost, made up, early, out of turn or in two hands
   await fc.assert(fc.asyncProperty(fc.array(moves, { maxLength: 40 }), run), { numRuns: 300 });
 });
 
-test('a heap gives its members in order, whatever was put in between', () => {
+test('a heap returns its elements in order under any pushes', () => {
   const run = (numbers: readonly (number | undefined)[]) => {
     const heap = new Heap<number>((left, right) => left < right);
     const kept: number[] = [];

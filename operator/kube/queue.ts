@@ -1,59 +1,59 @@
 import { Heap } from './heap.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { type Bucket, createBucket, type Rate } from './pace.ts';
+import { type Bucket, createBucket, type Rate } from './rate-limit.ts';
 import type { Cancel, Timing } from './time.ts';
 
-/** Higher goes first. A person who waits goes before what merely happens, and that before what is done to be sure. */
+/** Higher priorities are served first: edits of people, then other events, then periodic resyncs. */
 export const priority = { background: -100, normal: 0, edit: 100 } as const;
 
 export interface QueueOptions {
-  /** Of the controller, in metrics. */
+  /** Name of the controller, in metrics. */
   readonly name: string;
   readonly timing: Timing;
   readonly metrics: KubeMetrics;
-  /** Pause of one key after its first failure, doubled by each further one; 100 ms to 5 min when absent. */
+  /** Delay of a key after its first failure, doubled by each further failure; 100 ms to 5 min when absent. */
   readonly backoff?: { readonly firstMs: number; readonly lastMs: number };
-  /** Retries of all keys together; 10 a second with a burst of 100 when absent. */
+  /** Rate limit of the retries of all keys; 10 per second with a burst of 100 when absent. */
   readonly retryRate?: Rate;
 }
 
 /** A key that waits for a worker. */
-interface Waiting {
+interface PendingKey {
   readonly key: string;
   readonly priority: number;
-  /** Order of arrival. */
-  readonly turn: number;
+  /** Order of arrival among equal priorities. */
+  readonly sequence: number;
   readonly sinceMs: number;
 }
 
-interface Delayed {
+interface DelayedKey {
   readonly key: string;
   readonly priority: number;
   readonly dueMs: number;
 }
 
 /**
- * Keys that want to be worked on. A key is there once however often it was added, no two workers have the same one,
- * and one that is added while it is worked on comes again afterwards.
+ * Work queue of keys. A key is queued once however often it was added. Two workers never process the same key; a key that
+ * is added while it is processed is queued again afterwards.
  */
 export class WorkQueue {
   readonly #options: QueueOptions;
   readonly #retryRate: Bucket;
-  /** Every key that must be worked on (again); those not in work are in the heap of the ready as well. */
-  readonly #dirty = new Map<string, Waiting>();
-  readonly #ready = new Heap<Waiting>((a, b) =>
-    a.priority === b.priority ? a.turn < b.turn : a.priority > b.priority,
+  /** Keys that must be processed (again); those not in progress are also in the ready heap. */
+  readonly #dirty = new Map<string, PendingKey>();
+  readonly #ready = new Heap<PendingKey>((a, b) =>
+    a.priority === b.priority ? a.sequence < b.sequence : a.priority > b.priority,
   );
   readonly #working = new Map<string, number>();
-  readonly #delayed = new Map<string, Delayed>();
-  readonly #due = new Heap<Delayed>((a, b) => a.dueMs < b.dueMs);
+  readonly #delayed = new Map<string, DelayedKey>();
+  readonly #due = new Heap<DelayedKey>((a, b) => a.dueMs < b.dueMs);
   readonly #failures = new Map<string, number>();
   readonly #workers: ((key: string | undefined) => void)[] = [];
   readonly #idle = Promise.withResolvers<void>();
-  readonly #readings: (() => void)[];
+  readonly #gauges: (() => void)[];
   readonly #labels: { readonly name: string; readonly controller: string };
-  #turns = 0;
-  #alarm: Cancel | undefined;
+  #sequence = 0;
+  #timer: Cancel | undefined;
   #isStopped = false;
 
   constructor(options: QueueOptions) {
@@ -62,37 +62,37 @@ export class WorkQueue {
     this.#retryRate = createBucket(options.retryRate ?? { perSecond: 10, burst: 100 }, timing);
     this.#labels = { name, controller: name };
     const ages = () => [...this.#working.values()].map((sinceMs) => (timing.monotonicMs() - sinceMs) / 1000);
-    this.#readings = [
+    this.#gauges = [
       metrics.queue.depth.add(this.#labels, () => this.depth),
       metrics.queue.unfinished.add(this.#labels, () => ages().reduce((sum, age) => sum + age, 0)),
       metrics.queue.longest.add(this.#labels, () => Math.max(0, ...ages())),
     ];
   }
 
-  /** Keys that wait for a worker now, those with a time to come left out. */
+  /** Number of keys that wait for a worker, without delayed keys. */
   get depth(): number {
     return [...this.#dirty.keys()].filter((key) => !this.#working.has(key)).length;
   }
 
-  /** A key that is there already only rises, if the new priority is higher. */
+  /** Adds a key; raises the priority of a queued key if the new one is higher. */
   add(key: string, urgency: number = priority.normal): void {
     if (this.#isStopped) return;
     const before = this.#dirty.get(key);
     if (before !== undefined && before.priority >= urgency) return;
     const now = this.#options.timing.monotonicMs();
-    this.#turns += 1;
-    const waiting = {
+    this.#sequence += 1;
+    const pending = {
       key,
       priority: urgency,
-      turn: before?.turn ?? this.#turns,
+      sequence: before?.sequence ?? this.#sequence,
       sinceMs: before?.sinceMs ?? now,
     };
-    this.#dirty.set(key, waiting);
+    this.#dirty.set(key, pending);
     if (before === undefined) this.#options.metrics.queue.adds.inc(this.#labels);
-    if (!this.#working.has(key)) this.#offer(waiting);
+    if (!this.#working.has(key)) this.#enqueue(pending);
   }
 
-  /** Adds a key `ms` milliseconds from now. Of several times the earliest holds. */
+  /** Adds a key after `ms` milliseconds. Of several delays the earliest applies. */
   addAfter(key: string, ms: number, urgency: number = priority.background): void {
     if (this.#isStopped) return;
     if (ms <= 0) {
@@ -109,12 +109,12 @@ export class WorkQueue {
     };
     this.#delayed.set(key, delayed);
     this.#due.push(delayed);
-    this.#arm();
+    this.#armTimer();
   }
 
   /**
-   * Adds a key that failed, later each time, and not before `atLeastMs` milliseconds.
-   * @returns the milliseconds until then
+   * Adds a failed key with exponential backoff, not before `atLeastMs` milliseconds.
+   * @returns the delay in milliseconds
    */
   retry(key: string, atLeastMs = 0): number {
     const { firstMs, lastMs } = this.#options.backoff ?? { firstMs: 100, lastMs: 300_000 };
@@ -127,7 +127,7 @@ export class WorkQueue {
     return waitMs;
   }
 
-  /** The key went well, or will not be tried again: its next failure is a first one. */
+  /** Resets the failure count of a key, after a success or when it is not retried. */
   forget(key: string): void {
     this.#failures.delete(key);
   }
@@ -137,15 +137,15 @@ export class WorkQueue {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** The next key, which is the caller's until `done`; undefined once the queue was stopped. */
+  /** The next key, held by the caller until `done`; undefined once the queue has stopped. */
   take(): Promise<string | undefined> {
     return new Promise((resolve) => {
       this.#workers.push(resolve);
-      this.#serve();
+      this.#dispatch();
     });
   }
 
-  /** Gives a key back. */
+  /** Releases a key. */
   done(key: string): void {
     const { timing, metrics } = this.#options;
     const sinceMs = this.#working.get(key);
@@ -153,43 +153,43 @@ export class WorkQueue {
     this.#working.delete(key);
     metrics.queue.worked.observe(this.#labels, (timing.monotonicMs() - sinceMs) / 1000);
     const again = this.#dirty.get(key);
-    if (again !== undefined) this.#offer(again);
-    this.#settle();
+    if (again !== undefined) this.#enqueue(again);
+    this.#resolveWhenIdle();
   }
 
-  /** Hands out nothing more; resolves when every key in work was given back. What waits is dropped: it is in the cluster. */
+  /** Stops the queue; resolves when every key in progress is released. Queued keys are dropped: the cluster has their state. */
   stop(): Promise<void> {
     this.#isStopped = true;
-    this.#alarm?.();
-    for (const end of this.#readings) end();
-    this.#serve();
-    this.#settle();
+    this.#timer?.();
+    for (const end of this.#gauges) end();
+    this.#dispatch();
+    this.#resolveWhenIdle();
     return this.#idle.promise;
   }
 
-  #settle(): void {
+  #resolveWhenIdle(): void {
     if (this.#isStopped && this.#working.size === 0) this.#idle.resolve();
   }
 
-  #offer(waiting: Waiting): void {
-    this.#ready.push(waiting);
-    this.#serve();
+  #enqueue(pending: PendingKey): void {
+    this.#ready.push(pending);
+    this.#dispatch();
   }
 
-  #serve(): void {
+  #dispatch(): void {
     if (this.#isStopped) {
       for (const worker of this.#workers.splice(0)) worker(undefined);
       return;
     }
     while (this.#workers.length > 0) {
-      const key = this.#begin();
+      const key = this.#takeNext();
       if (key === undefined) return;
       this.#workers.shift()?.(key);
     }
   }
 
-  /** Takes the first ready key into work; entries whose key has risen or gone since are passed over. */
-  #begin(): string | undefined {
+  /** Takes the first ready key; skips heap entries that are no longer current. */
+  #takeNext(): string | undefined {
     for (let next = this.#ready.pop(); next !== undefined; next = this.#ready.pop()) {
       if (this.#dirty.get(next.key) !== next) continue;
       const now = this.#options.timing.monotonicMs();
@@ -201,15 +201,15 @@ export class WorkQueue {
     return undefined;
   }
 
-  /** One alarm, for the earliest time. */
-  #arm(): void {
-    this.#alarm?.();
-    this.#alarm = undefined;
+  /** Keeps one timer, for the earliest delayed key. */
+  #armTimer(): void {
+    this.#timer?.();
+    this.#timer = undefined;
     const now = this.#options.timing.monotonicMs();
     for (let next = this.#due.first(); next !== undefined; next = this.#due.first()) {
       const isCurrent = this.#delayed.get(next.key) === next;
       if (isCurrent && next.dueMs > now) {
-        this.#alarm = this.#options.timing.after(next.dueMs - now, () => this.#arm());
+        this.#timer = this.#options.timing.after(next.dueMs - now, () => this.#armTimer());
         return;
       }
       this.#due.pop();

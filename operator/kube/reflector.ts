@@ -1,10 +1,10 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Api } from './api.ts';
-import { ApiError, isApiError, messageOf, refusalOf } from './errors.ts';
+import { ApiError, isApiError, messageOf, statusReasonOf } from './errors.ts';
 import { fetchList, type Selection } from './list.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { type Backoff, createBackoff } from './pace.ts';
+import { type Backoff, createBackoff } from './rate-limit.ts';
 import {
   apiVersionOf,
   isRecord,
@@ -12,10 +12,10 @@ import {
   parseObject,
   type Resource,
   resourceName,
-  withoutBookkeeping,
+  withoutManagedFields,
 } from './resource.ts';
 import type { Store } from './store.ts';
-import { rest, type Timing } from './time.ts';
+import { sleep, type Timing } from './time.ts';
 import { BrokenStream, createWatchdog, decodeEvents, type WatchEvent } from './watch.ts';
 
 export interface ReflectorOptions extends Selection {
@@ -24,29 +24,28 @@ export interface ReflectorOptions extends Selection {
   readonly timing: Timing;
   readonly metrics: KubeMetrics;
   readonly log: Logger;
-  /** Not every cluster has this kind: its absence is no fault, and every five minutes it is looked for. */
+  /** The kind may be absent from the cluster; it is then looked for every five minutes. */
   readonly isOptional?: boolean | undefined;
-  /** Called when a kind that is optional has come or gone. */
+  /** Called when an optional kind becomes available or unavailable. */
   readonly onServed?: ((isServed: boolean) => void) | undefined;
 }
 
-/** Bookmarks come every minute; a stream that is silent for longer has lost its other end. */
+/** Bookmarks arrive every minute; a longer silence means a half-open connection. */
 const SILENCE_MS = 90_000;
-/** Why a stream ended that was only to be begun anew. */
-const renewed = new Error('the cache is renewed');
+/** Abort reason of a stream that is replaced by a relist. */
+const relistRequested = new Error('the cache is listed again');
 const WATCH_SECONDS = 300;
-/** A stream that lived this long was a good one. */
+/** A stream that stayed open this long resets the backoff. */
 const HEALTHY_MS = 5_000;
-/** How often an optional kind that is absent is looked for. */
+/** Interval of attempts for an absent optional kind. */
 const ABSENT_MS = 300_000;
-/** After so many streams in a row that only brought a refusal, the position itself is suspect. */
-const BARREN_STREAMS = 5;
+/** After this many refused streams in a row the resource version itself is discarded. */
+const MAX_REFUSED_STREAMS = 5;
 
 /**
- * Keeps a store equal to what the cluster has: a list, then a watch from there, and again from where it ended. Every
- * fault ends the stream and is answered by resuming after a pause; only a position that the server no longer knows is
- * answered by a new list. So no change is missed, and a fault costs at most one list. A kind that is optional and absent
- * counts as listed, without objects.
+ * Keeps a store equal to the cluster by list and watch. After a fault the watch resumes from the last resource version,
+ * with backoff. Only an expired resource version causes a new list. So no change is missed, and a fault costs at most one
+ * list. An absent optional kind counts as synced and empty.
  */
 export class Reflector {
   readonly #options: ReflectorOptions;
@@ -54,31 +53,31 @@ export class Reflector {
   readonly #stopping = new AbortController();
   #firstList = Promise.withResolvers<void>();
   readonly #backoff: Backoff;
-  readonly #readings: (() => void)[];
+  readonly #gauges: (() => void)[];
   #running: Promise<void> | undefined;
-  /** Position of the store; undefined when only a list can tell. */
+  /** Resource version of the store; undefined when a list is needed. */
   #version: string | undefined;
   #wasListed = false;
   #isServed = false;
-  /** The cluster is known not to have the kind. */
+  /** Whether the cluster does not serve the kind. */
   #isAbsent = false;
-  #renewal: PromiseWithResolvers<void> | undefined;
-  /** Ends a pause or a stream for the sake of a renewal. */
+  #relisting: PromiseWithResolvers<void> | undefined;
+  /** Aborts a pause or a stream for a relist. */
   #interruption = new AbortController();
-  #spokeAtMs: number;
+  #lastHeardAtMs: number;
   #openedAtMs: number | undefined;
-  #barren = 0;
+  #refusedStreams = 0;
   #fault: unknown;
-  #gone = 0;
+  #expirations = 0;
 
   constructor(options: ReflectorOptions) {
     const { timing, metrics, store, resource } = options;
     this.#options = options;
     this.#name = resourceName(resource);
     this.#backoff = createBackoff({ firstMs: 800, lastMs: 30_000 }, timing);
-    this.#spokeAtMs = timing.monotonicMs();
+    this.#lastHeardAtMs = timing.monotonicMs();
     const labels = { resource: this.#name, namespace: options.namespace ?? '' };
-    this.#readings = [
+    this.#gauges = [
       metrics.informer.ages.add(labels, () => this.ageMs() / 1000),
       metrics.informer.objects.add(labels, () => store.size),
     ];
@@ -88,7 +87,7 @@ export class Reflector {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when the first list is in the store, or the one of a renewal. */
+  /** Resolves when the first list, or the list of a relist, is in the store. */
   get synced(): Promise<void> {
     return this.#firstList.promise;
   }
@@ -98,26 +97,26 @@ export class Reflector {
   }
 
   /**
-   * Lists anew, and counts as not listed until then. For who begins to act on the store: a watch whose connection is
-   * half open may have kept news from it for as long as it takes to notice.
-   * @returns resolves when that was tried, whether or not it went well
+   * Lists again; the reflector is not synced until then. A new leader needs it: a half-open watch connection may have
+   * withheld changes until the watchdog notices.
+   * @returns resolves after the attempt, whether or not it succeeded
    */
-  renew(): Promise<void> {
-    this.#renewal?.resolve();
-    this.#renewal = Promise.withResolvers();
+  relist(): Promise<void> {
+    this.#relisting?.resolve();
+    this.#relisting = Promise.withResolvers();
     if (this.#wasListed) this.#firstList = Promise.withResolvers();
     this.#wasListed = false;
     this.#version = undefined;
-    this.#interruption.abort(renewed);
-    return this.#renewal.promise;
+    this.#interruption.abort(relistRequested);
+    return this.#relisting.promise;
   }
 
-  /** Whether the cluster has this kind, as of the last answer. */
+  /** Whether the cluster serves this kind, as of the last answer. */
   get isServed(): boolean {
     return this.#isServed;
   }
 
-  /** What went wrong last; undefined while all is well. Of a Forbidden the message names the missing verb. */
+  /** The last error; undefined while the watch works. The message of a Forbidden names the missing verb. */
   get fault(): unknown {
     return this.#fault;
   }
@@ -127,17 +126,17 @@ export class Reflector {
     return this.#openedAtMs !== undefined;
   }
 
-  /** Milliseconds since the cluster last spoke: twice the 90 s of silence and more means that the store is stale. */
+  /** Milliseconds since the last data from the cluster; more than twice the 90 s of silence means a stale store. */
   ageMs(): number {
-    // of what does not exist nothing is missed
+    // an absent kind cannot become stale
     if (this.#isAbsent) return 0;
-    return this.#options.timing.monotonicMs() - this.#spokeAtMs;
+    return this.#options.timing.monotonicMs() - this.#lastHeardAtMs;
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the reflector was stopped'));
-    this.#renewal?.resolve();
-    for (const end of this.#readings) end();
+    this.#relisting?.resolve();
+    for (const end of this.#gauges) end();
     await this.#running;
   }
 
@@ -145,26 +144,26 @@ export class Reflector {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       this.#interruption = new AbortController();
-      const pauseMs = await this.#turn();
+      const pauseMs = await this.#listAndWatch();
       const either = AbortSignal.any([signal, this.#interruption.signal]);
-      await rest(this.#options.timing, pauseMs, either).catch(() => undefined);
+      await sleep(this.#options.timing, pauseMs, either).catch(() => undefined);
     }
   }
 
-  /** One list if needed and one watch, to its end. Gives the pause until the next. */
-  async #turn(): Promise<number> {
+  /** Lists if needed and watches until the stream ends. Returns the pause before the next round. */
+  async #listAndWatch(): Promise<number> {
     let fault: unknown;
     try {
       if (this.#version === undefined) await this.#list();
-      this.#renewal?.resolve();
-      await this.#follow();
+      this.#relisting?.resolve();
+      await this.#watch();
     } catch (error) {
-      if (error === renewed) {
+      if (error === relistRequested) {
         this.#openedAtMs = undefined;
         return 0;
       }
       fault = error;
-      this.#renewal?.resolve();
+      this.#relisting?.resolve();
     }
     const { timing } = this.#options;
     const isHealthy = this.#openedAtMs !== undefined && timing.monotonicMs() - this.#openedAtMs >= HEALTHY_MS;
@@ -172,28 +171,29 @@ export class Reflector {
     if (this.#stopping.signal.aborted) return 0;
     if (isHealthy) {
       this.#backoff.reset();
-      this.#gone = 0;
+      this.#expirations = 0;
     }
     if (fault === undefined) return isHealthy ? 0 : this.#backoff.next();
     const isAbsent = this.#options.isOptional === true && isApiError(fault, 'NotFound');
-    return isAbsent ? this.#doWithout() : this.#recover(fault);
+    return isAbsent ? this.#handleAbsence() : this.#recover(fault);
   }
 
-  /** The cluster does not have the kind. Gives the pause until the next look. */
-  #doWithout(): number {
+  /** Empties the store of an absent kind. Returns the pause before the next attempt. */
+  #handleAbsence(): number {
     const { store, namespace, timing } = this.#options;
     store.replace([], namespace);
     this.#version = undefined;
     this.#fault = undefined;
-    this.#settle(false);
+    this.#markSynced(false);
     return ABSENT_MS * (0.9 + 0.2 * timing.random());
   }
 
-  /** The store is as the cluster is. */
-  #settle(isServed: boolean): void {
+  /** Marks the store as synced. */
+  #markSynced(isServed: boolean): void {
     const { log, onServed } = this.#options;
     const isNews = isServed !== this.#isServed;
-    if (!isServed && !this.#isAbsent) log.info({ subject: this.#name }, 'Not served');
+    if (!isServed && !this.#isAbsent)
+      log.info({ subject: this.#name }, 'The cluster does not serve this kind');
     this.#isServed = isServed;
     this.#isAbsent = !isServed;
     this.#wasListed = true;
@@ -201,23 +201,23 @@ export class Reflector {
     if (isNews) onServed?.(isServed);
   }
 
-  /** What a fault means for the position, and the pause it asks for. */
+  /** Records a fault and decides about the resource version. Returns the pause before the next round. */
   #recover(fault: unknown): number {
     const { log, metrics } = this.#options;
     const cause = causeOf(fault);
     this.#fault = fault;
     metrics.informer.failures.inc({ resource: this.#name, cause });
-    log.warn({ err: fault, subject: this.#name, cause }, 'Watch broke');
-    const isRefused = isApiError(fault) && fault.refusal !== 'Network';
-    this.#barren = isRefused ? this.#barren + 1 : 0;
+    log.warn({ err: fault, subject: this.#name, cause }, 'Watch failed and is resumed');
+    const isRefused = isApiError(fault) && fault.reason !== 'Network';
+    this.#refusedStreams = isRefused ? this.#refusedStreams + 1 : 0;
     if (cause === 'Gone') {
       this.#version = undefined;
-      this.#gone += 1;
-      return this.#gone === 1 ? 0 : this.#backoff.next();
+      this.#expirations += 1;
+      return this.#expirations === 1 ? 0 : this.#backoff.next();
     }
-    if (this.#barren >= BARREN_STREAMS) {
+    if (this.#refusedStreams >= MAX_REFUSED_STREAMS) {
       this.#version = undefined;
-      this.#barren = 0;
+      this.#refusedStreams = 0;
     }
     const askedMs = isApiError(fault) ? (fault.retryAfterMs ?? 0) : 0;
     return Math.max(askedMs, this.#backoff.next());
@@ -225,42 +225,47 @@ export class Reflector {
 
   async #list(): Promise<void> {
     const { store, metrics, log } = this.#options;
-    // The first list may come from the server's cache. After a lost position only a fresh one is sure to be newer.
+    // the first list may come from the server's cache; after an expired version only a fresh one is certainly newer
     const found = await fetchList(this.#options.api, this.#options, {
-      isFresh: this.#wasListed || this.#renewal !== undefined,
+      isFresh: this.#wasListed || this.#relisting !== undefined,
       signal: this.#stopping.signal,
     });
-    // asked for anew meanwhile: this one is older than the question
+    // a relist was requested meanwhile, and this list is older
     this.#interruption.signal.throwIfAborted();
-    const kept = found.objects.map((object) => this.#keep(object));
-    store.replace(kept, this.#options.namespace);
+    const stripped = found.objects.map((object) => this.#stripped(object));
+    store.replace(stripped, this.#options.namespace);
     this.#version = found.resourceVersion;
-    this.#spokeAtMs = this.#options.timing.monotonicMs();
+    this.#lastHeardAtMs = this.#options.timing.monotonicMs();
     metrics.informer.lists.inc({ resource: this.#name });
     log.info({ subject: this.#name, count: found.objects.length }, 'Listed');
-    this.#settle(true);
+    this.#markSynced(true);
   }
 
-  async #follow(): Promise<void> {
+  async #watch(): Promise<void> {
     const { api, timing, resource, namespace } = this.#options;
     const stream = new AbortController();
     const interrupted = this.#interruption.signal;
     const signal = AbortSignal.any([stream.signal, interrupted, this.#stopping.signal]);
-    const silence = new BrokenStream('silent', `nothing was heard for ${SILENCE_MS} ms`);
+    const silence = new BrokenStream('silent', `no data for ${SILENCE_MS} ms`);
     const watchdog = createWatchdog(timing, SILENCE_MS, () => stream.abort(silence));
     try {
-      const asked = { verb: 'watch', resource, namespace } as const;
-      const pieces = await api.watch({ ...asked, query: this.#watchQuery(), accept: this.#accept(), signal });
+      const request = { verb: 'watch', resource, namespace } as const;
+      const pieces = await api.watch({
+        ...request,
+        query: this.#watchQuery(),
+        accept: this.#accept(),
+        signal,
+      });
       this.#openedAtMs = timing.monotonicMs();
       this.#fault = undefined;
-      const heard = () => {
-        this.#spokeAtMs = timing.monotonicMs();
-        watchdog.pat();
+      const noteActivity = () => {
+        this.#lastHeardAtMs = timing.monotonicMs();
+        watchdog.reset();
       };
-      heard();
-      for await (const event of decodeEvents(tap(pieces, heard))) {
-        if (event.type === 'ERROR') throw refusedInStream(event.object, asked);
-        this.#take(event);
+      noteActivity();
+      for await (const event of decodeEvents(tap(pieces, noteActivity))) {
+        if (event.type === 'ERROR') throw refusedInStream(event.object, request);
+        this.#applyEvent(event);
       }
     } catch (error) {
       interrupted.throwIfAborted();
@@ -289,47 +294,47 @@ export class Reflector {
     return this.#options.metadataOnly === true ? `${partial},application/json` : 'application/json';
   }
 
-  #take({ type, object: value }: WatchEvent): void {
+  #applyEvent({ type, object: value }: WatchEvent): void {
     const object = parseObject(type === 'BOOKMARK' ? nameless(value) : value, this.#options.resource);
     const { resourceVersion } = object.metadata;
     if (resourceVersion === undefined || resourceVersion === '') {
-      throw new BrokenStream('malformed', 'an event of the watch has no version');
+      throw new BrokenStream('malformed', 'an event of the watch has no resource version');
     }
     const { store } = this.#options;
-    if (type === 'DELETED') store.remove(this.#keep(object));
-    else if (type !== 'BOOKMARK') store.put(this.#keep(object));
+    if (type === 'DELETED') store.remove(this.#stripped(object));
+    else if (type !== 'BOOKMARK') store.put(this.#stripped(object));
     this.#version = resourceVersion;
-    this.#barren = 0;
+    this.#refusedStreams = 0;
   }
 
-  #keep(object: KubeObject): KubeObject {
+  #stripped(object: KubeObject): KubeObject {
     const { metadataOnly, resource } = this.#options;
-    if (metadataOnly !== true) return withoutBookkeeping(object);
+    if (metadataOnly !== true) return withoutManagedFields(object);
     const { metadata } = object;
-    return withoutBookkeeping({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata });
+    return withoutManagedFields({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata });
   }
 }
 
-/** A bookmark has an object without a name. */
+/** Gives the object of a bookmark an empty name, because it has none. */
 function nameless(value: unknown): unknown {
   if (!isRecord(value) || !isRecord(value['metadata'])) return value;
   return { ...value, metadata: { name: '', ...value['metadata'] } };
 }
 
-async function* tap(pieces: AsyncIterable<Uint8Array>, heard: () => void): AsyncGenerator<Uint8Array> {
+async function* tap(pieces: AsyncIterable<Uint8Array>, noteActivity: () => void): AsyncGenerator<Uint8Array> {
   for await (const piece of pieces) {
-    heard();
+    noteActivity();
     yield piece;
   }
 }
 
-function refusedInStream(body: unknown, asked: { verb: 'watch'; resource: Resource }): ApiError {
+function refusedInStream(body: unknown, request: { verb: 'watch'; resource: Resource }): ApiError {
   const code = isRecord(body) && typeof body['code'] === 'number' ? body['code'] : 500;
-  return new ApiError(refusalOf(code, body), asked, messageOf(code, body), { status: code });
+  return new ApiError(statusReasonOf(code, body), request, messageOf(code, body), { status: code });
 }
 
 function causeOf(fault: unknown): string {
-  if (isApiError(fault)) return fault.refusal;
+  if (isApiError(fault)) return fault.reason;
   if (fault instanceof BrokenStream) return fault.flaw;
   return isAppError(fault) ? fault.code : 'closed';
 }

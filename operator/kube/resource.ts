@@ -30,8 +30,8 @@ export interface Metadata {
 }
 
 /**
- * An object of any kind, as the API server wrote it: generated models would drop what they do not know. Typed views are
- * made by their parsers, where they are needed.
+ * An object of any kind, as the API server sent it. Generated models would drop unknown members; parsers create typed
+ * views where they are needed.
  */
 export interface KubeObject {
   readonly apiVersion: string;
@@ -40,7 +40,7 @@ export interface KubeObject {
   readonly [member: string]: unknown;
 }
 
-/** How a kind is addressed. */
+/** Group, version, kind and plural of a resource. */
 export interface Resource {
   /** Empty for the core group. */
   readonly group: string;
@@ -50,8 +50,8 @@ export interface Resource {
   readonly namespaced: boolean;
 }
 
-/** Where an object, a collection or a subresource is. */
-export interface Place {
+/** Path of an object, a collection or a subresource. */
+export interface ResourcePath {
   readonly resource: Resource;
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
@@ -68,8 +68,8 @@ export function apiVersionOf({ group, version }: Resource): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** The path of a place below the server's address. */
-export function pathOf({ resource, namespace, name, subresource }: Place): string {
+/** The URL path below the server's address. */
+export function pathOf({ resource, namespace, name, subresource }: ResourcePath): string {
   const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;
   const within =
     resource.namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : '';
@@ -77,7 +77,7 @@ export function pathOf({ resource, namespace, name, subresource }: Place): strin
   return `${root}${within}/${resource.plural}${object}${subresource === undefined ? '' : `/${subresource}`}`;
 }
 
-/** `namespace/name`, or the name alone for what belongs to no namespace. */
+/** `namespace/name`; the name alone for a cluster-scoped object. */
 export function keyOf({ namespace, name }: Pick<Metadata, 'namespace' | 'name'>): string {
   return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
 }
@@ -90,14 +90,14 @@ export function splitKey(key: string): { readonly namespace: string | undefined;
     : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
-/** The reference that says who controls an object. */
+/** The owner reference of the controller of an object. */
 export function controllerOf(object: KubeObject): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find((each) => each.controller === true);
 }
 
 /**
- * Whether `left` is an earlier version than `right` of one object. The API server counts resource versions up; where
- * they are no numbers nothing is known, and the answer is no.
+ * Whether `left` is an earlier resource version than `right` of one object. Versions that are not numbers cannot be
+ * compared; the answer is then false.
  */
 export function isEarlier(left: string | undefined, right: string | undefined): boolean {
   const number = /^\d+$/;
@@ -119,8 +119,8 @@ function isMetadata(value: unknown): value is Metadata {
 }
 
 /**
- * Makes sure of the least that every object has.
- * @param fallback kind and version for members of a list, which the API server leaves out there
+ * Checks the members that every object has.
+ * @param fallback kind and version of list items, which the API server omits
  * @throws AppError bad_gateway KUBE_NOT_AN_OBJECT
  */
 export function parseObject(value: unknown, fallback?: Resource): KubeObject {
@@ -132,11 +132,15 @@ export function parseObject(value: unknown, fallback?: Resource): KubeObject {
       return { ...value, apiVersion, kind, metadata };
     }
   }
-  throw new AppError('bad_gateway', 'KUBE_NOT_AN_OBJECT', 'The API server answered with something else');
+  throw new AppError(
+    'bad_gateway',
+    'KUBE_NOT_AN_OBJECT',
+    'The API server sent something that is not a Kubernetes object',
+  );
 }
 
-/** Leaves out who set which field and what kubectl applied last: half of the bytes of a list. */
-export function withoutBookkeeping(object: KubeObject): KubeObject {
+/** Drops managedFields and kubectl's last-applied annotation, which are half of the bytes of a list. */
+export function withoutManagedFields(object: KubeObject): KubeObject {
   const { managedFields: _, annotations, ...metadata } = object.metadata;
   if (annotations === undefined) return { ...object, metadata };
   const { 'kubectl.kubernetes.io/last-applied-configuration': __, ...kept } = annotations;

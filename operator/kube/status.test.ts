@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type KubeObject, withoutBookkeeping } from './resource.ts';
+import { type KubeObject, withoutManagedFields } from './resource.ts';
 import { StatusWriter } from './status.ts';
 import { ClusterState } from './testing/cluster-state.ts';
 import { type DirectApi, directApi } from './testing/direct-api.ts';
@@ -17,10 +17,10 @@ beforeEach(() => {
 });
 
 describe('a status', () => {
-  const current = () => withoutBookkeeping(state.get(at(widgets, 'owner')));
+  const current = () => withoutManagedFields(state.get(at(widgets, 'owner')));
   const writer = () => new StatusWriter({ api, resource: widgets, manager: 'test-widget-status' });
 
-  test('is written when it says something new, and costs nothing otherwise', async () => {
+  test('is written when it has changed and costs no call otherwise', async () => {
     const one = writer();
     expect(await one.write(owner, { replicas: 1, observedGeneration: 1 })).toBe(true);
     // before the cache has seen it, after, and after a restart
@@ -36,7 +36,7 @@ describe('a status', () => {
     ]);
   });
 
-  test('shares its place with what others say', async () => {
+  test('keeps the fields of other managers', async () => {
     const one = writer();
     await one.write(owner, { replicas: 1 });
     state.apply(

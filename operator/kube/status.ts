@@ -2,10 +2,10 @@ import type { Api } from './api.ts';
 import { canonicalText } from './compare.ts';
 import { isEarlier, type KubeObject, parseObject, type Resource } from './resource.ts';
 
-interface Written {
-  /** What we said. */
-  readonly said: string;
-  /** What stood there afterwards, with what others had said. */
+interface WrittenStatus {
+  /** Status that was applied by this writer. */
+  readonly applied: string;
+  /** Status afterwards, with the fields of other managers. */
   readonly stored: string;
   readonly status: unknown;
   readonly resourceVersion: string | undefined;
@@ -14,14 +14,14 @@ interface Written {
 export interface StatusWriterOptions {
   readonly api: Api;
   readonly resource: Resource;
-  /** A field manager of its own, so that status and children never take fields from each other. */
+  /** A separate field manager, so that status and children do not own each other's fields. */
   readonly manager: string;
 }
 
-/** Writes the status of objects, once at the end of a reconcile and only when it says something new. */
+/** Writes the status of objects, once per reconcile and only when it has changed. */
 export class StatusWriter {
   readonly #options: StatusWriterOptions;
-  readonly #written = new Map<string, Written>();
+  readonly #written = new Map<string, WrittenStatus>();
 
   constructor(options: StatusWriterOptions) {
     this.#options = options;
@@ -29,19 +29,19 @@ export class StatusWriter {
 
   /**
    * @param object the object from the cache
-   * @param status all that we say about it; a member that we said before and leave out now is removed
+   * @param status the complete status of this manager; members that it applied before and omits now are removed
    * @returns whether a call was made
    * @throws ApiError, NotLeader
    */
   async write(object: KubeObject, status: unknown, signal?: AbortSignal): Promise<boolean> {
     const { api, resource, manager } = this.#options;
     const { name, namespace, uid = '', resourceVersion } = object.metadata;
-    const said = canonicalText(status);
+    const applied = canonicalText(status);
     const live = canonicalText(object['status']);
-    if (live === said) return false;
+    if (live === applied) return false;
     const before = this.#written.get(uid);
     const isCurrent = before?.stored === live || isEarlier(resourceVersion, before?.resourceVersion);
-    if (before?.said === said && isCurrent) return false;
+    if (before?.applied === applied && isCurrent) return false;
     const answer = await api.call({
       verb: 'patch',
       resource,
@@ -60,7 +60,7 @@ export class StatusWriter {
     });
     const stored = parseObject(answer);
     this.#written.set(uid, {
-      said,
+      applied,
       stored: canonicalText(stored['status']),
       status: stored['status'],
       resourceVersion: stored.metadata.resourceVersion,
@@ -68,13 +68,13 @@ export class StatusWriter {
     return true;
   }
 
-  /** The status of an object as it was written last, which a cache may not have seen yet. */
+  /** The status that was written last, which the cache may not have yet. */
   latest({ metadata, ...object }: KubeObject): unknown {
     const written = this.#written.get(metadata.uid ?? '');
     return isEarlier(metadata.resourceVersion, written?.resourceVersion) ? written?.status : object['status'];
   }
 
-  /** Forgets an object that is gone. */
+  /** Forgets a deleted object. */
   forget(uid: string): void {
     this.#written.delete(uid);
   }

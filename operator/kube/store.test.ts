@@ -19,7 +19,7 @@ function open() {
 
 const names = (objects: readonly KubeObject[]) => objects.map(({ metadata }) => metadata.name).sort();
 
-test('a store tells what changed, and nothing for a version that it has', () => {
+test('listeners are notified of changes, but not of a known version', () => {
   const { store, changes } = open();
   store.put(widget('a', '1'));
   store.put(widget('a', '1'));
@@ -30,7 +30,7 @@ test('a store tells what changed, and nothing for a version that it has', () => 
   expect(store.size).toBe(0);
 });
 
-test('a complete list takes away what is not in it', () => {
+test('a complete list removes objects that are not in it', () => {
   const { store, changes } = open();
   store.put(widget('a', '1'));
   store.put(widget('b', '2'));
@@ -40,7 +40,7 @@ test('a complete list takes away what is not in it', () => {
   expect(names(store.list())).toEqual(['b', 'c']);
 });
 
-test('a complete list of one namespace says nothing about the others', () => {
+test('a complete list of one namespace does not affect others', () => {
   const { store } = open();
   store.put(widget('a', '1'));
   store.put(make(widgets, 'b', {}, { namespace: 'other', resourceVersion: '2' }));
@@ -61,7 +61,7 @@ test('an index follows every change', () => {
   expect(store.findBy('none', 'y')).toEqual([]);
 });
 
-test('a listener that throws harms neither the store nor the others', () => {
+test('a throwing listener affects neither the store nor other listeners', () => {
   const { store, faults } = open();
   const seen: string[] = [];
   const fault = new Error('listener');

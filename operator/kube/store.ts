@@ -1,36 +1,36 @@
 import { type KubeObject, keyOf, splitKey } from './resource.ts';
 
-/** What an object is found by, besides its key. */
+/** Values of an index for an object. */
 export type Indexer = (object: KubeObject) => readonly string[];
 
 export interface Change {
   readonly type: 'added' | 'updated' | 'deleted';
   readonly key: string;
-  /** As it is now; as it was last seen when it is deleted. */
+  /** The new object; for a deletion the last known one. */
   readonly object: KubeObject;
   readonly before?: KubeObject | undefined;
 }
 
-/** Told after the store has changed. It takes note and returns: what it throws goes to the store's `onFault`. */
+/** Called after the store has changed. It must not block; its errors go to the store's `onFault`. */
 export type Listener = (change: Change) => void;
 
-/** The read side of a cache. It is always a little behind; nothing in it is ever changed in place. */
+/** Read side of a cache. It lags behind the cluster; its objects are immutable. */
 export interface Cache {
   find(key: string): KubeObject | undefined;
   list(): readonly KubeObject[];
-  /** Objects for which the indexer of that name gave that value. */
+  /** Objects with this value in the index of that name. */
   findBy(index: string, value: string): readonly KubeObject[];
-  /** @returns ends it */
+  /** @returns a function that unsubscribes */
   subscribe(listener: Listener): () => void;
 }
 
 /** Index of `metadata.ownerReferences` by uid. */
 export const ownerIndex = 'owner';
 
-/** Every uid that owns the object. */
+/** Uids of all owners of an object. */
 export const byOwner: Indexer = ({ metadata }) => metadata.ownerReferences?.map((each) => each.uid) ?? [];
 
-/** Objects of one kind by key, with indexes. A reflector writes it, everybody else reads. */
+/** Objects of one kind by key, with indexes. Only the reflector writes it. */
 export class Store implements Cache {
   readonly #objects = new Map<string, KubeObject>();
   readonly #indexes = new Map<
@@ -71,23 +71,23 @@ export class Store implements Cache {
 
   /** Takes an object; one that is known in this very version is no change. */
   put(object: KubeObject): void {
-    this.#tell(this.#set(object));
+    this.#notify(this.#set(object));
   }
 
   remove(object: KubeObject): void {
-    this.#tell(this.#delete(keyOf(object.metadata), object));
+    this.#notify(this.#delete(keyOf(object.metadata), object));
   }
 
   /**
-   * Takes a complete list, of one namespace when it is named: what is not in it is gone. Listeners hear of it when all
-   * of it is in place.
+   * Replaces the content with a complete list, of one namespace if given. Listeners are notified after the whole list is
+   * stored.
    */
   replace(objects: readonly KubeObject[], namespace?: string): void {
-    const kept = new Set(objects.map((object) => keyOf(object.metadata)));
+    const listedKeys = new Set(objects.map((object) => keyOf(object.metadata)));
     const isListed = (key: string) => namespace === undefined || splitKey(key).namespace === namespace;
-    const gone = [...this.#objects.keys()].filter((key) => !kept.has(key) && isListed(key));
+    const gone = [...this.#objects.keys()].filter((key) => !listedKeys.has(key) && isListed(key));
     const changes = [...gone.map((key) => this.#delete(key)), ...objects.map((object) => this.#set(object))];
-    for (const change of changes) this.#tell(change);
+    for (const change of changes) this.#notify(change);
   }
 
   #set(object: KubeObject): Change | undefined {
@@ -125,7 +125,7 @@ export class Store implements Cache {
     }
   }
 
-  #tell(change: Change | undefined): void {
+  #notify(change: Change | undefined): void {
     if (change === undefined) return;
     for (const listener of this.#listeners) {
       try {

@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from '#kit/clock/clock.ts';
 
-/** Takes back what was asked for; doing so late or twice does nothing. */
+/** Cancels a timer; late and repeated calls do nothing. */
 export type Cancel = () => void;
 
-/** All that depends on time and chance, in one place, so that tests own both. */
+/** The only source of time and randomness, so that tests control both. */
 export interface Timing extends Clock {
-  /** Milliseconds of a clock that nobody sets: only differences mean something. */
+  /** Milliseconds of the monotonic clock; only differences are meaningful. */
   monotonicMs(): number;
   /** Uniform in [0, 1). */
   random(): number;
@@ -13,7 +13,7 @@ export interface Timing extends Clock {
   after(ms: number, act: () => void): Cancel;
 }
 
-/** The machine's own time and chance. */
+/** Time and randomness of the machine. */
 export function systemTiming(): Timing {
   return {
     ...systemClock(),
@@ -27,10 +27,10 @@ export function systemTiming(): Timing {
 }
 
 /**
- * Resolves after `ms` milliseconds, at once when there are none.
- * @throws the reason of the signal when that comes first
+ * Resolves after `ms` milliseconds, immediately for zero or less.
+ * @throws the reason of the signal when it aborts first
  */
-export function rest(timing: Timing, ms: number, signal?: AbortSignal): Promise<void> {
+export function sleep(timing: Timing, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason);
     if (ms <= 0) return resolve();
@@ -46,7 +46,7 @@ export function rest(timing: Timing, ms: number, signal?: AbortSignal): Promise<
   });
 }
 
-/** Kubernetes MicroTime: RFC 3339 with exactly six decimals, which Lease and Event demand. */
+/** Kubernetes MicroTime for Lease and Event: RFC 3339 with exactly six decimals. */
 export function microTime(clock: Clock): string {
   const micros = clock.nowMicros();
   const seconds = new Date(Number(micros / 1000n)).toISOString().slice(0, 19);

@@ -4,14 +4,14 @@ import type { Timing } from './time.ts';
 
 const types = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] as const;
 
-/** One line of a watch. */
+/** One event of a watch. */
 export interface WatchEvent {
   readonly type: (typeof types)[number];
-  /** The object; of a bookmark only kind and version; of an error a `Status`. */
+  /** The object; for BOOKMARK only kind and version; for ERROR a `Status`. */
   readonly object: unknown;
 }
 
-/** A stream that cannot be trusted from here on: what was lost in it must be asked for again. */
+/** The stream is unusable from here on; the watch must be resumed. */
 export class BrokenStream extends AppError {
   readonly flaw: 'truncated' | 'malformed' | 'silent';
 
@@ -22,12 +22,12 @@ export class BrokenStream extends AppError {
   }
 }
 
-/** etcd keeps at most 1.5 MiB an object; JSON is a little longer. */
+/** etcd stores at most 1.5 MiB per object; JSON is somewhat longer. */
 const MAX_LINE = 16 * 1024 * 1024;
 
 /**
- * Events of the pieces of a watch, as they arrive.
- * @throws BrokenStream when a line is no event, or the last one has no end
+ * Decodes the chunks of a watch into events.
+ * @throws BrokenStream when a line is not an event or the last line is incomplete
  */
 export async function* decodeEvents(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<WatchEvent> {
   const decoder = new TextDecoder();
@@ -38,7 +38,7 @@ export async function* decodeEvents(pieces: AsyncIterable<Uint8Array>): AsyncGen
     for (const line of lines) {
       if (line.trim() !== '') yield parseLine(line);
     }
-    if (unfinished.length > MAX_LINE) throw new BrokenStream('malformed', 'a line of the watch has no end');
+    if (unfinished.length > MAX_LINE) throw new BrokenStream('malformed', 'a line of the watch is too long');
   }
   if (unfinished.trim() !== '')
     throw new BrokenStream('truncated', 'the watch ended in the middle of a line');
@@ -49,23 +49,23 @@ function parseLine(line: string): WatchEvent {
   try {
     value = JSON.parse(line);
   } catch (cause) {
-    throw new BrokenStream('malformed', 'a line of the watch is no JSON', cause);
+    throw new BrokenStream('malformed', 'a line of the watch is not JSON', cause);
   }
   const type = isRecord(value) ? types.find((each) => each === value['type']) : undefined;
   if (!isRecord(value) || type === undefined) {
-    throw new BrokenStream('malformed', 'a line of the watch is no event');
+    throw new BrokenStream('malformed', 'a line of the watch is not an event');
   }
   return { type, object: value['object'] };
 }
 
-/** Notices silence: a connection whose other end vanished gives neither data nor an error. */
+/** Detects a half-open connection, which gives neither data nor an error. */
 export interface Watchdog {
-  /** Something was heard. */
-  pat(): void;
+  /** Restarts the timeout. */
+  reset(): void;
   stop(): void;
 }
 
-/** Calls `onSilence` once, when nothing was heard for `ms` milliseconds. */
+/** Calls `onSilence` once, when `reset` was not called for `ms` milliseconds. */
 export function createWatchdog(timing: Timing, ms: number, onSilence: () => void): Watchdog {
   let heardAt = timing.monotonicMs();
   const look = () => {
@@ -75,7 +75,7 @@ export function createWatchdog(timing: Timing, ms: number, onSilence: () => void
   };
   let cancel = timing.after(ms, look);
   return {
-    pat: () => {
+    reset: () => {
       heardAt = timing.monotonicMs();
     },
     stop: () => cancel(),

@@ -1,28 +1,28 @@
-import type { Finding, Outcome } from '../api/conditions.ts';
+import type { ConditionUpdate, Outcome } from '../api/conditions.ts';
 
-/** What a plan says about an object, besides what is to be done. */
+/** The judgement of a plan about an object, besides its steps. */
 export interface Judgement<Status> {
   readonly outcome: Outcome;
   /** Conditions besides Ready, Reconciling and Stalled. */
-  readonly findings: readonly Finding[];
+  readonly conditionUpdates: readonly ConditionUpdate[];
   /** Members of the status besides conditions and observedGeneration. */
   readonly status: Status;
 }
 
-/** What a step does to those who use the thing. */
-export type Disruption = 'none' | 'sign-in-stops' | 'sealing-stops' | 'data-goes';
+/** Effect of a step on users. */
+export type Disruption = 'none' | 'sign-in-stops' | 'sealing-stops' | 'data-deleted';
 
-/** All is as wanted. */
+/** The object matches its spec. */
 export function ready(message: string): Outcome {
   return { state: 'ready', reason: 'Reconciled', message };
 }
 
-/** A change is being carried out, or something is waited for that comes by itself. */
+/** A change is in progress, or the object waits for something that needs no person. */
 export function reconciling(reason: Outcome['reason'], message: string): Outcome {
   return { state: 'reconciling', reason, message };
 }
 
-/** Nothing goes on until somebody acts. */
+/** A person must act. */
 export function stalled(reason: Outcome['reason'], message: string): Outcome {
   return { state: 'stalled', reason, message };
 }

@@ -1,9 +1,9 @@
 import type { Endpoint } from '#kit/config/config.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import type { Installation } from './installation.ts';
-import type { Link, Links } from './links.ts';
 import { type Organizations, organizationsOf } from './organizations.ts';
 import { type Registers, registersOf } from './registers.ts';
+import type { ServiceSession, ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 import { type Wallets, walletsOf } from './wallets.ts';
 
@@ -16,28 +16,28 @@ export interface Clients {
 
 export interface Platform {
   /**
-   * The services of an installation; connections are kept while it is described the same.
+   * The services of an installation; connections are kept while its description is unchanged.
    *
-   * Errors: those of Links.of.
+   * Errors: those of ServiceSessions.of.
    */
   of(installation: Installation): Promise<Clients>;
   stop(): void;
 }
 
-/** Clients of the services on the operator's own identity. */
-export function createPlatform(links: Links): Platform {
-  const known = new WeakMap<Link, Clients>();
+/** Creates clients of the services with the operator's identity. */
+export function createPlatform(sessions: ServiceSessions): Platform {
+  const known = new WeakMap<ServiceSession, Clients>();
   const open = new Set<Service>();
-  const connect = (link: Link): Clients => {
-    const { tenant, wallet, register } = link.installation.endpoints;
+  const connect = (session: ServiceSession): Clients => {
+    const { tenant, wallet, register } = session.installation.endpoints;
     const service = (name: string, endpoint: Endpoint): Service => {
       const made = connectService({
         name: `the ${name} service`,
         ...endpoint,
-        expect: serviceSpiffeId(link.installation.installation, `service-${name}`),
-        identity: link.workload,
-        token: link.token,
-        guard: link.guard,
+        expect: serviceSpiffeId(session.installation.installation, `service-${name}`),
+        identity: session.workload,
+        token: session.token,
+        guard: session.guard,
       });
       open.add(made);
       return made;
@@ -50,9 +50,9 @@ export function createPlatform(links: Links): Platform {
   };
   return {
     of: async (installation) => {
-      const link = await links.of(installation);
-      const clients = known.get(link) ?? connect(link);
-      known.set(link, clients);
+      const session = await sessions.of(installation);
+      const clients = known.get(session) ?? connect(session);
+      known.set(session, clients);
       return clients;
     },
     stop: () => {

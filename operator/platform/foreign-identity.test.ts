@@ -16,7 +16,7 @@ beforeEach(async () => {
 
 afterEach(() => world.stop());
 
-/** A cluster that gives the token and the ConfigMap that are asked for. */
+/** A cluster with the requested token and ConfigMap. */
 function cluster(data: object): Api {
   const answers: Readonly<Record<string, unknown>> = {
     serviceaccounts: { kind: 'TokenRequest', status: { token: world.token('service-operator', {}) } },
@@ -31,24 +31,24 @@ function cluster(data: object): Api {
   };
 }
 
-function place(api: Api) {
+function issuerOf(api: Api) {
   const identity = { provider: 'serviceAccount', issuer: world.url } as const;
   const found = testInstallation({ ...installationText, identity });
   if (found.identity.provider !== 'serviceAccount') throw new Error('not as written');
   return foreignIssuer(api, { ...found, identity: found.identity }, 'service-operator');
 }
 
-test('the issuer of another namespace gives the operator the identity that it has there', async () => {
+test('the operator gets its identity from the issuer of another namespace', async () => {
   const { log, clock } = testRuntime('operator', { level: 'silent' });
-  const issuer = place(cluster({ 'ca.crt': world.bundle }));
+  const issuer = issuerOf(cluster({ 'ca.crt': world.bundle }));
   const workload = await connectWorkload({ issuer, log, clock, firstSvidTimeoutMs: 5_000 });
   expect([workload.trustDomain, workload.id]).toEqual([
     installation,
     `spiffe://${installation}/service/service-operator`,
   ]);
   workload.stop();
-  const asked = calls.find(({ resource }) => resource.plural === 'serviceaccounts');
-  expect(asked).toMatchObject({
+  const tokenRequest = calls.find(({ resource }) => resource.plural === 'serviceaccounts');
+  expect(tokenRequest).toMatchObject({
     verb: 'create',
     namespace: 'acme',
     name: 'service-operator',
@@ -57,10 +57,10 @@ test('the issuer of another namespace gives the operator the identity that it ha
   });
 });
 
-test('while its authorities are not there it says so', async () => {
+test('a missing CA is reported', async () => {
   const { log, clock } = testRuntime('operator', { level: 'silent' });
-  const issuer = place(cluster({}));
+  const issuer = issuerOf(cluster({}));
   await expect(connectWorkload({ issuer, log, clock, firstSvidTimeoutMs: 100 })).rejects.toThrow(
-    'ConfigMap chancery-identity-ca of namespace acme has no ca.crt yet',
+    'ConfigMap chancery-identity-ca of namespace acme has no key ca.crt yet',
   );
 });

@@ -6,20 +6,20 @@ import { configMaps, serviceAccounts } from '../kube/kinds.ts';
 import { isRecord, parseObject } from '../kube/resource.ts';
 import type { Installation } from './installation.ts';
 
-/** The least that the API server gives. */
+/** Minimum lifetime that the API server accepts. */
 const TOKEN_SECONDS = 600;
 
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1).max(65_536) }) });
 
-type Issuing = Installation['identity'] & { readonly provider: 'serviceAccount' };
+type ServiceAccountIdentity = Installation['identity'] & { readonly provider: 'serviceAccount' };
 
 /**
- * How the operator gets its identity in the installation of another namespace: from the issuer there, for a token of the
- * ServiceAccount there that carries its client id. The role of the operator allows it that one token.
+ * Identity of the operator in the installation of another namespace. The issuer of that namespace accepts a token of the
+ * ServiceAccount with the operator's client id there. The operator's role allows it to request that token only.
  */
 export function foreignIssuer(
   api: Api,
-  { installation, namespace, identity }: Installation & { readonly identity: Issuing },
+  { installation, namespace, identity }: Installation & { readonly identity: ServiceAccountIdentity },
   clientId: string,
 ): IssuerPlace {
   const audience = `spiffe://${installation}/service/svid-issuer`;
@@ -50,13 +50,13 @@ async function requestToken(
 async function readAuthorities(
   api: Api,
   namespace: string,
-  { caConfigMap, caKey }: Issuing,
+  { caConfigMap, caKey }: ServiceAccountIdentity,
 ): Promise<string> {
   const found = parseObject(
     await api.call({ verb: 'get', resource: configMaps, namespace, name: caConfigMap }),
   );
   const text = isRecord(found['data']) ? found['data'][caKey] : undefined;
   if (typeof text === 'string' && text !== '') return text;
-  const message = `ConfigMap ${caConfigMap} of namespace ${namespace} has no ${caKey} yet`;
+  const message = `ConfigMap ${caConfigMap} of namespace ${namespace} has no key ${caKey} yet`;
   throw new AppError('unavailable', 'AUTHORITIES_MISSING', message);
 }

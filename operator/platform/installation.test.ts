@@ -4,7 +4,7 @@ import type { KubeObject } from '../kube/resource.ts';
 import { parseInstallation } from './installation.ts';
 import { installationMap, installationText, spireText } from './testing/installation.fixture.ts';
 
-test('an installation is read with its defaults', () => {
+test('an installation is parsed with its defaults', () => {
   const found = parseInstallation([installationMap()]);
   expect(found.endpoints.tenant.grpc).toEqual({ host: 'service-tenant', port: 7000 });
   expect(found.identity).toMatchObject({ provider: 'serviceAccount', caConfigMap: 'chancery-identity-ca' });
@@ -16,7 +16,7 @@ test('an installation is read with its defaults', () => {
   });
 });
 
-test('children of the operator and other ConfigMaps with the label describe nothing', () => {
+test('children of the operator and other ConfigMaps with the label are ignored', () => {
   const { metadata, ...rest } = installationMap();
   const child: KubeObject = {
     ...rest,
@@ -28,7 +28,7 @@ test('children of the operator and other ConfigMaps with the label describe noth
   };
   const other: KubeObject = { ...rest, metadata: { ...metadata, name: 'ca' }, data: { 'ca.crt': '' } };
   expect(parseInstallation([child, other, installationMap()]).installation).toBe('acme.chancery.local');
-  expect(() => parseInstallation([child, other])).toThrow('No ConfigMap with the label');
+  expect(() => parseInstallation([child, other])).toThrow('There is no ConfigMap with the label');
 });
 
 const { endpoints } = installationText;
@@ -38,7 +38,7 @@ test.each([
     'Several',
   ],
   [[installationMap({ ...installationText, extra: 1 })], 'extra'],
-  [[installationMap({ ...installationText, installation: 'other' })], 'is not what the label says'],
+  [[installationMap({ ...installationText, installation: 'other' })], 'differs from the label'],
   [
     [
       installationMap({
@@ -52,7 +52,7 @@ test.each([
     [installationMap({ ...installationText, endpoints: { ...endpoints, nats: {} } })],
     'expected url or secret',
   ],
-  [[{ ...installationMap(), data: { 'installation.json': '{' } }], 'is no JSON'],
-])('what is wrong is named: %#', (configMaps, message) => {
+  [[{ ...installationMap(), data: { 'installation.json': '{' } }], 'is not JSON'],
+])('an invalid description is refused with the setting: %#', (configMaps, message) => {
   expect(() => parseInstallation(configMaps)).toThrow(message);
 });

@@ -33,7 +33,7 @@ const nats = z
       .string()
       .regex(/^(nats|tls):\/\/\S{1,500}$/, 'expected nats://host:port')
       .optional()
-      .describe('Servers of the doorbells, when the address holds no password.'),
+      .describe('NATS servers of the wake signals, when the address contains no password.'),
     secret: z.strictObject({ name, key: fileName }).optional().describe('Secret with the address.'),
     caConfigMap: name.optional().describe('ConfigMap with the CA of the servers; TLS is used with it.'),
     caKey: fileName.default('ca.crt').describe('Key of the CA in that ConfigMap.'),
@@ -49,7 +49,7 @@ const installationSchema = z.strictObject({
     .describe('Name of the installation: trust domain and issuer of tokens.'),
   operatorNamespace: name
     .optional()
-    .describe('Namespace of the operator that looks after it; its own when absent.'),
+    .describe('Namespace of the operator that manages the installation; its own namespace when absent.'),
   version: z.string().min(1).max(64).describe('Version of the validators, unless a ValidatorSet names one.'),
   images: z.strictObject({
     validator: image.describe('Image of the validators.'),
@@ -97,12 +97,12 @@ const installationSchema = z.strictObject({
           labels: z
             .record(z.string().min(1).max(317), z.string().max(63))
             .default({})
-            .describe('Labels by which Prometheus chooses it.'),
+            .describe('Labels by which Prometheus selects the PodMonitor.'),
         })
         .prefault({}),
     })
     .prefault({})
-    .describe('How Prometheus finds validators, where its operator is.'),
+    .describe('PodMonitors of validators, in clusters with the Prometheus operator.'),
   ingress: z
     .strictObject({
       className: name.optional(),
@@ -110,18 +110,18 @@ const installationSchema = z.strictObject({
       annotations: z.record(z.string().min(1).max(317), z.string().max(4096)).default({}),
     })
     .prefault({})
-    .describe('How the addresses of tenants are reached, where there is a baseDomain.'),
-  baseDomain: z.string().max(253).optional().describe('Domain below which tenants have their addresses.'),
+    .describe('Ingress of tenants, used with a baseDomain.'),
+  baseDomain: z.string().max(253).optional().describe('Parent domain of the subdomains of tenants.'),
 });
 
-/** What the operator must know of an installation: names, images and addresses, from the chart's ConfigMap. */
+/** Description of an installation in the chart's ConfigMap: names, images and addresses. */
 export type Installation = Readonly<z.output<typeof installationSchema>> & { readonly namespace: string };
 
 function refuse(message: string): AppError {
   return new AppError('invalid', 'INSTALLATION_CONFIG_INVALID', message);
 }
 
-/** Whether a ConfigMap is meant to describe an installation; children carry the label too. */
+/** Whether a ConfigMap describes an installation; children of ValidatorSets carry the same label. */
 export function describesInstallation({ metadata }: KubeObject): boolean {
   const { labels: found = {} } = metadata;
   return found[labels.installation] !== undefined && found[labels.managedBy] !== MANAGED_BY;
@@ -138,12 +138,12 @@ export function parseInstallation(configMaps: readonly KubeObject[]): Installati
   const [only, second] = found;
   if (only === undefined) {
     throw refuse(
-      `No ConfigMap with the label ${labels.installation} and the key ${INSTALLATION_KEY} is there`,
+      `There is no ConfigMap with the label ${labels.installation} and the key ${INSTALLATION_KEY}; install the chart`,
     );
   }
   if (second !== undefined) {
     const names = found.map(({ metadata }) => metadata.name).join(', ');
-    throw refuse(`Several ConfigMaps describe an installation: ${names}; one namespace holds one`);
+    throw refuse(`Several ConfigMaps describe an installation: ${names}; keep one per namespace`);
   }
   return parseDescription(only);
 }
@@ -158,7 +158,7 @@ function parseDescription({ metadata, data }: KubeObject): Installation {
   }
   const { installation } = result.data;
   if (metadata.labels?.[labels.installation] !== installation) {
-    throw refuse(`${place}: installation: ${installation} is not what the label says`);
+    throw refuse(`${place}: installation: ${installation} differs from the label`);
   }
   return { ...result.data, namespace: metadata.namespace ?? '' };
 }
@@ -167,6 +167,6 @@ function parseJson(text: unknown, place: string): unknown {
   try {
     return JSON.parse(String(text));
   } catch {
-    throw refuse(`${place} is no JSON`);
+    throw refuse(`${place} is not JSON`);
   }
 }

@@ -3,27 +3,27 @@ import type { Cache } from '../kube/store.ts';
 import { describesInstallation, type Installation, parseInstallation } from './installation.ts';
 
 /** The installation of a namespace, or why there is none. */
-export type Found =
+export type InstallationResult =
   | { readonly installation: Installation; readonly fault?: undefined }
   | { readonly installation?: undefined; readonly fault: AppError };
 
-/** Installations by namespace, as the chart described them. */
+/** Installations by namespace. */
 export interface Installations {
-  find(namespace: string): Found;
-  /** Those that can be read and that this operator looks after. */
+  find(namespace: string): InstallationResult;
+  /** Readable installations that this operator manages. */
   all(): readonly Installation[];
-  /** Whether this operator looks after a namespace: unless its installation names another operator. */
+  /** Whether this operator manages a namespace, which is the case unless its installation names another operator. */
   isOurs(namespace: string): boolean;
-  /** Calls back with the namespace whose description changed. Returns the function that ends it. */
+  /** Calls back with the namespace of a changed description. Returns a function that unsubscribes. */
   subscribe(listener: (namespace: string) => void): () => void;
 }
 
 /**
- * Reads installations from the cache of ConfigMaps; each is parsed once a version.
- * @param operatorNamespace of this operator; every installation is its when undefined
+ * Reads installations from the cache of ConfigMaps; each version is parsed once.
+ * @param operatorNamespace namespace of this operator; undefined to manage every installation
  */
 export function watchInstallations(configMaps: Cache, operatorNamespace?: string): Installations {
-  const known = new Map<string, Found>();
+  const known = new Map<string, InstallationResult>();
   const listeners = new Set<(namespace: string) => void>();
   configMaps.subscribe(({ object, before }) => {
     if (!describesInstallation(object) && (before === undefined || !describesInstallation(before))) return;
@@ -31,16 +31,16 @@ export function watchInstallations(configMaps: Cache, operatorNamespace?: string
     known.delete(namespace);
     for (const listener of listeners) listener(namespace);
   });
-  const read = (namespace: string): Found => {
-    const there = configMaps.list().filter(({ metadata }) => metadata.namespace === namespace);
+  const read = (namespace: string): InstallationResult => {
+    const inNamespace = configMaps.list().filter(({ metadata }) => metadata.namespace === namespace);
     try {
-      return { installation: parseInstallation(there) };
+      return { installation: parseInstallation(inNamespace) };
     } catch (error) {
       if (isAppError(error, 'invalid')) return { fault: error };
       throw error;
     }
   };
-  const find = (namespace: string): Found => {
+  const find = (namespace: string): InstallationResult => {
     const found = known.get(namespace) ?? read(namespace);
     known.set(namespace, found);
     return found;

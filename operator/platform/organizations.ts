@@ -1,21 +1,21 @@
 import { z } from 'zod';
 import type { TenantSpec } from '../api/tenant.ts';
-import type { OrganizationFacts, OrganizationWish } from '../plan/tenant/facts.ts';
+import type { DesiredOrganization, OrganizationFacts } from '../plan/tenant/facts.ts';
 import { isRefusal } from './refusals.ts';
 import type { Service } from './transport.ts';
 
-/** The tenant service as the operator uses it. Every act may be repeated; errors are those of Service.call. */
+/** The tenant service as the operator uses it. Calls are idempotent; errors are those of Service.call. */
 export interface Organizations {
-  /** The organisation that stands for a resource; one that was deleted is shown as Terminating. */
+  /** The organisation of a resource; a deleted one has the state Terminating. */
   find(resourceUid: string, signal?: AbortSignal): Promise<OrganizationFacts | undefined>;
-  /** Makes, adopts or changes the organisation of a resource; never a second one for one uid. */
-  upsert(resourceUid: string, wish: OrganizationWish, signal?: AbortSignal): Promise<OrganizationFacts>;
-  /** Ends what a resource has to do with its organisation; does nothing for an unknown uid. */
+  /** Creates, adopts or changes the organisation of a resource; never two for one uid. */
+  upsert(resourceUid: string, desired: DesiredOrganization, signal?: AbortSignal): Promise<OrganizationFacts>;
+  /** Unbinds the organisation of a resource by the deletion policy; an unknown uid is not an error. */
   remove(resourceUid: string, policy: TenantSpec['deletionPolicy'], signal?: AbortSignal): Promise<void>;
 }
 
 const text = z.string().max(4096);
-const mark = text.nullish().transform((value) => value ?? undefined);
+const optionalText = text.nullish().transform((value) => value ?? undefined);
 
 const organizationSchema = z.object({
   organizationId: z.uuid(),
@@ -23,7 +23,12 @@ const organizationSchema = z.object({
   name: text,
   subdomain: text,
   organizationType: z.enum(['Standard', 'Public']),
-  branding: z.object({ primaryColor: mark, secondaryColor: mark, companyTagline: mark, logoUrl: mark }),
+  branding: z.object({
+    primaryColor: optionalText,
+    secondaryColor: optionalText,
+    companyTagline: optionalText,
+    logoUrl: optionalText,
+  }),
   userCount: z.int().min(0),
 });
 
@@ -41,9 +46,9 @@ export function organizationsOf(service: Service): Organizations {
         throw error;
       }
     },
-    upsert: (resourceUid, wish, signal) =>
+    upsert: (resourceUid, desired, signal) =>
       service.call(
-        { method: 'POST', path: root, body: { resourceUid, ...wish }, signal },
+        { method: 'POST', path: root, body: { resourceUid, ...desired }, signal },
         organizationSchema,
       ),
     remove: async (resourceUid, policy, signal) => {

@@ -4,24 +4,24 @@ import { type CallOptions, createRpcClient, type RpcClient } from '#kit/rpc/rpc.
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import type { Installation } from './installation.ts';
-import type { Link, Links } from './links.ts';
+import type { ServiceSession, ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 
 /**
- * What validators are to the services: a principal in the tenant service, without which a member gets no tokens
- * (decision D28), and keys in the wallet service.
+ * Records of validators at the services: a principal in the tenant service, which a member needs for tokens, and keys in
+ * the wallet service.
  */
 export interface Principals {
   /**
-   * Makes sure that a member has its principal; nothing is written when it is there.
+   * Ensures the principal of a member; an existing one is not written.
    *
    * Errors: the tenant service's; unavailable, timeout; NotLeader.
    */
   upsert(installation: Installation, clientId: string, signal?: AbortSignal): Promise<void>;
-  /** Takes the principal of a member that is gone: its tokens die. One that is gone already is fine. Throws like upsert. */
+  /** Revokes the principal of a removed member and its tokens; a missing one is not an error. Throws like upsert. */
   revoke(installation: Installation, clientId: string, signal?: AbortSignal): Promise<void>;
   /**
-   * Destroys the keys of a member that left for good, in the wallet service; none is fine.
+   * Destroys the keys of a permanently removed member in the wallet service; missing keys are not an error.
    *
    * Errors: those of Service.call; NotLeader.
    */
@@ -31,13 +31,13 @@ export interface Principals {
 
 type Client = RpcClient<typeof PrincipalService.method>;
 
-/** Asked right before the call: who does not lead changes nothing. */
-function callOptions(link: Link, signal: AbortSignal | undefined): CallOptions {
-  return { timeoutMs: Math.min(10_000, link.guard()), signal };
+/** Calls the guard right before the call. */
+function callOptions(session: ServiceSession, signal: AbortSignal | undefined): CallOptions {
+  return { timeoutMs: Math.min(10_000, session.guard()), signal };
 }
 
-/** Asked once in a long while: nothing is kept open for it. */
-function walletService({ installation, workload, token, guard }: Link): Service {
+/** A client for rare calls; no connection is kept open. */
+function walletService({ installation, workload, token, guard }: ServiceSession): Service {
   return connectService({
     name: 'the wallet service',
     ...installation.endpoints.wallet.https,
@@ -48,38 +48,38 @@ function walletService({ installation, workload, token, guard }: Link): Service 
   });
 }
 
-/** Principals over gRPC, one client an installation; keys over HTTP. */
-export function connectPrincipals(links: Links): Principals {
-  const clients = new Map<string, { readonly link: Link; readonly client: Client }>();
+/** Principals over gRPC with one client per installation; keys over HTTP. */
+export function connectPrincipals(sessions: ServiceSessions): Principals {
+  const clients = new Map<string, { readonly session: ServiceSession; readonly client: Client }>();
   const clientOf = async (installation: Installation) => {
-    const link = await links.of(installation);
+    const session = await sessions.of(installation);
     const before = clients.get(installation.installation);
-    if (before?.link === link) return before;
+    if (before?.session === session) return before;
     before?.client.close();
     const client = createRpcClient(PrincipalService, {
       address: installation.endpoints.tenant.grpc,
-      workload: link.workload,
+      workload: session.workload,
       expect: serviceSpiffeId(installation.installation, 'service-tenant'),
-      token: link.token,
-      runtime: link.runtime,
+      token: session.token,
+      runtime: session.runtime,
     });
-    const made = { link, client };
+    const made = { session, client };
     clients.set(installation.installation, made);
     return made;
   };
   return {
     upsert: async (installation, clientId, signal) => {
-      const { link, client } = await clientOf(installation);
+      const { session, client } = await clientOf(installation);
       const scopes = [...serviceOf('validator').scopes];
       const principal = { clientId, serviceName: 'validator', scopes, canSignSystem: true };
-      await client.upsertPrincipal(principal, callOptions(link, signal));
+      await client.upsertPrincipal(principal, callOptions(session, signal));
     },
     revoke: async (installation, clientId, signal) => {
-      const { link, client } = await clientOf(installation);
-      await client.revokePrincipal({ clientId }, callOptions(link, signal));
+      const { session, client } = await clientOf(installation);
+      await client.revokePrincipal({ clientId }, callOptions(session, signal));
     },
     destroyKeys: async (installation, clientId, signal) => {
-      const service = walletService(await links.of(installation));
+      const service = walletService(await sessions.of(installation));
       const path = `/api/internal/validator-keys/${clientId}`;
       try {
         await service.call({ method: 'DELETE', path, signal }, z.object({ destroyed: z.int() }));

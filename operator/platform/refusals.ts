@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 
-interface Asked {
+interface ServiceCall {
   readonly method: string;
   readonly path: string;
 }
@@ -25,7 +25,7 @@ const byStatus: Readonly<Record<number, ErrorKind>> = {
 
 const MAX_DETAIL = 1024;
 
-/** What matters of `application/problem+json` (decision D38); a body that says less is one as well. */
+/** The used members of `application/problem+json` (RFC 9457); all are optional. */
 const problemSchema = z
   .object({
     code: z.string().min(1).max(128).optional().catch(undefined),
@@ -40,11 +40,11 @@ export interface ServiceRefusalOptions {
   readonly members?: Readonly<Record<string, unknown>>;
 }
 
-/** A service said no: its kind and code, and a message that a person can read in a condition. */
+/** A refusal by a service: kind, code, and a message for conditions. */
 export class ServiceRefusal extends AppError {
   /** HTTP status. */
   readonly status: number;
-  /** Members of the body that belong to this code only. */
+  /** Additional members of the body, specific to the code. */
   readonly members: Readonly<Record<string, unknown>>;
 
   constructor(kind: ErrorKind, code: string, message: string, options: ServiceRefusalOptions) {
@@ -65,28 +65,32 @@ export function isRefusal(error: unknown, ...codes: readonly string[]): error is
   return error instanceof ServiceRefusal && error.is(...codes);
 }
 
-interface BadAnswer {
+interface FailedResponse {
   readonly status: number;
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** The refusal that an answer is. */
-export function refusalOf(service: string, { method, path }: Asked, answer: BadAnswer): ServiceRefusal {
+/** Converts a failed response to a refusal. */
+export function refusalOf(
+  service: string,
+  { method, path }: ServiceCall,
+  answer: FailedResponse,
+): ServiceRefusal {
   const { status, body, headers } = answer;
   const kind = byStatus[status] ?? (status >= 500 ? 'bad_gateway' : 'invalid');
   const { code = 'SERVICE_REFUSED', detail, ...members } = problemSchema.parse(body);
-  const said = detail === undefined || detail === '' ? `HTTP ${status}` : detail.slice(0, MAX_DETAIL);
+  const detailText = detail === undefined || detail === '' ? `HTTP ${status}` : detail.slice(0, MAX_DETAIL);
   const where = `${method} ${path.split('?')[0]}`;
   const seconds = Number(headers['retry-after']);
-  return new ServiceRefusal(kind, code, `${service} refused (${code}): ${said} [${where}]`, {
+  return new ServiceRefusal(kind, code, `${service} refused (${code}): ${detailText} [${where}]`, {
     status,
     members,
     ...(Number.isFinite(seconds) && seconds > 0 ? { retryAfterSeconds: Math.min(seconds, 300) } : {}),
   });
 }
 
-/** The service could not be asked, or did not answer. */
+/** The service could not be reached or did not answer. */
 export function unreachable(
   { name, host, port }: { readonly name: string; readonly host: string; readonly port: number },
   cause: unknown,
@@ -100,14 +104,14 @@ export function unreachable(
   );
 }
 
-/** The answer is not what was agreed: another version, or somebody else. */
-export function unreadable(service: string, { method, path }: Asked, cause: z.ZodError): AppError {
+/** The response does not match the schema: another version, or another server. */
+export function unreadable(service: string, { method, path }: ServiceCall, cause: z.ZodError): AppError {
   const [issue] = cause.issues;
   const where = issue === undefined ? '' : ` (${issue.path.join('.')}: ${issue.message})`;
   return new AppError(
     'bad_gateway',
     'SERVICE_ANSWER_UNREADABLE',
-    `${service} answered ${method} ${path.split('?')[0]} with something else than was agreed${where}`,
+    `${service} answered ${method} ${path.split('?')[0]} with an unexpected body${where}`,
     { cause },
   );
 }

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { type Aggregate, LEDGER_PHASES, type RegisterFacts } from '../plan/register/facts.ts';
 
 const text = z.string().max(8192);
-const maybe = <S extends z.ZodType>(schema: S) => schema.nullish().transform((value) => value ?? undefined);
+const optional = <S extends z.ZodType>(schema: S) =>
+  schema.nullish().transform((value) => value ?? undefined);
 const count = z.int().min(0);
 const list = <S extends z.ZodType>(schema: S, max = 1000) => z.array(schema).max(max);
 
@@ -24,7 +25,7 @@ const proposal = z.object({
   votesReceived: count,
   votesRequired: count,
   votedByOperator: z.boolean().default(false),
-  expiresAt: maybe(text),
+  expiresAt: optional(text),
 });
 
 const validator = z.object({
@@ -41,28 +42,28 @@ const sync = z.object({
   isStale: z.boolean(),
 });
 
-/** What the register service says of a register. */
+/** The status of a register in the register service. */
 export const statusSchema = z
   .object({
     registerId: text,
     phase: z.enum(LEDGER_PHASES),
-    organizationId: maybe(text),
-    title: maybe(text).transform((value) => value ?? ''),
-    description: maybe(text),
-    devMode: maybe(z.boolean()).transform((value) => value ?? false),
+    organizationId: optional(text),
+    title: optional(text).transform((value) => value ?? ''),
+    description: optional(text),
+    devMode: optional(z.boolean()).transform((value) => value ?? false),
     metadata: z.record(z.string(), text),
-    genesisTransactionId: maybe(text),
-    genesisHash: maybe(text),
+    genesisTransactionId: optional(text),
+    genesisHash: optional(text),
     height: count,
-    headHash: maybe(text),
-    lastSealedTime: maybe(text),
+    headHash: optional(text),
+    lastSealedTime: optional(text),
     pendingAttestations: list(
-      z.object({ walletAddress: text, role: text, dataToSign: text, expiresAt: maybe(text) }),
+      z.object({ walletAddress: text, role: text, dataToSign: text, expiresAt: optional(text) }),
     ),
-    roster: list(z.object({ walletAddress: maybe(text).transform((value) => value ?? ''), role: text })),
-    operatorRole: maybe(text),
-    policyVersion: maybe(count).transform((value) => value ?? 0),
-    policy: maybe(z.record(z.string(), z.unknown())).transform((value) => value ?? {}),
+    roster: list(z.object({ walletAddress: optional(text).transform((value) => value ?? ''), role: text })),
+    operatorRole: optional(text),
+    policyVersion: optional(count).transform((value) => value ?? 0),
+    policy: optional(z.record(z.string(), z.unknown())).transform((value) => value ?? {}),
     pendingProposals: list(proposal),
     outstanding: list(z.object({ change: text, txId: text })),
     validators: z.object({
@@ -72,12 +73,12 @@ export const statusSchema = z
       faultTolerance: count,
       operational: count,
     }),
-    validation: maybe(z.enum(['Running', 'Paused', 'Stopped', 'Halted', 'WaitingForValidators'])),
-    haltedReason: maybe(text),
-    sync: maybe(sync),
-    mempool: maybe(z.object({ pending: count })),
+    validation: optional(z.enum(['Running', 'Paused', 'Stopped', 'Halted', 'WaitingForValidators'])),
+    haltedReason: optional(text),
+    sync: optional(sync),
+    mempool: optional(z.object({ pending: count })),
     replicatedElsewhere: z.boolean().default(false),
-    deletion: maybe(z.object({ policy: z.enum(['Tombstone', 'Purge']) })),
+    deletion: optional(z.object({ policy: z.enum(['Tombstone', 'Purge']) })),
   })
   .transform(
     ({ pendingProposals, outstanding, mempool, replicatedElsewhere, ...same }): RegisterFacts => ({
@@ -89,14 +90,14 @@ export const statusSchema = z
     }),
   );
 
-/** Answer of a change. */
-export const changedSchema = z.object({ txId: maybe(text), proposalId: maybe(text) });
+/** Response to a change. */
+export const changedSchema = z.object({ txId: optional(text), proposalId: optional(text) });
 
-/** Answer of a change of the validation. */
+/** Response to a change of the validation state. */
 export const actedSchema = z.object({ registerId: text });
 
-/** Answer of a removal. */
-export const removedSchema = z.object({ registerId: maybe(text) });
+/** Response to a removal. */
+export const removedSchema = z.object({ registerId: optional(text) });
 
-/** Answer to how many there are. */
+/** Response to a count. */
 export const countSchema = z.object({ count });

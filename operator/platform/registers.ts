@@ -1,28 +1,28 @@
 import type { RegisterSpec } from '../api/register.ts';
-import type { RegisterChange, RegisterFacts, RegisterWish } from '../plan/register/facts.ts';
+import type { DesiredRegister, RegisterChange, RegisterFacts } from '../plan/register/facts.ts';
 import { isRefusal } from './refusals.ts';
 import { actedSchema, changedSchema, countSchema, removedSchema, statusSchema } from './register-answers.ts';
 import type { Service } from './transport.ts';
 
-/** What became of a change: it takes effect by its own docket, or others must vote first. */
+/** Result of a change: a transaction, or a proposal that needs votes. */
 export interface Changed {
   readonly txId?: string | undefined;
   readonly proposalId?: string | undefined;
 }
 
-/** The register service as the operator uses it. Every act may be repeated; errors are those of Service.call. */
+/** The register service as the operator uses it. Calls are idempotent; errors are those of Service.call. */
 export interface Registers {
-  /** The register that stands for a resource; a deleted one still answers. */
+  /** The register of a resource; also a deleted one. */
   find(resourceUid: string, signal?: AbortSignal): Promise<RegisterFacts | undefined>;
-  /** Takes the register of a resource as far as it goes: draft, attestation, genesis; never a second one for one uid. */
-  upsert(resourceUid: string, wish: RegisterWish, signal?: AbortSignal): Promise<RegisterFacts>;
-  /** Asks the ledger for one change; the same one again while it is under way is refused with CHANGE_OUTSTANDING. */
+  /** Drafts the register of a resource and submits its genesis once it is attested; never two registers for one uid. */
+  upsert(resourceUid: string, desired: DesiredRegister, signal?: AbortSignal): Promise<RegisterFacts>;
+  /** Requests one change; while it is outstanding, a repetition is refused with CHANGE_OUTSTANDING. */
   change(resourceUid: string, change: RegisterChange, signal?: AbortSignal): Promise<Changed>;
-  /** Lets all validators work on a register, or keeps them from it. */
+  /** Sets the validation state of a register at all validators. */
   setValidation(resourceUid: string, state: RegisterSpec['validation'], signal?: AbortSignal): Promise<void>;
-  /** How many registers an organisation sees. */
+  /** Number of registers of an organisation. */
   count(organizationId: string, signal?: AbortSignal): Promise<number>;
-  /** Ends what a resource has to do with its register; does nothing for an unknown uid. */
+  /** Unbinds the register of a resource by the deletion policy; an unknown uid is not an error. */
   remove(resourceUid: string, policy: RegisterSpec['deletionPolicy'], signal?: AbortSignal): Promise<void>;
 }
 
@@ -40,8 +40,8 @@ export function registersOf(service: Service): Registers {
         throw error;
       }
     },
-    upsert: (resourceUid, wish, signal) =>
-      service.call({ method: 'PUT', path: at(resourceUid), body: wish, signal }, statusSchema),
+    upsert: (resourceUid, desired, signal) =>
+      service.call({ method: 'PUT', path: at(resourceUid), body: desired, signal }, statusSchema),
     change: (resourceUid, change, signal) =>
       service.call(
         { method: 'POST', path: `${at(resourceUid)}/changes`, body: change, signal },

@@ -45,12 +45,12 @@ describe('organisations', () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => ({ status: 200, body });
     expect(await organizations.find(UIDS.tenant)).toEqual(facts);
-    expect(server.heard).toMatchObject([
+    expect(server.received).toMatchObject([
       { method: 'GET', path: `/api/internal/organizations/by-uid/${UIDS.tenant}` },
     ]);
   });
 
-  test('are missing only where the service says so', async () => {
+  test('are missing only with the code of the service', async () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => notFound('ORGANIZATION_NOT_FOUND');
     expect(await organizations.find(UIDS.tenant)).toBeUndefined();
@@ -58,27 +58,32 @@ describe('organisations', () => {
     await expect(organizations.find(UIDS.tenant)).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('are made with the uid in the body', async () => {
+  test('are created with the uid in the body', async () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => ({ status: 201, body });
-    const wish = { name: 'Acme', subdomain: 'acme', organizationType: 'Standard', suspended: false } as const;
-    expect(await organizations.upsert(UIDS.tenant, wish)).toEqual(facts);
-    expect(server.heard).toMatchObject([
-      { method: 'POST', path: '/api/internal/organizations', body: { resourceUid: UIDS.tenant, ...wish } },
+    const desired = {
+      name: 'Acme',
+      subdomain: 'acme',
+      organizationType: 'Standard',
+      suspended: false,
+    } as const;
+    expect(await organizations.upsert(UIDS.tenant, desired)).toEqual(facts);
+    expect(server.received).toMatchObject([
+      { method: 'POST', path: '/api/internal/organizations', body: { resourceUid: UIDS.tenant, ...desired } },
     ]);
   });
 
-  test('are removed as the policy says', async () => {
+  test('are removed by the policy', async () => {
     const organizations = organizationsOf(await server.connect());
     server.reply = () => ({ status: 204 });
     await organizations.remove(UIDS.tenant, 'Suspend');
-    expect(server.heard).toMatchObject([
+    expect(server.received).toMatchObject([
       { method: 'DELETE', path: `/api/internal/organizations/by-uid/${UIDS.tenant}?policy=Suspend` },
     ]);
   });
 });
 
-test('the wallet is asked for once', async () => {
+test('the wallet is requested once', async () => {
   const wallets = walletsOf(await server.connect());
   const body = {
     name: 'registers',
@@ -90,7 +95,7 @@ test('the wallet is asked for once', async () => {
   server.reply = () => ({ status: 200, body });
   expect(await wallets.ensure()).toBe(OWNER);
   expect(await wallets.ensure()).toBe(OWNER);
-  expect(server.heard).toMatchObject([
+  expect(server.received).toMatchObject([
     { method: 'PUT', path: '/api/internal/service-wallets/registers', body: {} },
   ]);
 });
@@ -158,7 +163,7 @@ describe('registers', () => {
     deletion: null,
   };
 
-  test('are understood whole', async () => {
+  test('are parsed completely', async () => {
     const registers = registersOf(await server.connect());
     server.reply = () => ({ status: 200, body });
     expect(await registers.find(UIDS.register)).toMatchObject({
@@ -176,10 +181,12 @@ describe('registers', () => {
       pendingTransactions: 4,
       isReplicatedElsewhere: false,
     });
-    expect(server.heard).toMatchObject([{ method: 'GET', path: `/api/internal/registers/${UIDS.register}` }]);
+    expect(server.received).toMatchObject([
+      { method: 'GET', path: `/api/internal/registers/${UIDS.register}` },
+    ]);
   });
 
-  test('are understood before they begin', async () => {
+  test('are parsed before their genesis', async () => {
     const registers = registersOf(await server.connect());
     const draft = {
       ...body,
@@ -203,7 +210,7 @@ describe('registers', () => {
     expect(await registers.find(UIDS.register)).toMatchObject({ phase: 'Pending', policy: {}, height: 0 });
   });
 
-  test('are missing only where the service says so', async () => {
+  test('are missing only with the code of the service', async () => {
     const registers = registersOf(await server.connect());
     server.reply = () => notFound('REGISTER_NOT_FOUND');
     expect(await registers.find(UIDS.register)).toBeUndefined();
@@ -211,7 +218,7 @@ describe('registers', () => {
     await expect(registers.find(UIDS.register)).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('are changed, kept from work and removed by uid', async () => {
+  test('are changed, paused and removed by uid', async () => {
     const registers = registersOf(await server.connect());
     server.reply = ({ path }) =>
       path.endsWith('/changes')
@@ -224,7 +231,7 @@ describe('registers', () => {
     await registers.setValidation(UIDS.register, 'Paused');
     await registers.remove(UIDS.register, 'Purge');
     const at = `/api/internal/registers/${UIDS.register}`;
-    expect(server.heard).toMatchObject([
+    expect(server.received).toMatchObject([
       { method: 'POST', path: `${at}/changes`, body: { change: 'devModeOff' } },
       { method: 'PUT', path: `${at}/validation`, body: { state: 'Paused' } },
       { method: 'DELETE', path: `${at}?policy=Purge` },

@@ -17,22 +17,22 @@ const get = { method: 'GET', path: '/things?secret=1' } as const;
 const post = { method: 'POST', path: '/things', body: { name: 'é' } } as const;
 
 describe('a call', () => {
-  test('carries token and body, and gives the parsed answer', async () => {
+  test('sends token and body and returns the parsed response', async () => {
     const service = await server.connect();
     server.reply = () => ({ status: 201, body: { id: 7, more: true } });
     expect(await service.call(post, z.object({ id: z.int() }))).toEqual({ id: 7 });
-    expect(server.heard).toMatchObject([
+    expect(server.received).toMatchObject([
       { method: 'POST', path: '/things', body: { name: 'é' }, authorization: 'Bearer token' },
     ]);
   });
 
-  test('shares connections with the others', async () => {
+  test('shares connections with other calls', async () => {
     const service = await server.connect();
     for (let count = 0; count < 5; count += 1) await service.call(get, anything);
-    expect(new Set(server.heard.map(({ port }) => port)).size).toBe(1);
+    expect(new Set(server.received.map(({ port }) => port)).size).toBe(1);
   });
 
-  test('is sent again when its kept connection was closed meanwhile', async () => {
+  test('is retried when its persistent connection was closed meanwhile', async () => {
     const service = await server.connect();
     await service.call(get, anything);
     let resets = 1;
@@ -41,42 +41,42 @@ describe('a call', () => {
       return resets >= 0 ? 'reset' : { status: 200, body: {} };
     };
     await service.call(post, anything);
-    expect(server.heard).toHaveLength(3);
+    expect(server.received).toHaveLength(3);
   });
 
-  test('uses the renewed identity for new connections', async () => {
+  test('uses the rotated identity for new connections', async () => {
     const identity = await server.authority.identity('service-operator');
     const service = await server.connect({ identity });
     await service.call(get, anything);
     identity.rotate(await server.authority.issue('service-operator'));
     await service.call(get, anything);
-    expect(new Set(server.heard.map(({ port }) => port)).size).toBe(2);
+    expect(new Set(server.received.map(({ port }) => port)).size).toBe(2);
   });
 
-  test('that changes something asks whether it may, and a read does not', async () => {
+  test('that changes something calls the guard, and a read does not', async () => {
     const guard = () => {
       throw new NotLeader();
     };
     const service = await server.connect({ guard });
     await expect(service.call(post, anything)).rejects.toMatchObject({ code: 'NOT_LEADER' });
-    expect(server.heard).toEqual([]);
+    expect(server.received).toEqual([]);
     await service.call(get, anything);
-    expect(server.heard).toHaveLength(1);
+    expect(server.received).toHaveLength(1);
   });
 
-  test('is not sent when the right to it is gone by the time its connection stands', async () => {
-    let asked = 0;
+  test('is not sent when the guard refuses after the connection is established', async () => {
+    let callCount = 0;
     const guard = () => {
-      asked += 1;
-      if (asked > 1) throw new NotLeader();
+      callCount += 1;
+      if (callCount > 1) throw new NotLeader();
       return 1_000;
     };
     const service = await server.connect({ guard });
     await expect(service.call(post, anything)).rejects.toMatchObject({ code: 'NOT_LEADER' });
-    expect([asked, server.heard]).toEqual([2, []]);
+    expect([callCount, server.received]).toEqual([2, []]);
   });
 
-  test('is not sent when the right to it is gone by the time another call frees its connection', async () => {
+  test('is not sent when the guard refuses after another call has released the connection', async () => {
     let leads = true;
     const guard = () => {
       if (leads) return 10_000;
@@ -86,16 +86,16 @@ describe('a call', () => {
     const answers: (() => void)[] = [];
     server.reply = () => new Promise((resolve) => answers.push(() => resolve({ status: 200, body: {} })));
     const calls = Array.from({ length: 9 }, () => service.call(post, anything).then(() => 'sent', String));
-    // as many as there are connections; the ninth waits for one
+    // eight connections are in use; the ninth call waits
     await waitFor(() => answers.length === 8, { what: 'eight calls' });
     leads = false;
     for (const answer of answers) answer();
     const outcomes = await Promise.all(calls);
     expect(outcomes.filter((outcome) => outcome === 'sent')).toHaveLength(8);
-    expect(server.heard).toHaveLength(8);
+    expect(server.received).toHaveLength(8);
   });
 
-  test('ends when its time is over', async () => {
+  test('ends with its timeout', async () => {
     const service = await server.connect({ guard: () => 50.5 });
     server.reply = () => 'hang';
     await expect(service.call(post, anything)).rejects.toMatchObject({
@@ -104,12 +104,12 @@ describe('a call', () => {
     });
   });
 
-  test('ends when its time is over on a kept connection too, without another try', async () => {
+  test('ends with its timeout on a persistent connection too, without a retry', async () => {
     const service = await server.connect({ guard: () => 50 });
     await service.call(get, anything);
     server.reply = () => 'hang';
     await expect(service.call(post, anything)).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' });
-    expect(server.heard).toHaveLength(2);
+    expect(server.received).toHaveLength(2);
   });
 
   test('ends with its reconcile', async () => {
@@ -125,7 +125,7 @@ describe('a call', () => {
   });
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   test.each([
     [400, 'invalid'],
     [401, 'unauthenticated'],
@@ -152,7 +152,7 @@ describe('an answer', () => {
     });
   });
 
-  test('without a body is a refusal all the same', async () => {
+  test('without a body is a refusal too', async () => {
     const service = await server.connect();
     server.reply = () => ({ status: 500 });
     await expect(service.call(get, anything)).rejects.toMatchObject({
@@ -162,7 +162,7 @@ describe('an answer', () => {
     });
   });
 
-  test('of another shape names what is wrong', async () => {
+  test('with an unexpected body names the wrong member', async () => {
     const service = await server.connect();
     server.reply = () => ({ status: 200, body: { id: 'seven' } });
     await expect(service.call(get, z.object({ id: z.int() }))).rejects.toMatchObject({
@@ -173,29 +173,29 @@ describe('an answer', () => {
   });
 });
 
-describe('who is not believed', () => {
-  test('a server with another identity', async () => {
+describe('an untrusted server', () => {
+  test('with another identity is refused', async () => {
     const impostor = await startHttpsService('service-wallet');
     const service = await impostor.connect();
     await expect(service.call(get, anything)).rejects.toMatchObject({
       kind: 'unavailable',
       code: 'SERVICE_UNREACHABLE',
-      message: expect.stringContaining('service-wallet, not spiffe://'),
+      message: expect.stringContaining('service-wallet, expected spiffe://'),
     });
-    expect(impostor.heard).toEqual([]);
+    expect(impostor.received).toEqual([]);
     await impostor.close();
   });
 
-  test('a server of another authority', async () => {
+  test('of another authority is refused', async () => {
     const stranger = await startHttpsService();
     const identity = await server.authority.identity('service-operator');
     const service = await stranger.connect({ identity });
     await expect(service.call(get, anything)).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' });
-    expect(stranger.heard).toEqual([]);
+    expect(stranger.received).toEqual([]);
     await stranger.close();
   });
 
-  test('nobody at all', async () => {
+  test('that does not exist is unreachable', async () => {
     const service = await server.connect({ port: 1 });
     await expect(service.call(get, anything)).rejects.toMatchObject({
       message: expect.stringContaining('the tenant service cannot be reached at 127.0.0.1:1'),

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { Agent, request } from 'node:https';
+import { Agent, request as startRequest } from 'node:https';
 import type { PeerCertificate } from 'node:tls';
 import type { z } from 'zod';
 import { AppError, isAppError } from '#core/errors/errors.ts';
@@ -10,7 +10,7 @@ import { refusalOf, unreachable, unreadable } from './refusals.ts';
 const TIMEOUT_MS = 10_000;
 const ANSWER_LIMIT_BYTES = 4 * 1024 * 1024;
 const CONNECTIONS = 8;
-/** SVIDs carry no host names: the name on the wire is fixed and the SPIFFE id is what is checked. */
+/** Fixed SNI name: SVIDs contain no host names, and the SPIFFE id is checked instead. */
 const SERVER_NAME = 'workload.chancery.internal';
 
 /** One HTTP exchange with a service. */
@@ -22,36 +22,36 @@ export interface ServiceRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A service of the installation, asked in JSON. */
+/** A JSON client of a service of the installation. */
 export interface Service {
   /**
-   * The answer, parsed.
+   * Sends a request and parses the response.
    *
    * Errors: the service's own kind and code; unavailable/SERVICE_UNREACHABLE; bad_gateway/SERVICE_ANSWER_UNREADABLE;
-   * whatever the guard throws. A call that changes something was perhaps carried out although it failed.
+   * errors of the guard. A failed call that changes something may have been carried out.
    */
   call<T>(request: ServiceRequest, answer: z.ZodType<T>): Promise<T>;
   close(): void;
 }
 
-/** The process's own certificate and who tells when it is renewed: a Workload is one. */
+/** Source of the process's certificate, with notifications of its rotation; a Workload implements it. */
 export interface IdentitySource {
   current(): { readonly key: string; readonly cert: string; readonly ca: string };
   onRotate(callback: () => void): () => void;
 }
 
 export interface ServiceOptions {
-  /** How messages call it: `the tenant service`. */
+  /** Name in messages: `the tenant service`. */
   readonly name: string;
   readonly host: string;
   readonly port: number;
-  /** SPIFFE id that it must show. */
+  /** Expected SPIFFE id of the server. */
   readonly expect: string;
   readonly identity: IdentitySource;
   /** Bearer token of this process. */
   readonly token: () => Promise<string>;
   /**
-   * Asked before each call that changes something, and once more when its connection stands.
+   * Called before each call that changes something, and again when its connection is established.
    * @returns milliseconds that the call may take
    * @throws NotLeader
    */
@@ -59,9 +59,9 @@ export interface ServiceOptions {
 }
 
 /**
- * A service over mutual TLS 1.3 with kept connections. A renewed SVID serves the connections made from then on; the
- * server is judged by its SPIFFE id, never by its name. A call ends after 10 s, with both tries of one whose kept
- * connection broke.
+ * A service over mutual TLS 1.3 with persistent connections. A rotated SVID is used for new connections. The server is
+ * verified by its SPIFFE id, never by its host name. A call ends after 10 s, including the retry after a broken persistent
+ * connection.
  */
 export function connectService(options: ServiceOptions): Service {
   let agent = agentOf(options);
@@ -69,10 +69,10 @@ export function connectService(options: ServiceOptions): Service {
     agent = agentOf(options);
   });
   return {
-    call: async (wanted, answer) => {
-      const text = await exchange(options, () => agent, wanted);
+    call: async (request, answer) => {
+      const text = await exchange(options, () => agent, request);
       const parsed = answer.safeParse(parseJson(text));
-      if (!parsed.success) throw unreadable(options.name, wanted, parsed.error);
+      if (!parsed.success) throw unreadable(options.name, request, parsed.error);
       return parsed.data;
     },
     close: () => {
@@ -87,7 +87,7 @@ function agentOf({ identity, expect }: ServiceOptions): Agent {
   return new Agent({
     keepAlive: true,
     maxSockets: CONNECTIONS,
-    // a resumed session would not show the certificate again
+    // a resumed session would not present the certificate again
     maxCachedSessions: 0,
     key,
     cert,
@@ -101,50 +101,50 @@ function agentOf({ identity, expect }: ServiceOptions): Agent {
 function judge(certificate: PeerCertificate, expect: string): Error | undefined {
   try {
     const id = spiffeIdOf(new X509Certificate(certificate.raw));
-    return id === expect ? undefined : new Error(`it is ${id}, not ${expect}`);
+    return id === expect ? undefined : new Error(`the server is ${id}, expected ${expect}`);
   } catch (error) {
-    return error instanceof Error ? error : new Error('its certificate was refused');
+    return error instanceof Error ? error : new Error('the certificate of the server was refused');
   }
 }
 
-/** The text of a good answer. */
+/** Returns the body of a successful response. */
 async function exchange(
   options: ServiceOptions,
   agent: () => Agent,
-  wanted: ServiceRequest,
+  request: ServiceRequest,
 ): Promise<string> {
   const token = await options.token();
-  const guard = wanted.method === 'GET' ? () => TIMEOUT_MS : options.guard;
+  const guard = request.method === 'GET' ? () => TIMEOUT_MS : options.guard;
   const fromMs = performance.now();
   for (let attempt = 1; ; attempt += 1) {
     const leftMs = TIMEOUT_MS - Math.round(performance.now() - fromMs);
-    // after all waiting, and before each try
+    // after all waiting, and before each attempt
     const allowedMs = Math.min(leftMs, guard());
-    // what is left of a lease is no whole number, and a timeout must be one
+    // the remaining lease time is fractional, but a timeout must be an integer
     const timeoutMs = Math.max(0, Math.floor(allowedMs));
-    const sent = send({ options, agent: agent(), wanted, token, timeoutMs, mayGo: guard });
+    const sent = send({ options, agent: agent(), request, token, timeoutMs, guard: guard });
     try {
       const { status, text, headers } = await sent.answer;
       if (status >= 200 && status < 300) return text;
-      throw refusalOf(options.name, wanted, { status, body: parseJson(text), headers });
+      throw refusalOf(options.name, request, { status, body: parseJson(text), headers });
     } catch (error) {
       if (isAppError(error)) throw error;
-      wanted.signal?.throwIfAborted();
-      // the service closed a kept connection just when it was used: nothing was carried out, and every act is repeatable
+      request.signal?.throwIfAborted();
+      // the service closed a persistent connection that was about to be reused; calls are idempotent, so it is retried
       if (sent.outgoing.reusedSocket && !sent.timeout.aborted && attempt === 1) continue;
       throw unreachable(options, error);
     }
   }
 }
 
-interface Sending {
+interface PendingRequest {
   readonly options: ServiceOptions;
   readonly agent: Agent;
-  readonly wanted: ServiceRequest;
+  readonly request: ServiceRequest;
   readonly token: string;
   readonly timeoutMs: number;
-  /** Throws whatever forbids the call. */
-  readonly mayGo: () => unknown;
+  /** Throws when the call is not permitted. */
+  readonly guard: () => unknown;
 }
 
 interface Answer {
@@ -153,22 +153,22 @@ interface Answer {
   readonly headers: IncomingMessage['headers'];
 }
 
-function send({ options, agent, wanted, token, timeoutMs, mayGo }: Sending): {
+function send({ options, agent, request, token, timeoutMs, guard }: PendingRequest): {
   readonly outgoing: ClientRequest;
   readonly timeout: AbortSignal;
   readonly answer: Promise<Answer>;
 } {
-  const body = wanted.body === undefined ? undefined : JSON.stringify(wanted.body);
+  const body = request.body === undefined ? undefined : JSON.stringify(request.body);
   const { promise: answer, resolve, reject } = Promise.withResolvers<Answer>();
   const timeout = AbortSignal.timeout(timeoutMs);
-  const outgoing = request(
+  const outgoing = startRequest(
     {
       agent,
       host: options.host,
       port: options.port,
-      method: wanted.method,
-      path: wanted.path,
-      signal: wanted.signal === undefined ? timeout : AbortSignal.any([wanted.signal, timeout]),
+      method: request.method,
+      path: request.path,
+      signal: request.signal === undefined ? timeout : AbortSignal.any([request.signal, timeout]),
       headers: {
         accept: 'application/json',
         authorization: `Bearer ${token}`,
@@ -188,7 +188,7 @@ function send({ options, agent, wanted, token, timeoutMs, mayGo }: Sending): {
   );
   whenConnected(outgoing, () => {
     try {
-      mayGo();
+      guard();
       outgoing.end(body);
     } catch (error) {
       reject(error);
@@ -198,11 +198,12 @@ function send({ options, agent, wanted, token, timeoutMs, mayGo }: Sending): {
   return { outgoing, timeout, answer };
 }
 
-/** Nothing is sent before its connection stands: a process that stood still meanwhile may not send it any more. */
-function whenConnected(outgoing: ClientRequest, act: () => void): void {
+/** Sends nothing before the connection is established, so that the guard is called after all waiting. */
+function whenConnected(outgoing: ClientRequest, action: () => void): void {
   outgoing.once('socket', (socket) => {
-    if ('secureConnecting' in socket && socket.secureConnecting === true) socket.once('secureConnect', act);
-    else act();
+    if ('secureConnecting' in socket && socket.secureConnecting === true)
+      socket.once('secureConnect', action);
+    else action();
   });
 }
 

@@ -4,40 +4,44 @@ import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { validatorId } from '../api/names.ts';
 import type { MemberReport } from '../plan/validator-set/facts.ts';
 import type { Installation } from './installation.ts';
-import type { Links } from './links.ts';
+import type { ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 
-/** A member and where its pod is. */
-export interface MemberPlace {
+/** Name and address of a member's pod. */
+export interface MemberAddress {
   /** Name of the pod. */
   readonly name: string;
   /** Address of the pod. */
   readonly address: string;
 }
 
-/** Members, asked one by one over mutual TLS: nobody answers for another one. */
+/** Members, queried individually over mutual TLS; a member reports only about itself. */
 export interface Members {
-  /** Makes sure that members of the installation can be asked at all: identity and token. Throws AppError, Blocked. */
+  /** Ensures identity and token for the members of an installation. Throws AppError, RequeueError. */
   ready(installation: Installation): Promise<void>;
   /**
-   * What a member says of itself, within 5 s.
+   * The report of a member, within 5 s.
    *
-   * Errors: unavailable, timeout, bad_gateway; what it refused.
+   * Errors: unavailable, timeout, bad_gateway; a refusal of the member.
    */
-  ask(installation: Installation, place: MemberPlace, signal?: AbortSignal): Promise<MemberReport>;
-  /** Tells a member to finish and take nothing new; `Drained` once it has. Repeatable. Throws like ask, and NotLeader. */
+  queryReport(
+    installation: Installation,
+    address: MemberAddress,
+    signal?: AbortSignal,
+  ): Promise<MemberReport>;
+  /** Starts the drain of a member; the state is `Drained` when it has ended. Idempotent. Throws like queryReport, and NotLeader. */
   drain(
     installation: Installation,
-    place: MemberPlace,
+    address: MemberAddress,
     signal?: AbortSignal,
   ): Promise<{ readonly state: string }>;
-  /** Takes a drain back. Repeatable. Throws like drain. */
-  undrain(installation: Installation, place: MemberPlace, signal?: AbortSignal): Promise<void>;
+  /** Cancels a drain. Idempotent. Throws like drain. */
+  undrain(installation: Installation, address: MemberAddress, signal?: AbortSignal): Promise<void>;
   stop(): void;
 }
 
 const HTTPS_PORT = 7443;
-/** An answer that takes longer is none. */
+/** Timeout of a report. */
 const ANSWER_MS = 5_000;
 
 const word = z.string().max(4096);
@@ -74,20 +78,23 @@ const memberReport = z.object({
   registers: z.array(registerReport).max(10_000),
 });
 
-interface Known {
+interface MemberConnection {
   readonly address: string;
   readonly installation: Installation;
   readonly service: Service;
 }
 
-/** Connections to members, kept as long as the pod is where it is. */
-export function connectMembers(links: Links): Members {
-  const known = new Map<string, Known>();
+/** Connections to members, kept while the address of the pod is unchanged. */
+export function connectMembers(sessions: ServiceSessions): Members {
+  const connections = new Map<string, MemberConnection>();
 
-  const serviceOf = async (installation: Installation, { name, address }: MemberPlace): Promise<Service> => {
-    const link = await links.of(installation);
+  const serviceOf = async (
+    installation: Installation,
+    { name, address }: MemberAddress,
+  ): Promise<Service> => {
+    const session = await sessions.of(installation);
     const key = `${installation.installation}/${name}`;
-    const before = known.get(key);
+    const before = connections.get(key);
     if (before?.address === address && before.installation === installation) return before.service;
     before?.service.close();
     const service = connectService({
@@ -95,17 +102,17 @@ export function connectMembers(links: Links): Members {
       host: address,
       port: HTTPS_PORT,
       expect: serviceSpiffeId(installation.installation, validatorId(name)),
-      identity: link.workload,
-      token: link.token,
-      guard: link.guard,
+      identity: session.workload,
+      token: session.token,
+      guard: session.guard,
     });
-    known.set(key, { address, installation, service });
+    connections.set(key, { address, installation, service });
     return service;
   };
 
   const exchange = async <T>(
     installation: Installation,
-    place: MemberPlace,
+    address: MemberAddress,
     of: {
       readonly method: 'GET' | 'POST';
       readonly path: string;
@@ -113,7 +120,7 @@ export function connectMembers(links: Links): Members {
       readonly signal?: AbortSignal | undefined;
     },
   ): Promise<T> => {
-    const service = await serviceOf(installation, place);
+    const service = await serviceOf(installation, address);
     const late = AbortSignal.timeout(ANSWER_MS);
     const signal = of.signal === undefined ? late : AbortSignal.any([of.signal, late]);
     const body = of.method === 'POST' ? { body: {} } : {};
@@ -121,33 +128,33 @@ export function connectMembers(links: Links): Members {
       return await service.call({ method: of.method, path: of.path, ...body, signal }, of.answer);
     } catch (cause) {
       if (!late.aborted) throw cause;
-      throw new AppError('timeout', 'MEMBER_SILENT', `${place.name} did not answer within 5 s`, { cause });
+      throw new AppError('timeout', 'MEMBER_SILENT', `${address.name} did not answer within 5 s`, { cause });
     }
   };
 
   return {
-    ready: async (installation) => void (await (await links.of(installation)).token()),
-    ask: (installation, place, signal) =>
-      exchange(installation, place, {
+    ready: async (installation) => void (await (await sessions.of(installation)).token()),
+    queryReport: (installation, address, signal) =>
+      exchange(installation, address, {
         method: 'GET',
         path: '/api/internal/consensus',
         answer: memberReport,
         signal,
       }),
-    drain: (installation, place, signal) =>
-      exchange(installation, place, {
+    drain: (installation, address, signal) =>
+      exchange(installation, address, {
         method: 'POST',
         path: '/api/internal/drain',
         answer: drainReport,
         signal,
       }),
-    undrain: async (installation, place, signal) => {
+    undrain: async (installation, address, signal) => {
       const of = { method: 'POST', path: '/api/internal/undrain', answer: drainReport, signal } as const;
-      await exchange(installation, place, of);
+      await exchange(installation, address, of);
     },
     stop: () => {
-      for (const { service } of known.values()) service.close();
-      known.clear();
+      for (const { service } of connections.values()) service.close();
+      connections.clear();
     },
   };
 }

@@ -3,11 +3,11 @@ import type { Service } from './transport.ts';
 
 /** The wallet service as the operator uses it. */
 export interface Wallets {
-  /** Makes sure that the operator has its wallet and tells its address; the same one for ever. */
+  /** Ensures the operator's wallet and returns its address, which never changes. */
   ensure(signal?: AbortSignal): Promise<string>;
 }
 
-/** One operator's wallet serves all registers of an installation. */
+/** One wallet of the operator serves all registers of an installation. */
 const path = '/api/internal/service-wallets/registers';
 
 const walletSchema = z.object({ walletAddress: z.string().length(61) });

@@ -1,5 +1,5 @@
-// Renews what the chart and spire/ have from elsewhere: values.yaml and the table in its README from the schema of its values, the
-// tags of the servers' images, and the network edges and identities from the catalogue of services.
+// Generates parts of the chart and of spire/: values.yaml and the table in the README from the schema of the values, the tags of
+// the servers' images, and the network edges and identities from the catalogue of services.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { renderServerTags } from '../images/servers.ts';

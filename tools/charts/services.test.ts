@@ -4,13 +4,13 @@ import { chartServices, renderChartServices, renderEntries, withClientIds } from
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-it('the chart and spire/ have what the catalogue of services gives: npm run gen', () => {
+it('the chart and spire/ are generated from the catalogue of services by npm run gen', () => {
   expect(read('charts/chancery/files/services.json')).toBe(renderChartServices());
   expect(read('spire/entries.json')).toBe(renderEntries());
   expect(withClientIds(read('spire/cluster-spiffe-ids.yaml'))).toBe(read('spire/cluster-spiffe-ids.yaml'));
 });
 
-it('a service is reached by those that call it, and by no other', () => {
+it('a service can be reached by its callers only', () => {
   const { edges, toValidators } = chartServices();
   expect(edges['service-register']).toEqual({
     7000: ['validators', 'service-operator'],

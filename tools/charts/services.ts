@@ -7,14 +7,14 @@ import {
   type ServiceName,
 } from '#core/identity/services.ts';
 
-/** Pods of a service with members are known by their set; the chart calls all of them so. */
+/** Name in the chart for the pods of all ValidatorSets. */
 const memberPods = 'validators';
 
-/** What the chart's templates read of the catalogue of services. */
+/** The part of the catalogue of services that the chart's templates read. */
 export interface ChartServices {
   /** Client ids of the services that the chart runs. */
   readonly clientIds: readonly string[];
-  /** Client ids of those that have a schema. */
+  /** Client ids of services with a schema. */
   readonly stores: readonly string[];
   /** Ingress of the chart's pods: callee, port, callers; `validators` are the pods of every set. */
   readonly edges: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
@@ -22,7 +22,7 @@ export interface ChartServices {
   readonly toValidators: Readonly<Record<string, readonly number[]>>;
 }
 
-/** The network edges and identities of the services that are served. */
+/** Network edges and identities of the services. */
 export function chartServices(): ChartServices {
   const served = listServices().filter(({ status }) => status === 'served');
   const single = served.filter(({ members }) => members !== true);
@@ -68,7 +68,7 @@ export function withClientIds(text: string): string {
 
 const trustDomain = 'acme.chancery.local';
 const nodes = `spiffe://${trustDomain}/nodes`;
-/** The members of the ValidatorSet that the samples make. */
+/** Members of the ValidatorSet of the samples. */
 const sampleMembers = ['main-0', 'main-1', 'main-2', 'main-3'];
 
 /** The registration entries of `spire/entries.json`, for a SPIRE without its controller manager. */

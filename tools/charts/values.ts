@@ -19,14 +19,14 @@ export interface Value {
   /** Path with dots. */
   readonly name: string;
   readonly meaning: string;
-  /** undefined when the schema says none. */
+  /** Undefined without a default. */
   readonly standard: unknown;
 }
 
 const membersOf = (schema: unknown): readonly (readonly [string, Property])[] =>
   Object.entries(property.parse(schema).properties ?? {}).filter(([name]) => name !== 'global');
 
-/** Every value that a chart's schema (JSON Schema) describes, in its order; an object with members of its own is its members. */
+/** All values of a chart's JSON Schema, in order; an object with properties is replaced by its properties. */
 export function listValues(schema: unknown): readonly Value[] {
   return membersOf(schema).flatMap(([name, one]) => valuesOf(name, one));
 }
@@ -37,7 +37,7 @@ function valuesOf(name: string, one: Property): readonly Value[] {
   return inner.flatMap(([member, of]) => valuesOf(`${name}.${member}`, of));
 }
 
-/** `values.yaml`: each value's default under what the schema says of it. */
+/** `values.yaml`: each value with its description and default. */
 export function renderValues(schema: unknown): string {
   const head = '# Made by "npm run gen" from values.schema.json; edit there.';
   return `${[head, ...membersOf(schema).flatMap(([name, one]) => ['', ...yamlOf(name, one, 0)])].join('\n')}\n`;
@@ -54,7 +54,7 @@ function yamlOf(name: string, one: Property, depth: number): readonly string[] {
 const markers = { begin: '<!-- values: npm run gen -->', end: '<!-- /values -->' } as const;
 
 /**
- * A README with its table of values (name, default, meaning) made new.
+ * A README with a regenerated table of values (name, default, meaning).
  * @throws Error when a marker is missing
  */
 export function withTable(readme: string, schema: unknown): string {

@@ -4,8 +4,8 @@ import { chooseHand, hands } from './hand.ts';
 const files = ['c', 'a', 'e', 'b', 'd', 'g', 'f'].map((name) => `e2e/cluster/${name}.cluster.test.ts`);
 const commitOf = (hand: number) => `${hand.toString(16).padStart(8, '0')}ffffffff`;
 
-describe('the hand of cluster files that a run plays', () => {
-  it('leaves no file out over all hands, and takes none twice', () => {
+describe('the cluster files of a run', () => {
+  it('cover every file once over all parts', () => {
     const played = Array.from({ length: hands }, (_none, hand) =>
       chooseHand({ files, commit: commitOf(hand), changed: ['README.md'] }),
     );
@@ -26,13 +26,13 @@ describe('the hand of cluster files that a run plays', () => {
     );
   });
 
-  it('is a third behind a change elsewhere, with the cluster files that changed', () => {
+  it('are a third after a change elsewhere, with the changed cluster files', () => {
     const changed = ['components/tenant/users/roles.ts', 'e2e/cluster/b.cluster.test.ts'];
     const hand = chooseHand({ files, commit: commitOf(0), changed });
     expect(hand).toEqual(['a', 'b', 'd', 'g'].map((name) => `e2e/cluster/${name}.cluster.test.ts`));
   });
 
-  it('is every file where the commit is not known', () => {
+  it('are all files when the commit is unknown', () => {
     expect(chooseHand({ files, commit: '', changed: [] })).toEqual(files.toSorted());
   });
 });

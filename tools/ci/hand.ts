@@ -1,4 +1,4 @@
-/** What decides which cluster files one run of the CI takes. */
+/** Input of the choice of cluster files for one CI run. */
 export interface HandInput {
   /** Paths of all cluster files. */
   readonly files: readonly string[];
@@ -8,10 +8,10 @@ export interface HandInput {
   readonly changed: readonly string[];
 }
 
-/** Into how many hands the cluster files are dealt; one run plays one hand. */
+/** Number of parts of the cluster files; one run takes one part. */
 export const hands = 3;
 
-/** What runs in pods or makes them: a change there needs every cluster file. */
+/** Paths of code that runs in pods or creates them; a change there needs every cluster file. */
 const roots = ['operator/', 'charts/', 'crds/', 'tools/images/', 'components/kit/', 'components/validator/'];
 
 /**

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chooseHand } from './hand.ts';
 
-/** Prints the cluster files that this run of the CI takes, one a line. Without a history it prints all of them. */
+/** Prints the cluster files of this CI run, one per line. Without a history it prints all files. */
 
 function git(...words: readonly string[]): string[] {
   return execFileSync('git', words, { encoding: 'utf8' })
@@ -11,7 +11,7 @@ function git(...words: readonly string[]): string[] {
 
 const files = git('ls-files', '*.cluster.test.ts');
 const [commit = ''] = git('rev-parse', 'HEAD');
-// the last commit counts however old it is
+// the last commit counts at any age
 const changed = [
   ...git('log', '--since=1 day ago', '--format=', '--name-only'),
   ...git('show', '--format=', '--name-only', 'HEAD'),

@@ -20,16 +20,16 @@ export interface BuildOptions {
   /** Folder of the archives; its `.cache` keeps layers and downloads. */
   readonly output: string;
   readonly architecture: Architecture;
-  /** Tag of the images of our programs. */
+  /** Tag of the images of this project's programs. */
   readonly version: string;
   readonly aptSources?: string | undefined;
 }
 
-/** What an archive holds besides the layers that it shares. */
+/** Content of an archive besides the shared layers. */
 interface Recipe {
   readonly name: string;
   readonly description: string;
-  /** That of our programs when absent. */
+  /** The tag of this project's programs when absent. */
   readonly tag?: string;
   readonly layers: readonly Layer[];
   readonly config?: Partial<Omit<ImageConfig, 'labels'>>;
@@ -41,7 +41,7 @@ export interface BuiltImage extends WrittenArchive {
   readonly layers: readonly Layer[];
 }
 
-/** Packages that only the image of PostgreSQL needs: initdb runs its steps through a shell. */
+/** Packages of the PostgreSQL image only: initdb needs a shell. */
 const shellPackages = ['dash'];
 
 /** Builds images that share a base layer and a layer with Node. */
@@ -63,13 +63,13 @@ export class ImageBuilder {
     this.#tool = digestOfTool();
   }
 
-  /** One of our programs. */
+  /** A program of this project. */
   async program({ name, description, main }: Program): Promise<BuiltImage> {
     const layers = [await this.#base(), await this.#runtime(), await this.#application(main)];
     return this.#write({ name, description, layers });
   }
 
-  /** PostgreSQL for demonstrations, as local mode runs it. */
+  /** PostgreSQL for demonstrations, the same as in local mode. */
   async postgres(): Promise<BuiltImage> {
     const { root, architecture } = this.#options;
     const installed = findPostgres(root, architecture);
@@ -105,7 +105,7 @@ export class ImageBuilder {
     });
   }
 
-  /** Forgets layers that this builder had no use for. */
+  /** Removes cached layers that this builder did not use. */
   prune(): void {
     this.#layers.prune();
   }
@@ -139,7 +139,7 @@ export class ImageBuilder {
     return this.#layer(inputsOf(key), () => [...entries, ...this.#compile(entries, lower)]);
   }
 
-  /** What Node makes of a program on top of these layers. */
+  /** Layer with the compile cache of a program on top of these layers. */
   #compile(entries: readonly TarEntry[], lower: readonly Layer[]): TarEntry[] {
     const layers = lower.map((layer) => ({ digest: layer.digest, file: this.#layers.file(layer) }));
     return new ImageRoot(join(this.#cache, 'root'), layers).buildCompileCache(entries);
@@ -181,7 +181,7 @@ export class ImageBuilder {
   }
 }
 
-/** A change of the code that makes layers makes them anew. */
+/** Digest of the code that builds layers; a change of it rebuilds them. */
 function digestOfTool(): string {
   const folder = import.meta.dirname;
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -2,15 +2,15 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { listServices } from '#core/identity/services.ts';
 
-/** An image of one of our programs. */
+/** An image of a program of this project. */
 export interface Program {
   readonly name: string;
   readonly description: string;
-  /** From the root of the repository. */
+  /** Path from the root of the repository. */
   readonly main: string;
 }
 
-/** Programs that are no services: they give identities, and have none of the catalogue's. */
+/** Programs that are not in the catalogue of services: they issue identities. */
 const others: readonly Program[] = [
   {
     name: 'svid-issuer',
@@ -26,7 +26,7 @@ const programs: readonly Program[] = [
   ...others,
 ];
 
-/** The programs that this working copy has. */
+/** The programs of this working copy. */
 export function findPrograms(root: string): readonly Program[] {
   return programs.filter(({ main }) => existsSync(join(root, main)));
 }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { natsVersion } from './layers/nats.ts';
 import { serverTags } from './servers.ts';
 
-// Needs what `make images` wrote, imported on every node of the cluster.
+// Needs the archives of `make images`, imported on every node of the cluster.
 const root = resolve(import.meta.dirname, '../..');
 const images = join(root, 'dist', 'images');
 const tags: Readonly<Record<string, string>> = serverTags(root);
@@ -26,7 +26,7 @@ function waitReady(pod: string): void {
   kubectl('wait', '--for=condition=Ready', `pod/${pod}`, '--timeout=80s');
 }
 
-/** One row of a query, over the network as other pods ask. */
+/** One row of a query, over the network like other pods. */
 async function ask(user: string, password: string, query: string): Promise<unknown> {
   const host = kubectl('get', 'pod', 'postgres', '--output=jsonpath={.status.podIP}');
   const client = new pg.Client({
@@ -48,7 +48,7 @@ describe('the archives', () => {
   const folder = mkdtempSync(join(tmpdir(), 'images-again-'));
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('are the same when everything but the downloads is made anew', () => {
+  it('are identical when everything except the downloads is rebuilt', () => {
     const downloads = '.cache/downloads';
     if (existsSync(join(images, downloads)))
       cpSync(join(images, downloads), join(folder, downloads), { recursive: true });
@@ -59,7 +59,7 @@ describe('the archives', () => {
   });
 });
 
-describe('a pod that is locked down', () => {
+describe('a restricted pod', () => {
   beforeAll(() => {
     execFileSync('kubectl', ['apply', '--filename=-'], { input: pods, timeout: 60_000 });
   });
@@ -68,7 +68,7 @@ describe('a pod that is locked down', () => {
     execFileSync('kubectl', ['delete', 'namespace', namespace, '--wait=false']);
   });
 
-  it('runs a component, which says what its configuration lacks', () => {
+  it('runs a component, which reports missing settings', () => {
     kubectl('wait', '--for=jsonpath={.status.phase}=Failed', 'pod/gateway', '--timeout=80s');
     const path = '{.status.containerStatuses[0].state.terminated.exitCode}';
     expect(kubectl('get', 'pod', 'gateway', `--output=jsonpath=${path}`)).toBe('78');
@@ -80,7 +80,7 @@ describe('a pod that is locked down', () => {
     expect(kubectl('logs', 'nats')).toMatch(new RegExp(`Version: +${natsVersion.replaceAll('.', '\\.')}`));
   });
 
-  it('runs PostgreSQL, which keeps its data in a folder that fsGroup opened, and takes a new password', async () => {
+  it('runs PostgreSQL, which keeps its data in a folder with fsGroup and accepts a new password', async () => {
     waitReady('postgres');
     expect(await ask('tenant', 'pass', 'create table kept as select 7 as n; ')).toBeUndefined();
     expect(await ask('postgres', 'swordfish', 'show max_connections')).toEqual({ max_connections: '42' });

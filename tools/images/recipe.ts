@@ -4,7 +4,7 @@ import { buildApplication } from './layers/application.ts';
 import { sha256 } from './oci/layer.ts';
 import { lockedVersion, postgresEntry, type ServerName, servers } from './servers.ts';
 
-/** What makes the layers of both, and writes them. */
+/** Files that build and write the layers of both images. */
 const shared = [
   'debian.lock.json',
   'layers/base.ts',
@@ -15,7 +15,7 @@ const shared = [
   'oci/tar.ts',
 ];
 
-/** Digest of all that decides about an image besides the version of its server. */
+/** Digest of all inputs of an image except the version of its server. */
 export async function digestOfRecipe(root: string, name: ServerName): Promise<string> {
   const { config, labels, makers } = servers[name];
   const files = [...shared, ...makers].map((path) => readFileSync(join(import.meta.dirname, path)));

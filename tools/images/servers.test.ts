@@ -5,7 +5,7 @@ import { serverNames, servers, serverTags } from './servers.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 
-it('names servers by their own version and a revision', () => {
+it('tags servers by their own version and a revision', () => {
   const tags = serverTags(root);
   expect(tags['nats-server']).toMatch(/^2\.\d+\.\d+-\d+$/);
   expect(tags.postgres).toMatch(/^18\.[\w.-]+-\d+$/);

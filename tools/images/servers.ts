@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { natsVersion } from './layers/nats.ts';
 import type { ImageConfig } from './oci/archive.ts';
 
-/** Images whose server is none of ours. */
+/** Images with a third-party server. */
 export const serverNames = ['postgres', 'nats-server'] as const;
 export type ServerName = (typeof serverNames)[number];
 
@@ -11,13 +11,13 @@ export type ServerName = (typeof serverNames)[number];
 export const postgresEntry = 'tools/images/postgres/main.ts';
 
 interface Server {
-  /** Raised when the image has other contents around the same version of the server. */
+  /** Incremented when the image changes without a new version of the server. */
   readonly revision: number;
-  /** What `digestOfRecipe` said when the revision was set. */
+  /** Result of `digestOfRecipe` for this revision. */
   readonly recipe: string;
   readonly config: Partial<Omit<ImageConfig, 'labels'>>;
   readonly labels?: Readonly<Record<string, string>>;
-  /** What makes its layers, besides the program. */
+  /** Files that build its layers, besides the program. */
   readonly makers: readonly string[];
 }
 
@@ -47,7 +47,7 @@ export const servers: Readonly<Record<ServerName, Server>> = {
   },
 };
 
-/** Tags by image: the server's version and our revision. They do not change with our releases, so that a release restarts no server. */
+/** Tags by image: the server's version and a revision. They do not change with releases of this project, so that a release restarts no server. */
 export function serverTags(root: string): Readonly<Record<ServerName, string>> {
   const tag = (name: ServerName, version: string) => `${version}-${servers[name].revision}`;
   return {
@@ -56,12 +56,12 @@ export function serverTags(root: string): Readonly<Record<ServerName, string>> {
   };
 }
 
-/** The file of the chart that names them. */
+/** The file of the chart with these tags. */
 export function renderServerTags(root: string): string {
   return `${JSON.stringify(serverTags(root), undefined, 2)}\n`;
 }
 
-/** What package.json names; the lockfile brings no other one. */
+/** The version in package.json, which the lockfile has too. */
 export function lockedVersion(root: string, name: string): string {
   const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     readonly optionalDependencies: Readonly<Record<string, string>>;

@@ -75,8 +75,8 @@ if (found.length > 0 && ORPHAN !== 'true') {
   const holding = new Set(found.map(({ namespace }) => namespace));
   console.log(
     [
-      `The operator of ${RELEASE} still looks after ${names.length} resources: ${names.slice(0, 5).join(', ')}${names.length > 5 ? ', ...' : ''}.`,
-      'Without it nobody ends what they made outside Kubernetes, and they cannot be deleted any more.',
+      `The operator of ${RELEASE} still manages ${names.length} resources: ${names.slice(0, 5).join(', ')}${names.length > 5 ? ', ...' : ''}.`,
+      'Without the operator their resources outside Kubernetes are not cleaned up, and they cannot be deleted.',
       ...[...holding].map(
         (namespace) =>
           `Delete them first: kubectl delete -n ${namespace} registers,validatorsets,tenants --all`,

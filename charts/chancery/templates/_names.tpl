@@ -3,7 +3,7 @@
 {{- .Values.installation | default (printf "%s.chancery.local" .Release.Name) -}}
 {{- end -}}
 
-{{/* Labels that choose the pods of one part: (dict "root" $ "name" "tenant") */}}
+{{/* Labels that select the pods of one part: (dict "root" $ "name" "tenant") */}}
 {{- define "chancery.selector" -}}
 app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -19,7 +19,7 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end -}}
 
-{{/* Labels of the pods of one part; they change with nothing but the release: (dict "root" $ "name" "tenant" "clientId" "service-tenant") */}}
+{{/* Labels of the pods of one part; they do not change with the version of the chart: (dict "root" $ "name" "tenant" "clientId" "service-tenant") */}}
 {{- define "chancery.podLabels" -}}
 {{ include "chancery.selector" . }}
 app.kubernetes.io/component: {{ .name }}
@@ -30,7 +30,7 @@ chancery.dev/client-id: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* Image of one part: (dict "root" $ "name" "tenant"). PostgreSQL and NATS have tags of their own: no release restarts them. */}}
+{{/* Image of one part: (dict "root" $ "name" "tenant"). PostgreSQL and NATS have separate tags, so that a release does not restart them. */}}
 {{- define "chancery.image" -}}
 {{- $image := .root.Values.image -}}
 {{- $own := .root.Files.Get "files/image-tags.json" | fromJson -}}
@@ -48,7 +48,7 @@ chancery.dev/client-id: {{ . }}
 {{- (index .root.Values.database .name).existingSecret | default (printf "chancery-database-%s" .name) -}}
 {{- end -}}
 
-{{/* ConfigMaps with the certificates that a server is judged by; empty when there is none. */}}
+{{/* ConfigMaps with the CA of a server; empty when there is none. */}}
 {{- define "chancery.ca.nats" -}}{{ if .Values.nats.inChart.enabled }}chancery-ca{{ else }}{{ .Values.nats.caConfigMap }}{{ end }}{{- end -}}
 {{- define "chancery.ca.database" -}}{{ if .Values.database.inChart.enabled }}chancery-ca{{ else }}{{ .Values.database.caConfigMap }}{{ end }}{{- end -}}
 
@@ -60,7 +60,7 @@ chancery.dev/client-id: {{ . }}
 {{- end -}}
 {{- end -}}
 
-{{/* Whether the chart makes Secrets itself; "true" or empty. */}}
+{{/* Whether the chart generates Secrets; "true" or empty. */}}
 {{- define "chancery.generates" -}}
 {{- if or .Values.secrets.generate .Values.database.inChart.enabled .Values.nats.inChart.enabled -}}true{{- end -}}
 {{- end -}}

@@ -1,4 +1,4 @@
-{{/* What every pod of the installation is held to (pod security level restricted). */}}
+{{/* Security context of every pod (pod security level restricted). */}}
 {{- define "chancery.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -14,7 +14,7 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end -}}
 
-{{/* Settings that every process has. */}}
+{{/* Settings of every process. */}}
 {{- define "chancery.env.common" -}}
 - { name: CHANCERY_LOG_LEVEL, value: {{ .Values.logLevel | quote }} }
 {{- with .Values.tracing.endpoint }}
@@ -22,7 +22,7 @@ capabilities: { drop: [ALL] }
 {{- end }}
 {{- end -}}
 
-{{/* The way a process comes to its identity (settings). */}}
+{{/* Settings of the source of identity. */}}
 {{- define "chancery.env.identity" -}}
 {{- if eq .Values.identity.provider "spire" -}}
 - { name: SPIFFE_ENDPOINT_SOCKET, value: {{ printf "unix:/run/spire/agent-sockets/%s" .Values.identity.spire.socketFile | quote }} }
@@ -34,7 +34,7 @@ capabilities: { drop: [ALL] }
 {{- define "chancery.issuerUrl" -}}https://svid-issuer.{{ .Release.Namespace }}.svc:8443{{- end -}}
 {{- define "chancery.issuerAudience" -}}spiffe://{{ include "chancery.installation" . }}/service/svid-issuer{{- end -}}
 
-{{/* The way a process comes to its identity (volume and mount). */}}
+{{/* Volume and mount of the source of identity. */}}
 {{- define "chancery.volume.identity" -}}
 - name: identity
 {{- if eq .Values.identity.provider "spire" }}
@@ -74,7 +74,7 @@ capabilities: { drop: [ALL] }
 {{- end }}
 {{- end -}}
 
-{{/* Where a pod may be placed: the values of a part, spread over hosts when they say nothing. */}}
+{{/* Scheduling of a pod: the values of a part; spread over hosts by default. */}}
 {{- define "chancery.placement" -}}
 {{- $values := .values -}}
 {{- with $values.nodeSelector }}

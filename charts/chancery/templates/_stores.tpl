@@ -1,4 +1,4 @@
-{{/* Settings of a process that stores: (dict "root" $ "name" "tenant") */}}
+{{/* Settings of a process with a database: (dict "root" $ "name" "tenant") */}}
 {{- define "chancery.env.stores" -}}
 - { name: CHANCERY_INSTALLATION, value: {{ include "chancery.installation" .root | quote }} }
 - { name: CHANCERY_RATE_LIMIT_PROFILE, value: {{ .root.Values.rateLimitProfile }} }
@@ -10,14 +10,14 @@
 {{- end }}
 {{- end -}}
 
-{{/* Where the tenant service is. */}}
+{{/* Address of the tenant service. */}}
 {{- define "chancery.env.tenant" -}}
 - { name: CHANCERY_TENANT_HTTPS, value: "service-tenant:7443" }
 - { name: CHANCERY_TENANT_GRPC, value: "service-tenant:7000" }
 - { name: CHANCERY_TENANT_MTLS, value: "service-tenant:8443" }
 {{- end -}}
 
-{{/* Files of a process that stores: the certificates its servers are judged by. YAML of a list. */}}
+{{/* Files of a process with a database: the CAs of its servers. YAML of a list. */}}
 {{- define "chancery.files.stores" -}}
 {{- $files := list -}}
 {{- with include "chancery.ca.database" . -}}
@@ -29,7 +29,7 @@
 {{- toYaml $files -}}
 {{- end -}}
 
-{{/* Waits until the PostgreSQL of the chart takes connections, so that no process starts in vain; empty for a given one. */}}
+{{/* Waits until the PostgreSQL of the chart accepts connections; empty for an existing PostgreSQL. */}}
 {{- define "chancery.init.database" -}}
 {{- if .root.Values.database.inChart.enabled -}}
 - name: wait-for-database

@@ -7,10 +7,10 @@ One process of the installation as ServiceAccount, Service, Deployment, PodDisru
   ports     [{name, port}] beside ops 9090
   env       YAML of a list
   files     [{name, secret or configMap, path}], mounted read-only
-  apiToken  true for a process that talks to the API server
+  apiToken  true for a process that calls the API server
   identity  false for a process without an SVID of its own
   init      YAML of a list of init containers
-  annotations of the pod; a change of them is a roll
+  annotations of the pod; a change starts a rollout
 */}}
 {{- define "chancery.workload" -}}
 {{- $root := .root -}}
@@ -109,7 +109,7 @@ spec:
             timeoutSeconds: 5
             failureThreshold: 3
           lifecycle:
-            # the time in which callers learn that this pod takes no more
+            # time for callers to learn that this pod accepts no new requests
             preStop: { sleep: { seconds: 5 } }
           volumeMounts:
             {{- if $identity }}

@@ -1,13 +1,9 @@
 import { rememberedAddresses } from '#core/crypto/address.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
-import type { Clock } from '#kit/clock/clock.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
-import type { LogRecord } from '../log/entries.ts';
-import type { Genesis } from '../membership/genesis.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import type { AdmissionEpochs } from '../sealing/admission-epochs.ts';
-import type { Ledger, LookupAnswer } from '../sealing/ports.ts';
+import type { LookupAnswer } from '../sealing/ports.ts';
 import type { RegisterChain } from '../sealing/register-chain.ts';
 import { notReady } from '../sealing/status.ts';
 import { AdmissionQueue } from './admission-queue.ts';
@@ -23,9 +19,9 @@ import {
   signatureChecks,
 } from './judge.ts';
 import { linkCandidate } from './link.ts';
+import type { AdmissionOptions } from './options.ts';
 import { PendingSubmission } from './pending-submission.ts';
 import { parseSubmission, type Submission } from './submission.ts';
-import type { SubscriptionCheck } from './subscriptions.ts';
 import { type PeerTransaction, parsePeerTransaction } from './verify-peer-transactions.ts';
 
 /** The source of a submission. Only the register service may begin a register. */
@@ -39,34 +35,6 @@ export interface Origin {
   readonly person?: { readonly organizationId: string | undefined };
   /** Throws AppError for a register that the source may not name. */
   readonly assertRegister?: (registerId: string) => void;
-}
-
-export interface AdmissionOptions {
-  readonly clock: Clock;
-  readonly ledger: Ledger;
-  readonly epochs: AdmissionEpochs;
-  verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
-  append(...records: LogRecord[]): Promise<number>;
-  /** Runs the callback once all messages that have arrived are queued. */
-  defer(act: () => void): void;
-  /** A register that this validator has already loaded. */
-  getRegister(registerId: string): RegisterChain | undefined;
-  /** Undefined when this validator has no such register. */
-  findRegister(registerId: string): Promise<RegisterChain | undefined>;
-  /** `algorithm:publicKey` of the installation's register-control key. */
-  systemKey(): Promise<string>;
-  /** Begins a register from its genesis transaction, or returns the register that has begun. */
-  beginRegister(registerId: string, genesis: Genesis): Promise<RegisterChain>;
-  /** Called once transactions are verified and their write has been requested. */
-  accepted(registerId: string, transactions: readonly PooledTransaction[]): void;
-  readonly subscriptions: SubscriptionCheck;
-  submissionAnswered(outcome: string): void;
-  /** Throws AppError unavailable once this validator has stopped sealing, and while the disk is full. */
-  assertWorking(): void;
-  /** Throws AppError unavailable VALIDATOR_DRAINING while this validator drains. */
-  assertAccepting(): void;
-  /** Resolves with the write, or rejects with AppError unavailable VALIDATOR_PAUSED as soon as the write must wait for disk space. */
-  unlessFull<T>(writing: Promise<T>): Promise<T>;
 }
 
 interface CandidateSubmission {
@@ -83,7 +51,7 @@ interface QueuedSubmission extends CandidateSubmission {
 }
 
 /** Concurrent batches. No client waits for announced transactions, so they are admitted one batch at a time and batches grow. */
-const maxConcurrentBatches = { submitted: 2, announcedOrigin: 1 } as const;
+const maxConcurrentBatches = { submitted: 2, announced: 1 } as const;
 const maxWaiting = 20_000;
 const announcedOrigin: Origin = { isRegisterService: false, isPeer: true };
 const maxGenesisBytes = 524_288;
@@ -109,7 +77,7 @@ export class Admission {
         admit: (batch) => this.#admit(batch),
       });
     this.#submitted = queue(maxConcurrentBatches.submitted);
-    this.#announced = queue(maxConcurrentBatches.announcedOrigin);
+    this.#announced = queue(maxConcurrentBatches.announced);
   }
 
   /** Resolves once the transaction is verified and on disk; otherwise rejects with an AppError that carries the status. */

@@ -31,8 +31,8 @@ const quote = (text: string): string =>
     .join('\n')
     .trimEnd();
 
-/** Which cluster this is about to change. */
-async function greet(): Promise<void> {
+/** Prints the cluster that will be changed. */
+async function confirmCluster(): Promise<void> {
   const server = await kubectl('config', 'view', '--minify', '-o', 'jsonpath={.clusters[0].cluster.server}');
   write(`Chancery on the cluster ${server}, in namespace ${namespace}\n\n`);
 }
@@ -66,7 +66,7 @@ async function bringUp(): Promise<void> {
   write(`${quote(await look('get', 'chancery'))}\n`);
 }
 
-async function tour(api: Api): Promise<void> {
+async function showFeatures(api: Api): Promise<void> {
   const password = await readSecret(namespace, 'chancery-admin', 'password');
   const token = await steps.run('sign in as the administrator', async () => {
     const form = { grant_type: 'password', username: 'admin@example.com', password };
@@ -123,7 +123,7 @@ Try next, all with -n ${namespace}:
   kubectl delete registers,validatorsets,tenants --all && helm uninstall acme
 `;
 
-/** Where an ingress controller serves the gateway; undefined when none says so. */
+/** Address of the gateway's Ingress; undefined without one. */
 async function ingressUrl(): Promise<string | undefined> {
   const path = 'jsonpath={.status.loadBalancer.ingress[0].ip}{.status.loadBalancer.ingress[0].hostname}';
   const address = await look('get', 'ingress', 'service-gateway', '-o', path);
@@ -131,11 +131,11 @@ async function ingressUrl(): Promise<string | undefined> {
 }
 
 try {
-  await greet();
+  await confirmCluster();
   await bringUp();
   const gateway = await forward(namespace, 'service-gateway', 8080);
   try {
-    await tour(createApi(`http://${gateway.address}`));
+    await showFeatures(createApi(`http://${gateway.address}`));
   } finally {
     await gateway.stop();
   }

@@ -33,20 +33,20 @@ const validationLine = line.extend({
   path: z.literal('/api/admin/validation/status'),
   body: validation,
 });
-const said = z.discriminatedUnion('path', [healthLine, validationLine]);
+const reportLine = z.discriminatedUnion('path', [healthLine, validationLine]);
 
-/** What a member said, and when. */
-export type HealthSaid = z.output<typeof healthLine>;
-export type ValidationSaid = z.output<typeof validationLine>;
+/** A health report of a member, with its time. */
+export type HealthReport = z.output<typeof healthLine>;
+export type ValidationReport = z.output<typeof validationLine>;
 
-/** Somebody on the node of a member who asks it all the time, and whose notes are read when the node can be reached. */
-export interface Listener {
-  readonly health: () => Promise<readonly HealthSaid[]>;
-  readonly validation: () => Promise<readonly ValidationSaid[]>;
+/** A pod on the node of a member that queries it continuously; its log is read when the node is reachable. */
+export interface NodeProbe {
+  readonly health: () => Promise<readonly HealthReport[]>;
+  readonly validation: () => Promise<readonly ValidationReport[]>;
   stop(): Promise<void>;
 }
 
-/** Asks for the health in the open, and for the status of validation as the administrator, with an identity of the gateway. */
+/** Queries the public health, and the validation status as administrator with an identity of the gateway. */
 const script = `
 const { once } = require('node:events');
 const { get: plain } = require('node:http');
@@ -74,8 +74,8 @@ keep(secure, {
 });
 `;
 
-/** A listener beside a member of the set, in the network of its node; it runs when this resolves. */
-export async function listenBeside(member: string, node: string, { root }: Ledger): Promise<Listener> {
+/** Starts a probe on the node of a member, in the host network; resolves when it runs. */
+export async function startNodeProbe(member: string, node: string, { root }: Ledger): Promise<NodeProbe> {
   const name = `listener-${member}`;
   const { key, cert, ca } = await gatewayIdentity();
   const host = await kubectl('-n', namespace, 'get', 'pod', member, '-o', 'jsonpath={.status.podIP}');
@@ -84,7 +84,7 @@ export async function listenBeside(member: string, node: string, { root }: Ledge
   await kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s');
   const all = async () => {
     const lines = (await kubectl('logs', name)).split('\n').filter((each) => each !== '');
-    return lines.flatMap((each) => said.safeParse(JSON.parse(each)).data ?? []);
+    return lines.flatMap((each) => reportLine.safeParse(JSON.parse(each)).data ?? []);
   };
   return {
     health: async () => (await all()).filter((each) => each.path === '/health'),
@@ -116,18 +116,21 @@ function podOf(name: string, node: string, env: Readonly<Record<string, string>>
   };
 }
 
-/** An identity that the issuer gives to a pod of the gateway. */
+/** Requests an identity for a pod of the gateway. */
 async function gatewayIdentity() {
   const folder = mkdtempSync(join(tmpdir(), 'chancery-listener-'));
   const [tokenFile, caFile] = [join(folder, 'token'), join(folder, 'ca.crt')];
   const door = await forward(namespace, 'svid-issuer', 8443);
   try {
     const audience = `spiffe://${installation}/service/svid-issuer`;
-    const there = ['-n', namespace];
-    const token = await kubectl('create', 'token', 'service-gateway', ...there, '--audience', audience);
+    const inNamespace = ['-n', namespace];
+    const token = await kubectl('create', 'token', 'service-gateway', ...inNamespace, '--audience', audience);
     writeFileSync(tokenFile, token.trim());
     const path = 'jsonpath={.data.ca\\.crt}';
-    writeFileSync(caFile, await kubectl(...there, 'get', 'configmap', 'chancery-identity-ca', '-o', path));
+    writeFileSync(
+      caFile,
+      await kubectl(...inNamespace, 'get', 'configmap', 'chancery-identity-ca', '-o', path),
+    );
     const issuer = { url: `https://${door.address}`, installation, tokenFile, caFile };
     const log = createLogger({ service: 'test', level: 'silent' });
     const workload = await connectWorkload({ issuer, log, clock: systemClock() });

@@ -3,10 +3,10 @@ import { explainFailures } from '../diagnosis.ts';
 import { namespace } from '../installed.ts';
 import { kubectl, must } from '../kubectl.ts';
 import { changed, during, isLive, within } from '../running-set.ts';
-import { findPlaces } from './placement.ts';
+import { planNodes } from './placement.ts';
 import { openStage, pauseBoundMs, type Stage } from './stage.ts';
 
-/** Nodes that are drained while the set is rolled, under load (operator scenario 6). */
+/** Drains of nodes during a rollout, under load. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const drainSeconds = 150;
@@ -44,7 +44,7 @@ async function drainDuringRoll(node: string): Promise<void> {
     await within('the roll to begin', 60_000, async () => !(await set.pods()).every(isLive));
     await drain(node);
     drainMs = performance.now() - startedAt;
-    // its volume keeps the member there: the roll waits for the node
+    // the volume binds the member to the node, so the rollout waits for it
     expect((await set.pods()).filter(({ spec }) => spec.nodeName === node)).toEqual([]);
     await kubectl('uncordon', node);
     await set.settled(settleMs);
@@ -64,7 +64,7 @@ async function drainDuringRoll(node: string): Promise<void> {
 test.runIf(full)(
   'drains and a roll at the same time never take more than one member, and both come to their end',
   async () => {
-    const { validators } = await findPlaces();
+    const { validators } = await planNodes();
     stage.load();
     await stage.sealsMore(5);
     for (const node of validators) await drainDuringRoll(node);

@@ -3,26 +3,26 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { setStatus } from '../../harness/validation.ts';
 import { explainFailures } from '../diagnosis.ts';
 import { namespace } from '../installed.ts';
-import { type Listener, listenBeside, type ValidationSaid } from './behind-cut.ts';
+import { type NodeProbe, startNodeProbe, type ValidationReport } from './behind-cut.ts';
 import { power } from './node-power.ts';
-import { findPlaces, type Places } from './placement.ts';
+import { type NodePlan, planNodes } from './placement.ts';
 import { openStage, pauseBoundMs, type Stage } from './stage.ts';
 
-/** Nodes that lose power or their cable, under load (A15 to A17, operator scenario 5). */
+/** Losses of power or network of nodes, under load. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
-/** A loss is shown within this time. */
+/** A loss must be reported within this time. */
 const shownMs = 10_000;
-/** A node that comes back is believed by the cluster after some of its own timeouts. */
+/** The cluster accepts a returned node after some of its own timeouts. */
 const recoveryMs = 120_000;
-/** How long the operator is watched for an eviction that must not happen: several of its rounds. */
+/** How long the test expects no eviction: several polling rounds of the operator. */
 const patienceMs = 12_000;
 
 let stage: Stage;
-let places: Places;
+let places: NodePlan;
 
 beforeAll(async () => {
-  places = await findPlaces();
+  places = await planNodes();
   stage = await openStage();
   await stage.set.settled(recoveryMs);
 }, 150_000);
@@ -30,7 +30,7 @@ afterAll(() => stage.close());
 
 explainFailures(namespace);
 
-/** What puts back what a test has done to nodes. */
+/** Functions that restore the nodes after a test. */
 const repairs: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const repair of repairs.splice(0)) await repair();
@@ -58,7 +58,7 @@ async function kill(node: string): Promise<() => Promise<void>> {
   return start;
 }
 
-/** Time until a condition has a status, from a moment. */
+/** Milliseconds from a time until a condition has a status. */
 async function shown(type: string, status: string, fromMs: number): Promise<number> {
   await stage.set.becomes(type, status, shownMs);
   return performance.now() - fromMs;
@@ -71,20 +71,20 @@ const nodeFaultTolerance = (expected: number) =>
     everyMs: 300,
   });
 
-test('four members stand on four nodes, and one node may fail', async () => {
+test('four members run on four nodes, and one node may fail', async () => {
   const nodes = (await stage.set.pods()).map(({ spec }) => spec.nodeName);
   expect(nodes.toSorted()).toEqual(places.validators);
   const { faultTolerance, nodeFaultTolerance: ofNodes } = (await stage.set.read()).status;
   expect([faultTolerance, ofNodes]).toEqual([1, 1]);
 });
 
-test('a node loses power: sealing goes on, the set says so within 10 s, and recovers by itself', async () => {
+test('a node loses power: sealing continues, the set reports it within 10 s and recovers', async () => {
   const { set } = stage;
   const before = await set.uids();
   stage.load();
   await stage.sealsMore(5);
   const from = (await stage.height()) - 1;
-  // the gateway asks this one first
+  // the gateway calls this member first
   const node = await set.nodeOf('main-0');
   const killedAt = performance.now();
   const killed = kill(node);
@@ -100,10 +100,12 @@ test('a node loses power: sealing goes on, the set says so within 10 s, and reco
   await nodeFaultTolerance(1);
   await stage.judge();
   const pauseMs = await stage.longestPause(from);
-  say(`power lost: Degraded after ${degradedMs}, longest pause ${pauseMs}, well again after ${recoveredMs}`);
+  print(
+    `power lost: Degraded after ${degradedMs}, longest pause ${pauseMs}, well again after ${recoveredMs}`,
+  );
   expect(degradedMs).toBeLessThan(shownMs);
   expect(pauseMs).toBeLessThan(pauseBoundMs);
-  // nobody has taken a pod for it
+  // no pod was deleted because of it
   expect(await set.uids()).toEqual(before);
 }, 240_000);
 
@@ -114,14 +116,14 @@ test.runIf(full)(
     const before = await set.uids();
     const load = stage.load();
     await stage.sealsMore(5);
-    // one of them is whom the gateway asks first
+    // one of them is the member that the gateway calls first
     const nodes = await Promise.all(['main-0', 'main-2'].map((pod) => set.nodeOf(pod)));
     const killedAt = performance.now();
     const killed = Promise.all(nodes.map(kill));
     const lostMs = await shown('QuorumHealthy', 'False', killedAt);
     expect(await set.condition('QuorumHealthy')).toMatchObject({ reason: 'QuorumLost' });
     const starts = await killed;
-    await nothingMoves(load);
+    await expectNoReplacement(load);
     expect(await set.uids()).toEqual(before);
     const { api, root, registerId } = stage.ledger;
     const left = await setStatus(api, root, registerId);
@@ -138,7 +140,7 @@ test.runIf(full)(
       await stage.isSignedBy(member, await stage.height());
     await stage.judge();
     expect(await set.uids()).toEqual(before);
-    say(
+    print(
       `two without power: quorum known to be lost after ${lostMs}, sealing again ${sealedMs} after both started`,
     );
     expect(lostMs).toBeLessThan(shownMs);
@@ -146,13 +148,13 @@ test.runIf(full)(
   300_000,
 );
 
-test('two nodes are cut off: nothing is sealed on either side, each serves reads and says that they may be stale, no pod is taken, and healing gives one chain', async () => {
+test('two nodes are cut off: neither side seals, both serve reads marked as possibly stale, no pod is replaced, and healing gives one chain', async () => {
   const { set } = stage;
   const before = await set.uids();
   const load = stage.load();
   await stage.sealsMore(5);
   const nodes = await Promise.all(['main-2', 'main-3'].map((pod) => set.nodeOf(pod)));
-  const listener = await listenBeside('main-2', nodes[0] ?? '', stage.ledger);
+  const listener = await startNodeProbe('main-2', nodes[0] ?? '', stage.ledger);
   repairs.push(() => listener.stop());
 
   const cutAt = performance.now();
@@ -166,9 +168,9 @@ test('two nodes are cut off: nothing is sealed on either side, each serves reads
   const healSecond = await cut(nodes[1] ?? '');
   const lostMs = await shown('QuorumHealthy', 'False', lostAt);
   expect(await set.condition('QuorumHealthy')).toMatchObject({ reason: 'QuorumLost' });
-  await nothingMoves(load);
+  await expectNoReplacement(load);
   expect(await set.uids()).toEqual(before);
-  // who is left on the side of the services is no majority either: reads are served, and say so
+  // the side of the services has no majority either: reads are served and marked as stale
   const { api, root, registerId } = stage.ledger;
   const left = await setStatus(api, root, registerId);
   expect(left).toMatchObject({ status: 'WaitingForValidators', operational: 2, quorumAvailable: false });
@@ -181,34 +183,34 @@ test('two nodes are cut off: nothing is sealed on either side, each serves reads
   await stage.sealsMore(5, recoveryMs);
   await healSecond();
   await set.settled(recoveryMs);
-  await behindTheCut(listener, { fromMs: cutAtMs, untilMs: healedAtMs, height });
+  await judgePartitionedMember(listener, { fromMs: cutAtMs, untilMs: healedAtMs, height });
   await stage.judge();
   expect(await set.uids()).toEqual(before);
-  say(`cut off: Degraded after ${degradedMs}, quorum known to be lost after ${lostMs}`);
+  print(`cut off: Degraded after ${degradedMs}, quorum known to be lost after ${lostMs}`);
   expect(Math.max(degradedMs, lostMs)).toBeLessThan(shownMs);
 }, 300_000);
 
-const reachable = ({ members }: ValidationSaid['body']['registers'][number]) =>
+const reachable = ({ members }: ValidationReport['body']['registers'][number]) =>
   members.filter((each) => each.reachable).map(({ validatorId }) => validatorId);
 
 interface Cut {
   readonly fromMs: number;
   readonly untilMs: number;
-  /** Dockets that the others have sealed by its end. */
+  /** Dockets that the others have sealed at its end. */
   readonly height: number;
 }
 
-/** The member on the other side served reads all the time, told that they may be stale, and is well again. */
-async function behindTheCut(listener: Listener, { fromMs, untilMs, height }: Cut): Promise<void> {
+/** Expects the partitioned member to have served reads marked as stale, and to be healthy again. */
+async function judgePartitionedMember(listener: NodeProbe, { fromMs, untilMs, height }: Cut): Promise<void> {
   const during = ({ atMs }: { readonly atMs: number }) => atMs > fromMs && atMs < untilMs;
   const healths = (await listener.health()).filter(during);
   const stale = healths.findIndex(({ body }) => body.status === 'Degraded');
-  const told = healths[stale];
-  expect((told?.atMs ?? Number.POSITIVE_INFINITY) - fromMs).toBeLessThan(shownMs);
-  expect(told?.body.checks.find(({ name }) => name === 'quorum')?.error).toMatch(
+  const staleHealth = healths[stale];
+  expect((staleHealth?.atMs ?? Number.POSITIVE_INFINITY) - fromMs).toBeLessThan(shownMs);
+  expect(staleHealth?.body.checks.find(({ name }) => name === 'quorum')?.error).toMatch(
     /^stale: [12] of 4 members of register .* were heard in the last 5 s, a quorum is 3/,
   );
-  // later it misses its signing component too, and is not ready
+  // later its signing component is unreachable too, and it is not ready
   const quorums = healths.slice(stale).map(({ body }) => body.checks.find(({ name }) => name === 'quorum'));
   expect(new Set(quorums.map((each) => each?.status))).toEqual(new Set(['Degraded']));
   const { registerId } = stage.ledger;
@@ -221,8 +223,8 @@ async function behindTheCut(listener: Listener, { fromMs, untilMs, height }: Cut
   await waitFor(isWell, { what: 'the member to be in touch', deadlineMs: 30_000, everyMs: 500 });
 }
 
-/** With a roll that is wanted, and submissions that are taken. */
-async function nothingMoves(load: ReturnType<Stage['load']>): Promise<void> {
+/** Expects no replacement despite a requested rollout, while submissions are accepted. */
+async function expectNoReplacement(load: ReturnType<Stage['load']>): Promise<void> {
   const { set } = stage;
   const [pods, height, accepted] = [await set.uids(), await stage.height(), load.accepted.size];
   await set.patch({ podAnnotations: { 'example.org/change': 'wanted' } });
@@ -244,7 +246,7 @@ async function nothingMoves(load: ReturnType<Stage['load']>): Promise<void> {
   );
 }
 
-/** Numbers in whole milliseconds. */
-function say(text: string): void {
+/** Prints a line with numbers in whole milliseconds. */
+function print(text: string): void {
   process.stdout.write(`${text.replaceAll(/\d+\.\d+/g, (number) => `${Math.round(Number(number))} ms`)}\n`);
 }

@@ -1,10 +1,10 @@
 import { must } from '../kubectl.ts';
 
-/** What can happen to a node: its machine loses power and comes back, its cable is pulled and put back. */
+/** Actions on a node: power off and on, network cut and healed. */
 type Act = 'kill' | 'start' | 'cut' | 'heal';
 
 /**
- * Does something to a node by the command in NODE_POWER, which takes the act and the number that the node's name ends with, as in
+ * Runs an action on a node with the command in NODE_POWER, which takes the action and the number of the node, as in
  * NODE_POWER="cluster node".
  * @throws Error without NODE_POWER, or when the command fails
  */

@@ -2,12 +2,12 @@ import { charts, install, installKinds } from '../chart.ts';
 import { report } from '../diagnosis.ts';
 import { namespace, release } from '../installed.ts';
 import { apply, kubectl, run } from '../kubectl.ts';
-import { findPlaces, pinnedTo, validatorSet } from './placement.ts';
+import { pinnedTo, planNodes, validatorSet } from './placement.ts';
 
-/** One installation for all journeys of a run: services on one node, a validator on each of the four others. */
+/** Installs once per run: services on one node, a validator on each of the four others. */
 export async function setup(): Promise<void> {
   const startedAt = performance.now();
-  const { services } = await findPlaces();
+  const { services } = await planNodes();
   await installKinds();
   await install({ ...release, set: pinnedTo(services) }, 150_000);
   await apply(namespace, validatorSet(services));

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { kubectl } from '../kubectl.ts';
 
-/** Parts of the chart that run beside the database, by their place in the values. */
+/** Parts of the chart that run on the node of the database, by their path in the values. */
 const parts = [
   'gateway',
   'tenant',
@@ -16,27 +16,27 @@ const parts = [
 const hostname = 'kubernetes.io/hostname';
 const nodeList = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })) });
 
-/** The nodes of the cluster: the first one for services and data, one for each validator. */
-export interface Places {
+/** Assignment of nodes: the first one for services and data, one per validator. */
+export interface NodePlan {
   readonly services: string;
   readonly validators: readonly string[];
 }
 
-/** @throws Error when there are other than five nodes */
-export async function findPlaces(): Promise<Places> {
+/** @throws Error when the cluster does not have five nodes */
+export async function planNodes(): Promise<NodePlan> {
   const { items } = nodeList.parse(JSON.parse(await kubectl('get', 'nodes', '-o', 'json')));
   const [services = '', ...validators] = items.map(({ metadata }) => metadata.name).sort();
   if (validators.length !== 4) throw new Error(`${items.length} nodes; these journeys need five`);
   return { services, validators };
 }
 
-/** Values that keep everything but validators on one node, as `--set` takes them. */
+/** Values for `--set` that keep everything except validators on one node. */
 export function pinnedTo(node: string): readonly string[] {
   const key = `nodeSelector.${hostname.replaceAll('.', '\\.')}`;
   return parts.map((part) => `${part}.${key}=${node}`);
 }
 
-/** The set of the samples, away from the services. What spreads it over the other nodes is the default. */
+/** The set of the samples, not on the node of the services. The default topology spread distributes it. */
 export function validatorSet(services: string): object {
   const elsewhere = { key: hostname, operator: 'NotIn', values: [services] };
   const terms = { nodeSelectorTerms: [{ matchExpressions: [elsewhere] }] };

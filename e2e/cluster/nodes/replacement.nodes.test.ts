@@ -6,7 +6,7 @@ import { kubectl } from '../kubectl.ts';
 import { power } from './node-power.ts';
 import { openStage, type Stage } from './stage.ts';
 
-/** One identity in two pods: the older one on a node that is cut off, the newer one in its place (A20). */
+/** One identity in two pods: the old one on a partitioned node, the new one as its replacement. */
 
 const victim = 'main-3';
 const recoveryMs = 120_000;
@@ -23,10 +23,10 @@ explainFailures(namespace);
 
 let cutNode: string | undefined;
 afterEach(async () => {
-  if (cutNode !== undefined) await putBack(cutNode);
+  if (cutNode !== undefined) await restoreNode(cutNode);
 });
 
-async function putBack(node: string): Promise<void> {
+async function restoreNode(node: string): Promise<void> {
   cutNode = undefined;
   await power('heal', node);
   await kubectl('uncordon', node);
@@ -34,8 +34,8 @@ async function putBack(node: string): Promise<void> {
 }
 
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
-/** The volume goes with the pod, so that the next one may stand anywhere. */
-async function giveUp(pod: string, ...how: readonly string[]): Promise<void> {
+/** Deletes a pod with its volume, so that the next pod can run on another node. */
+async function deletePodAndVolume(pod: string, ...how: readonly string[]): Promise<void> {
   await look('delete', 'pvc', `data-${pod}`, '--wait=false');
   await look('delete', 'pod', pod, ...how);
 }
@@ -47,7 +47,7 @@ const nodeFaultTolerance = (expected: number) =>
     everyMs: 300,
   });
 
-test('a member is replaced on another node while its old pod lives on behind a cut: the newer one signs, the older one never again', async () => {
+test('a member is replaced on another node while its old pod runs on a partitioned node: only the new one signs', async () => {
   const { set } = stage;
   stage.load();
   await stage.sealsMore(5);
@@ -55,9 +55,9 @@ test('a member is replaced on another node while its old pod lives on behind a c
   cutNode = node;
   await power('cut', node);
   await set.becomes('Degraded', 'True', 10_000);
-  // the cluster itself gives up on a silent node only after a while
+  // the cluster marks a silent node as lost only after a while
   await kubectl('cordon', node);
-  await giveUp(victim, '--grace-period=0', '--force');
+  await deletePodAndVolume(victim, '--grace-period=0', '--force');
   await set.settled(recoveryMs);
   expect(await set.nodeOf(victim)).not.toBe(node);
   expect((await set.uids()).get(victim)).not.toBe(before.get(victim));
@@ -66,16 +66,16 @@ test('a member is replaced on another node while its old pod lives on behind a c
   await nodeFaultTolerance(0);
   expect((await set.read()).status.faultTolerance).toBe(1);
 
-  await putBack(node);
+  await restoreNode(node);
   const healed = await stage.height();
   await stage.isSignedBy(`validator-${victim}`, healed + 10);
   await set.settled(recoveryMs);
   await stage.judge();
 }, 300_000);
 
-test('with the node back the member is moved there, and one node may fail again', async () => {
+test('when the node is back the member is moved to it, and one node may fail again', async () => {
   const { set } = stage;
-  await giveUp(victim);
+  await deletePodAndVolume(victim);
   await set.settled(recoveryMs);
   const nodes = (await set.pods()).map(({ spec }) => spec.nodeName);
   expect(new Set(nodes).size).toBe(4);

@@ -15,32 +15,32 @@ const latest = z.object({
   certificate: z.object({ signatures: z.array(z.object({ validatorId: z.string() })) }),
 });
 
-/** leaderTimeoutMs of the default policy, the two seconds that a pause may take beside it, and what a busy machine adds. */
+/** leaderTimeoutMs of the default policy, two seconds for the next docket, and a margin for a busy machine. */
 export const pauseBoundMs = 3_000 + 2_000 + 5_000;
 
-/** The register of the samples under load from outside the cluster, and the set that seals it. */
+/** The register of the samples under load from outside the cluster, and its set. */
 export interface Stage {
   readonly set: RunningSet;
   readonly ledger: Ledger;
-  /** Begins to submit; ended with the stage at the latest. */
+  /** Starts to submit transactions; the load ends with the stage at the latest. */
   load(): SteadyLoad;
   /** Waits for `by` more sealed transactions. */
   sealsMore(by: number, deadlineMs?: number): Promise<void>;
   /** Number of sealed dockets. */
   height(): Promise<number>;
-  /** Waits until a docket from `from` on carries the signature of a validator. */
+  /** Waits until a docket from `from` on has the signature of a validator. */
   isSignedBy(validatorId: string, from: number): Promise<void>;
-  /** Longest time between two neighbouring dockets from number `from` on, milliseconds. */
+  /** Longest time between consecutive dockets from number `from` on, in milliseconds. */
   longestPause(from: number): Promise<number>;
   /**
-   * Ends the load and judges: everything accepted is sealed exactly once, every member stands at the same docket, nobody signed
-   * two things, and the whole register verifies offline.
+   * Ends the load and checks: every accepted transaction is sealed exactly once, all members have the same height, no member
+   * equivocated, and the whole register verifies offline.
    */
   judge(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Opens the gateway as somebody of the tenant's organisation. */
+/** Opens the gateway as a member of the tenant's organisation. */
 export async function openStage(): Promise<Stage> {
   const ledger = await openLedger('invoices');
   const server = await openApiServer();
@@ -98,15 +98,15 @@ async function isSignedBy(register: Register, validatorId: string, from: number)
 async function judge(register: Register, set: RunningSet, loads: readonly SteadyLoad[]): Promise<void> {
   const { api, token, registerId } = register;
   const accepted = loads.flatMap((each) => [...each.accepted]);
-  // an answer that never came, because its node was gone, leaves open what became of the transaction
+  // a response that was lost with its node leaves the fate of the transaction open
   const unexpected = loads.flatMap((each) => each.unexpected);
   expect(unexpected.filter((each) => each.status !== 502 && each.status !== 504)).toEqual([]);
   await inParallel(accepted, 8, (txId) => waitConfirmed(api, token, registerId, txId));
   const dockets = await fetchDockets(api, token, `/api/registers/${registerId}`);
   const sealed = dockets.flatMap((docket) => docket.transactionIds);
-  const there = new Set(sealed);
-  expect(there.size).toBe(sealed.length);
-  expect(accepted.filter((txId) => !there.has(txId))).toEqual([]);
+  const sealedIds = new Set(sealed);
+  expect(sealedIds.size).toBe(sealed.length);
+  expect(accepted.filter((txId) => !sealedIds.has(txId))).toEqual([]);
   const standTogether = async () => {
     const { members = [] } = (await set.read()).status;
     const places = members.map(({ registers = [] }) =>

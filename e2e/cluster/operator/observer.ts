@@ -11,26 +11,26 @@ const line = z.object({
   metrics: z.array(z.string()),
 });
 
-/** What a process of the operator said of itself at one moment. */
-export interface Sight {
+/** Readiness and metrics of an operator process at one time. */
+export interface ProbeSample {
   /** Milliseconds of the epoch. */
   readonly atMs: number;
-  /** Status of /ready; 0 when nobody answered. */
+  /** Status of /ready; 0 without a response. */
   readonly ready: number;
-  /** What /ready said. */
+  /** Body of /ready. */
   readonly why: string;
-  /** Seconds since the cluster last spoke, by resource. */
+  /** Age of the caches in seconds, by resource. */
   readonly ages: ReadonlyMap<string, number>;
-  /** Watches that broke, by resource. */
+  /** Number of broken watches, by resource. */
   readonly failures: ReadonlyMap<string, number>;
-  /** Complete lists, by resource: of those that the cluster has. */
+  /** Number of complete lists, by served resource. */
   readonly lists: ReadonlyMap<string, number>;
 }
 
-/** Somebody in the network of a pod who asks the process in it all the time, without the API server. */
+/** A probe in the network of a pod that queries the process continuously, without the API server. */
 export interface Observer {
   readonly pod: string;
-  readonly sights: readonly Sight[];
+  readonly samples: readonly ProbeSample[];
   stop(): Promise<void>;
 }
 
@@ -56,17 +56,17 @@ const look = async () => {
 look();
 `;
 
-/** Begins to ask a process several times a second; needs to be root on the host of its pod. */
+/** Queries a process several times per second; needs root on the host of its pod. */
 export async function observe({ pod, pid }: Pick<OperatorProcess, 'pod' | 'pid'>): Promise<Observer> {
   const args = [`--target=${pid}`, '--net', process.execPath, '-e', script];
   const child = spawn('nsenter', args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  const sights: Sight[] = [];
+  const samples: ProbeSample[] = [];
   const lines = createInterface({ input: child.stdout });
-  lines.on('line', (text) => void sights.push(sightOf(text)));
+  lines.on('line', (text) => void samples.push(sampleOf(text)));
   await once(lines, 'line');
   return {
     pod,
-    sights,
+    samples,
     stop: async () => {
       child.kill();
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
@@ -74,7 +74,7 @@ export async function observe({ pod, pid }: Pick<OperatorProcess, 'pod' | 'pid'>
   };
 }
 
-function sightOf(text: string): Sight {
+function sampleOf(text: string): ProbeSample {
   const { metrics, ...said } = line.parse(JSON.parse(text));
   return {
     ...said,
@@ -84,7 +84,7 @@ function sightOf(text: string): Sight {
   };
 }
 
-/** Sums of the lines of a metric for each resource. */
+/** Sums of a metric by resource. */
 function byResource(metrics: readonly string[], name: string): ReadonlyMap<string, number> {
   const sums = new Map<string, number>();
   for (const each of metrics) {
@@ -96,20 +96,20 @@ function byResource(metrics: readonly string[], name: string): ReadonlyMap<strin
   return sums;
 }
 
-/** What the caches of a process went through since a moment. */
+/** Effects of an interruption on the caches of a process. */
 export interface Interruption {
-  /** Milliseconds until each informer knew that its watch had ended; of none that did not know. */
+  /** Milliseconds until each informer detected the end of its watch; without informers that did not. */
   readonly noticedMs: ReadonlyMap<string, number>;
   /** Complete lists by each informer. */
   readonly lists: ReadonlyMap<string, number>;
-  /** Informers of kinds that the cluster has. */
+  /** Informers of served kinds. */
   readonly informers: readonly string[];
 }
 
-/** What an observer saw since a moment, in milliseconds of the epoch. */
-export function interruptionSince({ sights, pod }: Observer, fromMs: number): Interruption {
-  const before = sights.findLast(({ atMs }) => atMs <= fromMs);
-  const after = sights.filter(({ atMs, ready }) => atMs > fromMs && ready !== 0);
+/** Evaluates the samples since a time in milliseconds of the epoch. */
+export function interruptionSince({ samples, pod }: Observer, fromMs: number): Interruption {
+  const before = samples.findLast(({ atMs }) => atMs <= fromMs);
+  const after = samples.filter(({ atMs, ready }) => atMs > fromMs && ready !== 0);
   const last = after.at(-1);
   if (before === undefined || last === undefined) throw new Error(`nothing was seen of ${pod}`);
   const informers = [...before.lists.keys()];

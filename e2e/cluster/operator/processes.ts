@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { ApiServer } from '../kubectl.ts';
 
-/** A process of the operator: its pod, and the process on this host that runs in it. */
+/** An operator process: its pod, and its process id on this host. */
 export interface OperatorProcess {
   readonly pod: string;
-  /** As the lease names it; a container that is started anew is another process. */
+  /** Identity in the lease; a restarted container is another process. */
   readonly identity: string;
   readonly pid: number;
 }
@@ -24,14 +24,14 @@ const podsSchema = z.object({
   ),
 });
 
-/** Who holds the lease, whether or not it lives; an empty text when nobody does. */
+/** Holder of the lease, also if it is dead; empty without a holder. */
 export async function holderOf(api: ApiServer, namespace: string): Promise<string> {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/chancery-operator`;
   const { spec } = leaseSchema.parse((await api.request('GET', path)).body);
   return spec.holderIdentity;
 }
 
-/** Pods of the operator that are to stay, and how often their container was started anew. */
+/** Pods of the operator that are not terminating, with their restarts. */
 export async function operatorPods(
   api: ApiServer,
   namespace: string,
@@ -52,7 +52,7 @@ export async function operatorPods(
   );
 }
 
-/** Two pods of the operator are ready, and one of them leads: the process of that one. */
+/** Waits until two operator pods are ready and one of them leads; returns the leading process. */
 export function leaderWithStandby(api: ApiServer, namespace: string): Promise<OperatorProcess> {
   const look = async () => {
     const pods = [...(await operatorPods(api, namespace))].filter(([, { isReady }]) => isReady);
@@ -65,7 +65,7 @@ export function leaderWithStandby(api: ApiServer, namespace: string): Promise<Op
   return waitFor(look, { what: 'a leader and another ready one', deadlineMs: 60_000, everyMs: 100 });
 }
 
-/** The process of the ready pod that does not lead. */
+/** The process of the ready standby pod. */
 export async function standbyOf(
   api: ApiServer,
   namespace: string,
@@ -78,18 +78,18 @@ export async function standbyOf(
   return { pod, pid };
 }
 
-/** The process of a pod, where the node is this host: pods of the test cluster are processes here. */
+/** Process id of a pod's process; pods of the test cluster run on this host. */
 function findProcess(namespace: string, pod: string): number | undefined {
-  const wanted = [`POD_NAME=${pod}`, `POD_NAMESPACE=${namespace}`];
+  const expected = [`POD_NAME=${pod}`, `POD_NAMESPACE=${namespace}`];
   const found = readdirSync('/proc').find((name) => {
     if (!/^\d+$/.test(name)) return false;
     const settings = readSettings(name);
-    return wanted.every((each) => settings.includes(each));
+    return expected.every((each) => settings.includes(each));
   });
   return found === undefined ? undefined : Number(found);
 }
 
-/** Settings of a process; none of one that has just ended, or of the kernel's own. */
+/** Environment of a process; empty for an ended or a kernel process. */
 function readSettings(pid: string): readonly string[] {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
@@ -98,7 +98,7 @@ function readSettings(pid: string): readonly string[] {
   }
 }
 
-/** Whether a process has ended; one that is dead and not yet collected has. */
+/** Whether a process has ended; a zombie counts as ended. */
 export function hasEnded({ pid }: OperatorProcess): boolean {
   try {
     return /^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

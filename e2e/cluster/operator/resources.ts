@@ -23,28 +23,28 @@ const objectSchema = z.object({
     .prefault({}),
 });
 
-/** A custom resource as far as these tests look at it. */
-export type Found = z.output<typeof objectSchema>;
+/** The members of a custom resource that these tests use. */
+export type StoredResource = z.output<typeof objectSchema>;
 
 /** Custom resources of one namespace, all with the label of the run. */
 export interface Resources {
   create(kind: Kind, name: string, spec: object): Promise<void>;
   /** Merges into the spec. */
   edit(kind: Kind, name: string, spec: object): Promise<void>;
-  get(kind: Kind, name: string): Promise<Found>;
-  /** Those of the run. */
-  list(kind: Kind): Promise<readonly Found[]>;
-  /** Waits until the operator has looked at what was written last; with `Ready` True where that is wanted. */
+  get(kind: Kind, name: string): Promise<StoredResource>;
+  /** Objects of the run. */
+  list(kind: Kind): Promise<readonly StoredResource[]>;
+  /** Waits until the operator has reconciled the last generation, optionally with `Ready` True. */
   settled(
     kind: Kind,
     name: string,
     options?: { readonly isReady?: boolean; readonly withinMs?: number },
   ): Promise<void>;
-  /** What its conditions say. */
+  /** Text of the conditions. */
   says(kind: Kind, name: string): Promise<string>;
 }
 
-/** Custom resources through the API server, without a process for each call. */
+/** Custom resources through the API server, without a process per call. */
 export function resourcesOf(api: ApiServer, namespace: string, run: string): Resources {
   const path = (kind: Kind, name = '') =>
     `/apis/chancery.dev/v1alpha1/namespaces/${namespace}/${plurals[kind]}${name === '' ? '' : `/${name}`}`;
@@ -81,7 +81,7 @@ export function resourcesOf(api: ApiServer, namespace: string, run: string): Res
   };
 }
 
-/** Deletes what a run has made; registers before what they name. */
+/** Deletes the objects of a run, registers first. */
 export async function removeRun(namespace: string, run: string): Promise<void> {
   const label = ['-n', namespace, '-l', `example.org/run=${run}`, '--timeout=60s'];
   await kubectl('delete', 'registers', ...label);

@@ -14,11 +14,11 @@ export interface Permission {
   readonly verb: string;
 }
 
-/** The role of the operator in one namespace, some of which is taken away for a while. */
+/** The role of the operator in one namespace, with temporarily removed permissions. */
 export interface OperatorRole {
-  /** Everything that it allows. */
+  /** All permissions. */
   readonly permissions: readonly Permission[];
-  /** Takes one permission away while something is done, and gives it back whatever happens. */
+  /** Removes one permission during an action, and restores it in any case. */
   without(permission: Permission, act: () => Promise<void>): Promise<void>;
 }
 
@@ -35,24 +35,24 @@ function lacking({ rules, ...role }: Role, { resource, verb }: Permission): Role
   return { ...role, rules: left };
 }
 
-/** Reads the role as the chart has made it. */
+/** Reads the role that the chart has created. */
 export async function readRole(api: ApiServer, namespace: string): Promise<OperatorRole> {
   const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/roles/chancery-operator`;
-  const whole = roleSchema.parse((await api.request('GET', path)).body);
+  const fullRole = roleSchema.parse((await api.request('GET', path)).body);
   const write = async ({ rules }: Role) => {
     const { status } = await api.request('PATCH', path, { rules }, 'application/merge-patch+json');
     if (status !== 200) throw new Error(`the role of the operator was not changed: ${status}`);
   };
   return {
-    permissions: whole.rules.flatMap(({ resources, verbs }) =>
+    permissions: fullRole.rules.flatMap(({ resources, verbs }) =>
       resources.flatMap((resource) => verbs.map((verb) => ({ resource, verb }))),
     ),
     without: async (permission, act) => {
-      await write(lacking(whole, permission));
+      await write(lacking(fullRole, permission));
       try {
         await act();
       } finally {
-        await write(whole);
+        await write(fullRole);
       }
     },
   };

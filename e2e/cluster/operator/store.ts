@@ -2,7 +2,7 @@ import pg from 'pg';
 import { readSecret } from '../chart.ts';
 import { forward } from '../forward.ts';
 
-/** What the services keep for custom resources, in their own tables: nobody's word is taken for it. */
+/** Rows of custom resources in the tables of the services, read directly from the database. */
 export interface Rows {
   /** uid of the Tenant (empty for none), subdomain, version of the row. */
   readonly organizations: readonly (readonly string[])[];
@@ -12,7 +12,7 @@ export interface Rows {
   readonly managed: readonly (readonly string[])[];
 }
 
-/** The database of an installation that has the PostgreSQL of the demo values, for one visit. */
+/** Opens the PostgreSQL of the demo values during a function. */
 export async function visitDatabase<T>(
   namespace: string,
   visit: (client: pg.Client) => Promise<T>,
@@ -25,7 +25,7 @@ export async function visitDatabase<T>(
     user: 'postgres',
     password: await readSecret(namespace, 'postgres', 'password'),
     database: 'chancery',
-    // the way there is a forward of kubectl to this very pod
+    // the connection is a port-forward to this pod
     ssl: { rejectUnauthorized: false },
   });
   try {
@@ -37,7 +37,7 @@ export async function visitDatabase<T>(
   }
 }
 
-/** Every organisation and register of such an installation. */
+/** All organisations and registers of such an installation. */
 export function readRows(namespace: string): Promise<Rows> {
   return visitDatabase(namespace, async (client) => {
     const rows = async (text: string) =>

@@ -14,13 +14,13 @@ const output = join(root, 'dist/spire');
 const sources = join(output, 'sources');
 const binaries = join(output, 'bin');
 
-/** Where the archives are, and the kinds of the controller manager. */
+/** Paths of the archives, and the CRDs of the controller manager. */
 export const archives: readonly string[] = [...published.map(({ name }) => name), nodeDriver].map((name) =>
   join(output, `${name}.tar`),
 );
 export const kindFiles: readonly string[] = kinds.files.map((file) => join(output, 'kinds', file));
 
-/** Programs of SPIRE that cannot be had on this machine. */
+/** The programs of SPIRE cannot be built on this machine. */
 export class NotToBeHad extends Error {
   constructor(what: string, reason: string) {
     super(`${what} cannot be had here: ${reason}`);
@@ -28,7 +28,7 @@ export class NotToBeHad extends Error {
   }
 }
 
-type Say = (line: string) => void;
+type Print = (line: string) => void;
 
 const downloaded = z.object({
   Dir: z.string().optional(),
@@ -36,23 +36,23 @@ const downloaded = z.object({
   Error: z.string().optional(),
 });
 
-/** The folder of a module's content, which is what it was when its sum was written down. */
+/** Downloads a module and verifies its recorded checksum; returns its folder. */
 async function download({ module, version, sum }: Pick<Published, 'module' | 'version' | 'sum'>) {
   const name = `${module}@${version}`;
-  const asked = await promisify(execFile)('go', ['mod', 'download', '-json', name], {
+  const result = await promisify(execFile)('go', ['mod', 'download', '-json', name], {
     cwd: output,
     env: { ...process.env, GOFLAGS: '-mod=mod', GOWORK: 'off' },
   }).catch((error: NodeJS.ErrnoException & { stdout?: string }) => {
     if (error.code === 'ENOENT') throw new NotToBeHad(name, 'there is no Go');
     return { stdout: error.stdout || JSON.stringify({ Error: error.message }) };
   });
-  const { Dir, Sum, Error: problem } = downloaded.parse(JSON.parse(asked.stdout));
+  const { Dir, Sum, Error: problem } = downloaded.parse(JSON.parse(result.stdout));
   if (problem !== undefined || Dir === undefined) throw new NotToBeHad(name, problem ?? 'Go gave no folder');
   if (Sum !== sum) throw new NotToBeHad(name, `its content is ${Sum}, which should be ${sum}`);
   return Dir;
 }
 
-/** A copy of a module that Go takes for a program's own folder: its go.sum decides what is built. */
+/** A copy of a module as main module, so that its own go.sum is used. */
 async function sourceOf(program: Pick<Published, 'module' | 'version' | 'sum'>): Promise<string> {
   const folder = join(sources, `${program.module.replaceAll('/', '-')}-${program.version}`);
   const from = await download(program);
@@ -65,12 +65,12 @@ async function sourceOf(program: Pick<Published, 'module' | 'version' | 'sum'>):
   return folder;
 }
 
-/** go build, telling every 15 s how many packages are done. */
+/** Runs go build and prints the number of built packages every 15 s. */
 async function compile(
   name: string,
   source: { readonly folder: string; readonly main: string },
   isPartlyC: boolean,
-  say: Say,
+  print: Print,
 ): Promise<void> {
   const linked = isPartlyC ? '-s -w -linkmode external -extldflags "-static"' : '-s -w';
   const tags = isPartlyC ? ['-tags', 'netgo,osusergo'] : [];
@@ -85,13 +85,13 @@ async function compile(
     last.push(line);
     last.splice(0, last.length - 10);
   });
-  const progress = setInterval(() => say(`${name}: ${packages} packages built`), 15_000);
+  const progress = setInterval(() => print(`${name}: ${packages} packages built`), 15_000);
   const startedAt = performance.now();
   const { promise: ended, resolve, reject } = Promise.withResolvers<number | null>();
   child.once('error', reject).once('close', resolve);
   const code = await ended.finally(() => clearInterval(progress));
   if (code !== 0) throw new NotToBeHad(name, `go build says\n${last.join('\n')}`);
-  say(`${name}: built after ${((performance.now() - startedAt) / 1_000).toFixed(0)} s`);
+  print(`${name}: built after ${((performance.now() - startedAt) / 1_000).toFixed(0)} s`);
 }
 
 /** The image of one static program. */
@@ -109,20 +109,20 @@ async function pack(cache: LayerCache, name: string): Promise<void> {
   writeArchive(join(output, `${name}.tar`), image, (one) => readFileSync(cache.file(one)));
 }
 
-/** Does the work unless it was done from the same inputs. */
-async function once(name: string, inputs: string, work: () => Promise<void>, say: Say): Promise<void> {
+/** Runs the work unless it was done with the same inputs. */
+async function once(name: string, inputs: string, work: () => Promise<void>, print: Print): Promise<void> {
   const record = join(binaries, `${name}.inputs`);
   const made = existsSync(record) && existsSync(join(output, `${name}.tar`));
-  if (made && readFileSync(record, 'utf8') === inputs) return say(`${name}: is there`);
+  if (made && readFileSync(record, 'utf8') === inputs) return print(`${name}: exists`);
   rmSync(record, { force: true });
   await work();
   writeFileSync(record, inputs);
 }
 
-async function buildPublished(program: Published, cache: LayerCache, say: Say): Promise<void> {
+async function buildPublished(program: Published, cache: LayerCache, print: Print): Promise<void> {
   const folder = await sourceOf(program);
-  say(`${program.name}: ${program.module} ${program.version} is what it was`);
-  await compile(program.name, { folder, main: program.folder }, program.isPartlyC, say);
+  print(`${program.name}: ${program.module} ${program.version} has the recorded checksum`);
+  await compile(program.name, { folder, main: program.folder }, program.isPartlyC, print);
   await pack(cache, program.name);
 }
 
@@ -133,24 +133,24 @@ async function copyKinds(): Promise<void> {
 
 /**
  * Fetches and builds SPIRE's server, agent and controller manager and the CSI driver, and writes an archive of each to
- * dist/spire. What is there already is not built again.
+ * dist/spire. Existing archives are not built again.
  *
- * @param say hears of progress, a line at a time
- * @throws NotToBeHad without Go, network or a C compiler, or when a module is not what it was
+ * @param print receives progress, one line per call
+ * @throws NotToBeHad without Go, network or a C compiler, or when a checksum differs
  */
-export async function buildSpire(say: Say): Promise<void> {
+export async function buildSpire(print: Print): Promise<void> {
   mkdirSync(binaries, { recursive: true });
   const cache = new LayerCache(join(output, '.cache'));
   for (const program of published) {
-    const work = () => buildPublished(program, cache, say);
-    await once(program.name, JSON.stringify(program), work, say);
+    const work = () => buildPublished(program, cache, print);
+    await once(program.name, JSON.stringify(program), work, print);
   }
   const folder = join(import.meta.dirname, 'go');
   const files = readdirSync(folder).map((name) => readFileSync(join(folder, name)));
   const work = async () => {
-    await compile(nodeDriver, { folder, main: '' }, false, say);
+    await compile(nodeDriver, { folder, main: '' }, false, print);
     await pack(cache, nodeDriver);
   };
-  await once(nodeDriver, sha256(...files), work, say);
+  await once(nodeDriver, sha256(...files), work, print);
   if (!kindFiles.every((file) => existsSync(file))) await copyKinds();
 }

@@ -22,17 +22,17 @@ explainFailures(system);
 
 const clients = [...services, ...members.map((name) => `validator-${name}`)];
 
-/** Ids that the server has for a client, one for each of its pods. */
+/** Registration entries of a client, one per pod. */
 const registered = async () => new Set((await showEntries()).map(({ spiffe_id }) => spiffe_id.path));
 
 describe('identities by the controller manager', () => {
-  test('come from the two ClusterSPIFFEIDs of the chart, and are served', async () => {
+  test('are registered by the two ClusterSPIFFEIDs of the chart, and are served', async () => {
     const paths = await registered();
     for (const client of clients) expect(paths).toContain(`/service/${client}`);
     for (const [client, { id }] of await allServed()) expect(id).toBe(idOf(client));
   });
 
-  test('are granted to the same pods by the manifest beside SPIRE', async () => {
+  test('are registered for the same pods by spire/cluster-spiffe-ids.yaml', async () => {
     const manifest = fileOf('cluster-spiffe-ids.yaml');
     const byChart = grantsOf(await showEntries());
     await kubectl('delete', 'clusterspiffeids', '--all');
@@ -40,7 +40,7 @@ describe('identities by the controller manager', () => {
     await eventually(async () => expect(grantsOf(await showEntries())).toEqual(byChart));
   });
 
-  test('are denied to a pod with a label and another ServiceAccount, namespace or name', async () => {
+  test('are not given to a pod with the label but another ServiceAccount, namespace or name', async () => {
     const account = {
       apiVersion: 'v1',
       kind: 'ServiceAccount',

@@ -9,7 +9,7 @@ const configuration = {
   kind: 'ControllerManagerConfig',
   clusterName: 'main',
   trustDomain: 'acme.chancery.local',
-  // the one that the chart and spire/cluster-spiffe-ids.yaml name
+  // the class that the chart and spire/cluster-spiffe-ids.yaml use
   className: 'spire-system-spire',
   ignoreNamespaces: ['kube-system', 'kube-public', system],
   spireServerSocketPath: serverSocket,
@@ -19,7 +19,7 @@ const configuration = {
   gcInterval: 5_000_000_000,
 };
 
-/** The controller manager in the pod of the server. Its webhook is off: it checks what people write, and grants nothing. */
+/** The controller manager in the pod of the server. Its webhook is off, because it only validates edits. */
 export const besideServer: Beside = {
   containers: [
     {

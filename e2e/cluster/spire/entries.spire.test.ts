@@ -49,7 +49,7 @@ const voted = z.object({
 });
 
 describe('identities by registration entries', () => {
-  test('are those of entries.json, in the words of SPIRE', async () => {
+  test('are those of entries.json, as SPIRE shows them', async () => {
     const entries = await showEntries();
     const ids = entries.map(({ spiffe_id }) => `spiffe://${spiffe_id.trust_domain}${spiffe_id.path}`);
     const validators = members.map((name) => `validator-${name}`);
@@ -62,11 +62,11 @@ describe('identities by registration entries', () => {
     process.stdout.write(`samples ready after ${((performance.now() - startedAt) / 1_000).toFixed(1)} s\n`);
   }, 120_000);
 
-  test('are served by everything that serves, each its own', async () => {
+  test('are served by every TLS server, each its own', async () => {
     for (const [client, { id }] of await allServed()) expect(id).toBe(idOf(client));
   });
 
-  test('let four validators vote for the genesis docket', async () => {
+  test('allow four validators to vote for the genesis docket', async () => {
     ledger = await openLedger('invoices', namespace);
     const path = `/api/registers/${ledger.registerId}/dockets/0`;
     await eventually(async () => {
@@ -112,14 +112,14 @@ describe('a pod', () => {
     const asking = { namespace, serviceAccount: 'validator-main' };
     for (const name of ['other-0', 'main-0-copy'])
       expect(await identitiesOf({ ...asking, name, labels })).toEqual([]);
-    // without labels: the operator would take it for a member that is too many
+    // without labels, because the operator would treat it as a surplus member
     expect(await identitiesOf({ ...asking, name: 'main-4' })).toEqual([]);
     const member = { namespace: elsewhere, name: 'main-0', serviceAccount: 'validator-main', labels };
     expect(await identitiesOf(member)).toEqual([]);
   });
 });
 
-/** Certificates of everything that serves, seen again and again for some time: serial numbers by client id. */
+/** Serial numbers of all served certificates during some time, by client id. */
 async function watchServed(forMs: number): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const seen = new Map<string, Set<string>>();
   const until = Date.now() + forMs;
@@ -131,7 +131,7 @@ async function watchServed(forMs: number): Promise<ReadonlyMap<string, ReadonlyS
   return seen;
 }
 
-/** Waits until everything serves an SVID that the check accepts. */
+/** Waits until every server has an SVID that the check accepts. */
 async function allServe(check: (served: Served) => boolean): Promise<void> {
   await eventually(async () => {
     for (const [client, served] of await allServed())
@@ -139,7 +139,7 @@ async function allServe(check: (served: Served) => boolean): Promise<void> {
   });
 }
 
-/** Sends transactions while something happens, and expects every one of them to be answered as on a quiet day. */
+/** Sends transactions during an action and expects no failed request. */
 async function underLoad(happens: () => Promise<void>): Promise<void> {
   const before = await restarts();
   const load = beginLoad(ledger, perSecond);
@@ -153,7 +153,7 @@ async function underLoad(happens: () => Promise<void>): Promise<void> {
 const livesFor = (seconds: number) => (served: Served) => served.expiresAtMs < Date.now() + seconds * 1_000;
 
 describe('identities under load', () => {
-  test('of 60 s turn over without one failed request', async () => {
+  test('of 60 s are rotated without a failed request', async () => {
     await setTimeToLive(60);
     await underLoad(async () => {
       const seen = await watchServed(full ? 180_000 : 75_000);
@@ -163,7 +163,7 @@ describe('identities under load', () => {
     });
   }, 400_000);
 
-  test('stay while no agent is there, and are new again once there is one', async () => {
+  test('stay valid without an agent, and are rotated when it is back', async () => {
     await setTimeToLive(3_600);
     await allServe((served) => !livesFor(600)(served));
     await underLoad(async () => {
@@ -177,7 +177,7 @@ describe('identities under load', () => {
     });
   }, 400_000);
 
-  test('that ran out while no agent was there come back without a restart', async () => {
+  test('that expired without an agent are renewed without a restart', async () => {
     const before = await restarts();
     await setTimeToLive(60);
     await allServe(livesFor(61));

@@ -2,21 +2,21 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { must, run } from '../kubectl.ts';
 import { imageOf } from './programs.ts';
 
-/** A pod that asks the agent of its node who it is, through the same volume that the chart's pods have. */
-export interface Asking {
+/** A pod that requests its identity from the agent of its node, through the same volume as the chart's pods. */
+export interface WorkloadApiPod {
   readonly namespace: string;
   readonly name: string;
   /** It must exist. */
   readonly serviceAccount: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** Asks for 15 s until there is an identity: the controller manager registers a pod once it sees it. */
+  /** Retries for 15 s, because the controller manager registers a pod with a delay. */
   readonly isPatient?: boolean;
 }
 
 const socketFolder = '/run/spire/agent-sockets';
 const socket = ['-socketPath', `${socketFolder}/spire-agent.sock`];
 
-function podOf({ namespace, name, serviceAccount, labels = {} }: Asking): object {
+function podOf({ namespace, name, serviceAccount, labels = {} }: WorkloadApiPod): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -35,7 +35,7 @@ function podOf({ namespace, name, serviceAccount, labels = {} }: Asking): object
           name: 'asking',
           image: imageOf('spire-agent'),
           imagePullPolicy: 'IfNotPresent',
-          // it stays, whatever it hears
+          // the container keeps running with any answer
           args: ['api', 'watch', ...socket],
           securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
           volumeMounts: [{ name: 'identity', mountPath: socketFolder, readOnly: true }],
@@ -46,35 +46,35 @@ function podOf({ namespace, name, serviceAccount, labels = {} }: Asking): object
   };
 }
 
-/** What the agent says to a process of the pod. */
-async function ask({ namespace, name }: Asking): Promise<string> {
+/** Answer of the agent to a process of the pod. */
+async function ask({ namespace, name }: WorkloadApiPod): Promise<string> {
   const command = ['/spire-agent', 'api', 'fetch', 'x509', '-timeout', '20s', ...socket];
   const { out, err } = await run('kubectl', ['-n', namespace, 'exec', name, '--', ...command]);
   return `${out}${err}`;
 }
 
-/** What the agent says to a pod: the SPIFFE ids of its SVIDs, none when it has none for it. */
-export async function identitiesOf(asking: Asking): Promise<readonly string[]> {
+/** SPIFFE ids of a pod's SVIDs; empty when the agent has none for it. */
+export async function identitiesOf(asking: WorkloadApiPod): Promise<readonly string[]> {
   const deadline = Date.now() + (asking.isPatient === true ? 15_000 : 0);
-  const there = ['-n', asking.namespace];
-  await must('kubectl', [...there, 'apply', '-f', '-'], { input: JSON.stringify(podOf(asking)) });
+  const inNamespace = ['-n', asking.namespace];
+  await must('kubectl', [...inNamespace, 'apply', '-f', '-'], { input: JSON.stringify(podOf(asking)) });
   try {
     await must(
       'kubectl',
-      [...there, 'wait', '--for=condition=Ready', `pod/${asking.name}`, '--timeout=60s'],
+      [...inNamespace, 'wait', '--for=condition=Ready', `pod/${asking.name}`, '--timeout=60s'],
       {
         timeoutMs: 70_000,
       },
     );
     for (;;) {
-      const said = await ask(asking);
-      const ids = [...said.matchAll(/^SPIFFE ID:\s+(\S+)$/gm)].map(([, id = '']) => id);
+      const output = await ask(asking);
+      const ids = [...output.matchAll(/^SPIFFE ID:\s+(\S+)$/gm)].map(([, id = '']) => id);
       if (ids.length > 0) return ids;
-      if (!said.includes('PermissionDenied')) throw new Error(`the agent said: ${said}`);
+      if (!output.includes('PermissionDenied')) throw new Error(`the agent said: ${output}`);
       if (Date.now() >= deadline) return [];
       await pause(1_000);
     }
   } finally {
-    await must('kubectl', [...there, 'delete', 'pod', asking.name, '--grace-period=0', '--force']);
+    await must('kubectl', [...inNamespace, 'delete', 'pod', asking.name, '--grace-period=0', '--force']);
   }
 }

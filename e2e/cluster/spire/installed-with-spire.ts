@@ -4,7 +4,7 @@ import { forward } from '../forward.ts';
 import { namespace as shared } from '../installed.ts';
 import { kubectl } from '../kubectl.ts';
 
-/** The installation that the files of `spire/` speak of. */
+/** The installation of the files in `spire/`. */
 export const release: Release = { name: 'acme', namespace: 'chancery' };
 export const { namespace } = release;
 export const installation = 'acme.chancery.local';
@@ -17,8 +17,8 @@ export const members = [0, 1, 2, 3].map((ordinal) => `main-${ordinal}`);
 export const idOf = (client: string): string => `spiffe://${installation}/service/${client}`;
 
 /**
- * Makes sure that the chart is installed with SPIRE's identities and ready. The installation of other journeys goes: there is
- * one address of the Ingress.
+ * Ensures that the chart is installed with SPIRE identities and ready. The installation of other journeys is removed, because
+ * the Ingress has one address.
  */
 export async function ensureInstalled(isRegisteredByChart: boolean): Promise<void> {
   await removeNamespace(shared);
@@ -27,14 +27,14 @@ export async function ensureInstalled(isRegisteredByChart: boolean): Promise<voi
   await install({ ...release, set: ['identity.provider=spire', registered] }, 150_000);
 }
 
-/** The certificate that a process serves. */
+/** The certificate of a TLS server. */
 export interface Served {
   readonly id: string;
   readonly serial: string;
   readonly expiresAtMs: number;
 }
 
-/** What a pod or Service shows whoever connects to it by TLS. */
+/** Reads the server certificate of a pod or Service. */
 async function servedSvid(target: string, port: number): Promise<Served> {
   const door = await forward(namespace, target, port);
   try {
@@ -56,7 +56,7 @@ async function servedSvid(target: string, port: number): Promise<Served> {
   }
 }
 
-/** The certificates of everything that serves TLS, by client id. */
+/** Server certificates of all processes, by client id. */
 export async function allServed(): Promise<ReadonlyMap<string, Served>> {
   const doors = [
     ...['tenant', 'wallet', 'register'].map((name) => [`service-${name}`, `service-${name}`] as const),
@@ -66,7 +66,7 @@ export async function allServed(): Promise<ReadonlyMap<string, Served>> {
   return new Map(await Promise.all(found));
 }
 
-/** Restarts of every container of the installation, by pod; pods that were replaced have other names. */
+/** Restarts of every container of the installation, by pod; a replaced pod has another name. */
 export async function restarts(): Promise<Readonly<Record<string, number>>> {
   const out = await kubectl('get', 'pods', '-n', namespace, '-o', 'json');
   const { items } = JSON.parse(out) as {

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { imageOf, nodeDriver } from './programs.ts';
 
-/** SPIRE in a cluster, run by the files of `spire/` as they are. */
+/** SPIRE in a cluster, with the unchanged files of `spire/`. */
 
 export const system = 'spire-system';
-/** Where the server listens for its own command line. */
+/** Socket of the server's command line. */
 export const serverSocket = '/run/spire/server-sockets/api.sock';
-/** Folder of the host with one folder a node: all nodes may be on one host. */
+/** Folder of the host with one folder per node, because all nodes may be on one host. */
 const sockets = '/run/chancery-spire';
 
 export const fileOf = (name: string): string =>
@@ -21,7 +21,7 @@ type Rule = Readonly<Record<'apiGroups' | 'resources' | 'verbs', readonly string
   readonly resourceNames?: readonly string[];
 };
 
-/** A role and who has it. */
+/** A role and its binding. */
 function granted(kind: 'Role' | 'ClusterRole', name: string, rules: readonly Rule[]): readonly object[] {
   const metadata = kind === 'Role' ? named(name) : { name };
   const subjects = [{ kind: 'ServiceAccount', name, namespace: system }];
@@ -53,7 +53,7 @@ const container = (program: string, args: readonly string[]) => ({
 
 const nodeName = { name: 'NODE_NAME', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } };
 
-/** The rights that spire/README.md says server and agents need. */
+/** The rights of server and agents as spire/README.md lists them. */
 const rights: readonly object[] = [
   ...granted('ClusterRole', 'spire-server', [
     { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
@@ -78,7 +78,7 @@ const data = {
   spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '64Mi' } } },
 };
 
-/** The server, with what runs beside it. */
+/** The server with its sidecars. */
 export function serverDeployment(beside: Beside = { containers: [], volumes: [] }): object {
   const labels = { app: 'spire-server' };
   const server = {
@@ -125,7 +125,7 @@ function daemonSet(name: string, spec: object): object {
   };
 }
 
-/** The agent finds its kubelet by the address of the node: names of nodes need not resolve. */
+/** The agents. They reach the kubelet by the address of the node, because names of nodes may not resolve. */
 function agents(): object {
   const agent = {
     ...container('spire-agent', ['run', '-config', '/run/spire/config/agent.conf']),
@@ -186,7 +186,7 @@ const csiDriver = {
   },
 };
 
-/** What SPIRE needs but its server and the agents, which need the server's bundle to begin. */
+/** All objects of SPIRE except the server and the agents, which need the server's bundle. */
 export const withoutAgents: readonly object[] = [
   { apiVersion: 'v1', kind: 'Namespace', metadata: { name: system } },
   ...['spire-server', 'spire-agent', 'spiffe-csi-driver'].map(account),

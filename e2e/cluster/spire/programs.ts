@@ -3,7 +3,7 @@ export interface Published {
   readonly name: string;
   readonly module: string;
   readonly version: string;
-  /** What Go makes of the module's content (`h1:`); the module's own go.sum names everything else. */
+  /** Checksum of the module (`h1:`); its own go.sum has those of its dependencies. */
   readonly sum: string;
   /** Folder of the main package. */
   readonly folder: string;
@@ -29,10 +29,10 @@ export const published: readonly Published[] = [
   { name: 'spire-controller-manager', ...controllerManager, folder: 'cmd', isPartlyC: false },
 ];
 
-/** The CSI driver with what a node needs around it; its versions and sums are in `go/go.mod` and `go/go.sum`. */
+/** The CSI driver with its node components; versions and checksums are in `go/go.mod` and `go/go.sum`. */
 export const nodeDriver = 'spiffe-node-driver';
 
-/** Kinds of the controller manager, from its module. */
+/** CRDs of the controller manager, from its module. */
 export const kinds = {
   ...controllerManager,
   folder: 'config/crd/bases',
@@ -41,7 +41,7 @@ export const kinds = {
   ),
 };
 
-/** Tag of all these images: of this repository's tests, not of a product. */
+/** Tag of all these images, which are for tests only. */
 export const tag = 'test';
 
 /** Reference of an image. */

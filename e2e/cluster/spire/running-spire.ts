@@ -10,19 +10,19 @@ import {
   withoutAgents,
 } from './objects.ts';
 
-const there = ['-n', system];
+const inNamespace = ['-n', system];
 const rollout = (what: string) =>
-  kubectl(...there, 'rollout', 'status', what, '--timeout=90s').then(() => undefined);
+  kubectl(...inNamespace, 'rollout', 'status', what, '--timeout=90s').then(() => undefined);
 
 /**
- * Runs SPIRE: its server first, because agents begin with the bundle that the server writes.
- * @param beside what runs in the server's pod, too
+ * Runs SPIRE: the server first, because agents need the bundle that it writes.
+ * @param beside sidecars of the server
  */
 export async function ensureSpire(beside?: Beside): Promise<void> {
   await apply(system, ...withoutAgents, serverDeployment(beside));
   await rollout('deployment/spire-server');
   await eventually(async () => {
-    const bundle = await kubectl(...there, 'get', 'configmap/spire-bundle', '-o', 'jsonpath={.data}');
+    const bundle = await kubectl(...inNamespace, 'get', 'configmap/spire-bundle', '-o', 'jsonpath={.data}');
     if (!bundle.includes('BEGIN CERTIFICATE')) throw new Error(`the bundle is ${bundle}`);
   });
   await apply(system, ...agentObjects);
@@ -30,16 +30,25 @@ export async function ensureSpire(beside?: Beside): Promise<void> {
   await rollout('daemonset/spire-agent');
 }
 
-/** What spire-server prints to a command of its own. */
+/** Output of a spire-server command. */
 async function server(args: readonly string[], input?: string): Promise<string> {
   const command = ['/spire-server', ...args, '-socketPath', serverSocket];
-  const exec = [...there, 'exec', '-i', 'deployment/spire-server', '-c', 'spire-server', '--', ...command];
+  const exec = [
+    ...inNamespace,
+    'exec',
+    '-i',
+    'deployment/spire-server',
+    '-c',
+    'spire-server',
+    '--',
+    ...command,
+  ];
   return must('kubectl', exec, input === undefined ? {} : { input });
 }
 
 const selector = z.object({ type: z.string(), value: z.string() });
 
-/** As entries.json has them. */
+/** Entries in the format of entries.json. */
 const entriesFile = z.object({
   entries: z.array(
     z.object({
@@ -53,7 +62,7 @@ const entriesFile = z.object({
 
 const spiffeId = z.object({ trust_domain: z.string(), path: z.string() });
 
-/** As spire-server prints them. */
+/** Entries as spire-server prints them. */
 const shown = z.object({
   entries: z.array(
     z.object({
@@ -79,10 +88,10 @@ type Registered = Pick<
 
 const textOf = ({ trust_domain, path }: Entry['spiffe_id']): string => `spiffe://${trust_domain}${path}`;
 
-/** What an entry grants to whom, as one text: entries of one text are the same. */
+/** An entry as one text, for comparison. */
 function grant({ parent_id, spiffe_id, selectors }: Registered): string {
-  const wanted = selectors.map(({ type, value }) => `${type}:${value}`).sort();
-  return [parent_id, spiffe_id, ...wanted].join(' ');
+  const selectorTexts = selectors.map(({ type, value }) => `${type}:${value}`).sort();
+  return [parent_id, spiffe_id, ...selectorTexts].join(' ');
 }
 
 /** The grants of a server's entries. */
@@ -93,7 +102,7 @@ export function grantsOf(entries: readonly Entry[]): readonly string[] {
   return grants.sort();
 }
 
-/** Registers what `spire/entries.json` says, as its README tells people to, and nothing else. */
+/** Registers exactly the entries of `spire/entries.json`. */
 export async function ensureEntries(): Promise<void> {
   const { entries } = entriesFile.parse(JSON.parse(fileOf('entries.json')));
   const found = await showEntries();
@@ -102,7 +111,7 @@ export async function ensureEntries(): Promise<void> {
   await server(['entry', 'create', '-data', '-'], fileOf('entries.json'));
 }
 
-/** Gives the SVIDs of every pod another life, seconds; agents replace those in hand at once. */
+/** Sets the time to live of all SVIDs in seconds; agents replace current ones at once. */
 export async function setTimeToLive(seconds: number): Promise<void> {
   const { entries } = entriesFile.parse(JSON.parse(fileOf('entries.json')));
   const ids = new Map((await showEntries()).map(({ id, spiffe_id }) => [textOf(spiffe_id), id]));
@@ -112,11 +121,11 @@ export async function setTimeToLive(seconds: number): Promise<void> {
   await server(['entry', 'update', '-data', '-'], JSON.stringify({ entries: changed }));
 }
 
-/** Takes the agents and their sockets away from every node while something happens. */
+/** Removes the agents and their sockets from every node during an action. */
 export async function whileAgentsAreAway(happens: () => Promise<void>): Promise<void> {
   await selectNodes({ 'chancery.dev/agent': 'away' });
   try {
-    await kubectl(...there, 'wait', 'pod', '-l', 'app=spire-agent', '--for=delete', '--timeout=60s');
+    await kubectl(...inNamespace, 'wait', 'pod', '-l', 'app=spire-agent', '--for=delete', '--timeout=60s');
     await happens();
   } finally {
     await selectNodes(null);
@@ -126,5 +135,5 @@ export async function whileAgentsAreAway(happens: () => Promise<void>): Promise<
 
 async function selectNodes(nodeSelector: object | null): Promise<void> {
   const patch = JSON.stringify({ spec: { template: { spec: { nodeSelector } } } });
-  await kubectl(...there, 'patch', 'daemonset/spire-agent', '--type=merge', '-p', patch);
+  await kubectl(...inNamespace, 'patch', 'daemonset/spire-agent', '--type=merge', '-p', patch);
 }

@@ -2,8 +2,8 @@ import { must } from '../kubectl.ts';
 import { archives, buildSpire } from './build.ts';
 
 /**
- * Builds the programs of SPIRE and imports them by the command in LOAD; without LOAD they are there already.
- * @throws NotToBeHad where they cannot be had: then nothing of SPIRE is shown
+ * Builds the programs of SPIRE and imports them with the command in LOAD. Without LOAD they must exist.
+ * @throws NotToBeHad when they cannot be built; the SPIRE tests then fail
  */
 export async function setup(): Promise<void> {
   const [program = '', ...args] = (process.env['LOAD'] ?? '').split(' ');

@@ -4,7 +4,7 @@ import { ADDRESS, OTHER_ADDRESS } from './bad-objects.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** An object of which each optional member is there or not. */
+/** An object whose optional members may be absent. */
 function some(
   required: Record<string, fc.Arbitrary<unknown>>,
   optional: Record<string, fc.Arbitrary<unknown>>,
@@ -153,7 +153,7 @@ export const goodSpecsOf: Readonly<Record<ManagedKind, fc.Arbitrary<Members>>> =
   ValidatorSet: validatorSet,
 };
 
-/** What somebody may write by mistake: other types, empty things, values at and over bounds, unknown members. */
+/** Mistakes in a spec: wrong types, empty values, values at and beyond bounds, unknown members. */
 const oddValue = fc.oneof(
   fc.constantFrom<unknown>(
     '',
@@ -179,7 +179,7 @@ const oddValue = fc.oneof(
   fc.constantFrom('x'.repeat(64), 'x'.repeat(513), 'é'.repeat(128), '\u{1F600}'.repeat(128), 'a\u0001b'),
 );
 
-/** A spec with one member changed, removed or added, at any depth; often no longer a good one. */
+/** A spec with one member changed, removed or added at any depth; often invalid. */
 export function mutated(spec: Members): fc.Arbitrary<Members> {
   return fc
     .tuple(
@@ -198,20 +198,20 @@ interface Change {
 
 function change(spec: Members, pick: number, { name: added, value }: Change): Members {
   const copy = structuredClone(spec) as Record<string, unknown>;
-  const places = placesOf(copy);
-  const place = places[pick % Math.max(places.length, 1)];
-  if (place === undefined) return { ...copy, [added ?? 'replicas']: value };
-  const key = added ?? place.key;
-  if (value === undefined) delete place.of[key];
-  else place.of[key] = value;
+  const members = membersOf(copy);
+  const member = members[pick % Math.max(members.length, 1)];
+  if (member === undefined) return { ...copy, [added ?? 'replicas']: value };
+  const key = added ?? member.key;
+  if (value === undefined) delete member.of[key];
+  else member.of[key] = value;
   return copy;
 }
 
-function placesOf(node: Record<string, unknown>): { of: Record<string, unknown>; key: string }[] {
+function membersOf(node: Record<string, unknown>): { of: Record<string, unknown>; key: string }[] {
   return Object.entries(node).flatMap(([key, value]) => [
     { of: node, key },
     ...(typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? placesOf(value as Record<string, unknown>)
+      ? membersOf(value as Record<string, unknown>)
       : []),
   ]);
 }

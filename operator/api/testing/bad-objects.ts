@@ -4,10 +4,10 @@ import type { ManagedKind } from '../names.ts';
 export interface BadObject {
   readonly kind: ManagedKind;
   readonly spec: Readonly<Record<string, unknown>>;
-  /** Path of the finding, as kubectl prints it. */
+  /** Path of the violation, as kubectl prints it. */
   readonly field: string;
-  /** Part of what the API server says. */
-  readonly says: string;
+  /** Part of the API server's message. */
+  readonly message: string;
 }
 
 /** An edit of a good object that the API server refuses. */
@@ -17,7 +17,7 @@ export interface BadEdit {
   /** Members to change; undefined removes one. */
   readonly edit: Readonly<Record<string, unknown>>;
   readonly field: string;
-  readonly says: string;
+  readonly message: string;
 }
 
 export const ADDRESS = `w1${'q'.repeat(59)}`;
@@ -25,17 +25,17 @@ export const OTHER_ADDRESS = `w1${'p'.repeat(59)}`;
 const ID = '0123456789abcdef0123456789abcdef';
 const UUID = '0b0e6a1e-7b57-4c0f-9d0f-2d8f3f1c9a11';
 
-/** The least that each kind needs. */
+/** The smallest valid spec of each kind. */
 export const goodSpecs: Readonly<Record<ManagedKind, Readonly<Record<string, unknown>>>> = {
   Register: { title: 'Invoices', tenantRef: { name: 'acme' }, validatorSetRef: { name: 'main' } },
   Tenant: { displayName: 'Acme', subdomain: 'acme' },
   ValidatorSet: {},
 };
 
-type Case = readonly [spec: Readonly<Record<string, unknown>>, field: string, says: string];
+type Case = readonly [spec: Readonly<Record<string, unknown>>, field: string, message: string];
 
 const cases = (kind: ManagedKind, list: readonly Case[]): readonly BadObject[] =>
-  list.map(([spec, field, says]) => ({ kind, spec: { ...goodSpecs[kind], ...spec }, field, says }));
+  list.map(([spec, field, message]) => ({ kind, spec: { ...goodSpecs[kind], ...spec }, field, message }));
 
 const registers = cases('Register', [
   [{ title: undefined }, 'spec.title', 'Required value'],
@@ -223,128 +223,128 @@ const sets = cases('ValidatorSet', [
   [{ podTemplate: {} }, 'spec.podTemplate', 'unknown field "spec.podTemplate"'],
 ]);
 
-/** Specs that nobody may write, at least one for each rule of one object. */
+/** Refused specs, at least one for each rule over one object. */
 export const badObjects: readonly BadObject[] = [...registers, ...tenants, ...sets];
 
 const register = goodSpecs.Register;
 
-/** Edits that nobody may make, one for each rule over old and new. */
+/** Refused edits, one for each rule over the old and the new object. */
 export const badEdits: readonly BadEdit[] = [
   {
     kind: 'Register',
     before: register,
     edit: { purpose: 'System', tenantRef: undefined },
     field: 'spec.purpose',
-    says: 'purpose cannot be changed',
+    message: 'purpose cannot be changed',
   },
   {
     kind: 'Register',
     before: register,
     edit: { tenantRef: { name: 'other' } },
     field: 'spec.tenantRef',
-    says: 'tenantRef cannot be changed',
+    message: 'tenantRef cannot be changed',
   },
   {
     kind: 'Register',
     before: register,
     edit: { owners: [{ walletAddress: ADDRESS }] },
     field: 'spec.owners',
-    says: 'transfer the ownership through governance',
+    message: 'transfer the ownership through governance',
   },
   {
     kind: 'Register',
     before: register,
     edit: { admins: [{ walletAddress: ADDRESS }] },
     field: 'spec.admins',
-    says: 'change the roster through governance',
+    message: 'change the roster through governance',
   },
   {
     kind: 'Register',
     before: { ...register, admins: [{ walletAddress: ADDRESS }] },
     edit: { admins: [{ walletAddress: OTHER_ADDRESS }] },
     field: 'spec.admins',
-    says: 'change the roster through governance',
+    message: 'change the roster through governance',
   },
   {
     kind: 'Register',
     before: register,
     edit: { devMode: true },
     field: 'spec.devMode',
-    says: 'devMode is only ever switched off',
+    message: 'devMode is only ever switched off',
   },
   {
     kind: 'Register',
     before: { ...register, metadata: { a: '1' } },
     edit: { metadata: { a: '2' } },
     field: 'spec.metadata',
-    says: 'never changed or removed',
+    message: 'never changed or removed',
   },
   {
     kind: 'Register',
     before: { ...register, metadata: { a: '1' } },
     edit: { metadata: undefined },
     field: 'spec.metadata',
-    says: 'never changed or removed',
+    message: 'never changed or removed',
   },
   {
     kind: 'Register',
     before: register,
     edit: { registerId: ID },
     field: 'spec.registerId',
-    says: 'stated when the object is created',
+    message: 'stated when the object is created',
   },
   {
     kind: 'Register',
     before: { ...register, registerId: ID },
     edit: { registerId: undefined },
     field: 'spec.registerId',
-    says: 'stated when the object is created',
+    message: 'stated when the object is created',
   },
   {
     kind: 'Tenant',
     before: goodSpecs.Tenant,
     edit: { subdomain: 'acme2' },
     field: 'spec.subdomain',
-    says: 'subdomain cannot be changed',
+    message: 'subdomain cannot be changed',
   },
   {
     kind: 'Tenant',
     before: goodSpecs.Tenant,
     edit: { organizationType: 'Public' },
     field: 'spec.organizationType',
-    says: 'organizationType cannot be changed',
+    message: 'organizationType cannot be changed',
   },
   {
     kind: 'Tenant',
     before: goodSpecs.Tenant,
     edit: { organizationId: UUID },
     field: 'spec.organizationId',
-    says: 'stated when the object is created',
+    message: 'stated when the object is created',
   },
   {
     kind: 'ValidatorSet',
     before: {},
     edit: { storage: { size: '512Mi' } },
     field: 'spec.storage.size',
-    says: 'size only grows',
+    message: 'size only grows',
   },
   {
     kind: 'ValidatorSet',
     before: { storage: { storageClassName: 'a' } },
     edit: { storage: { storageClassName: 'b' } },
     field: 'spec.storage.storageClassName',
-    says: 'storageClassName cannot be changed',
+    message: 'storageClassName cannot be changed',
   },
   {
     kind: 'ValidatorSet',
     before: {},
     edit: { storage: { storageClassName: 'b' } },
     field: 'spec.storage.storageClassName',
-    says: 'storageClassName cannot be changed',
+    message: 'storageClassName cannot be changed',
   },
 ];
 
-/** Edits that are fine, next to those that are not. */
+/** Accepted edits that resemble refused ones. */
 export const goodEdits: readonly Pick<BadEdit, 'kind' | 'before' | 'edit'>[] = [
   { kind: 'Register', before: { ...register, devMode: true }, edit: { devMode: false } },
   { kind: 'Register', before: { ...register, metadata: { a: '1' } }, edit: { metadata: { a: '1', b: '2' } } },

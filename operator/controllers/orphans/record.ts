@@ -6,24 +6,24 @@ import { isApiError } from '../../kube/errors.ts';
 import { configMaps } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
-import { isAway } from '../shell/blocked.ts';
-import type { Finalization, FinalizePass, Managed } from '../shell/kind.ts';
-import type { Parts } from '../shell/parts.ts';
+import type { Dependencies } from '../reconciler/dependencies.ts';
+import type { FinalizeRequest, FinalizeResult, ManagedResource } from '../reconciler/kind.ts';
+import { isServiceUnavailable } from '../reconciler/requeue-error.ts';
 
-/** ConfigMap of a namespace with what objects that are gone have left undone. */
-export const ORPHANS = 'chancery-orphans';
-/** So long a deletion waits for its service before it leaves a record instead. */
-const PATIENCE_MS = 20_000;
+/** Name of the ConfigMap with pending cleanups of deleted objects, one per namespace. */
+export const ORPHANS_CONFIG_MAP = 'chancery-orphans';
+/** How long a deletion waits for its service before it records the cleanup and ends. */
+const SERVICE_PATIENCE_MS = 20_000;
 
 const orphanSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('Tenant'), name: z.string(), policy: z.enum(['Retain', 'Suspend']) }),
   z.object({ kind: z.literal('Register'), name: z.string(), policy: z.literal('Retain') }),
 ]);
 
-/** What is still to be done for a resource that is gone; its uid is the key. */
+/** The pending cleanup of a deleted resource; its key is the uid. */
 export type Orphan = Readonly<z.output<typeof orphanSchema>>;
 
-/** The records of a ConfigMap; what cannot be read is left out. */
+/** Parses the records of a ConfigMap; unreadable ones are dropped. */
 export function readOrphans({ data }: KubeObject): ReadonlyMap<string, Orphan> {
   const found = new Map<string, Orphan>();
   for (const [uid, text] of Object.entries(isRecord(data) ? data : {})) {
@@ -41,24 +41,24 @@ function parseJson(text: unknown): unknown {
   }
 }
 
-/** Whether a deletion that keeps its data has waited long enough for a service that is away. */
-function isAwayTooLong(error: unknown, deletionTimestamp: string | undefined, nowMs: number): boolean {
-  return isAway(error) && nowMs - Date.parse(deletionTimestamp ?? '') >= PATIENCE_MS;
+/** Whether a deletion has waited longer than the limit for an unavailable service. */
+function isUnavailableTooLong(error: unknown, deletionTimestamp: string | undefined, nowMs: number): boolean {
+  return isServiceUnavailable(error) && nowMs - Date.parse(deletionTimestamp ?? '') >= SERVICE_PATIENCE_MS;
 }
 
-interface Place {
+interface OrphanLocation {
   readonly namespace: string;
-  /** Name of the installation, where it is known. */
+  /** Name of the installation, if known. */
   readonly installation: string | undefined;
 }
 
 /**
- * Writes down what is left to do, so that the object can go.
- * @throws ApiError, NotLeader; in a namespace that is going nothing is written and nothing is left to do
+ * Records a pending cleanup, so that the object can be deleted. In a namespace that is being deleted nothing is recorded.
+ * @throws ApiError, NotLeader
  */
 async function recordOrphan(
   api: Api,
-  { namespace, installation = 'unknown' }: Place,
+  { namespace, installation = 'unknown' }: OrphanLocation,
   { uid, orphan }: { readonly uid: string; readonly orphan: Orphan },
 ): Promise<void> {
   const data = { [uid]: JSON.stringify(orphan) };
@@ -69,67 +69,70 @@ async function recordOrphan(
     [labels.installation]: installation,
     [labels.retain]: 'true',
   };
-  const metadata = { name: ORPHANS, namespace, labels: own };
+  const metadata = { name: ORPHANS_CONFIG_MAP, namespace, labels: own };
   const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
   try {
     await api.call({ verb: 'create', resource: configMaps, namespace, body });
   } catch (error) {
-    // the installation goes with its namespace, and its services with it
+    // the services are deleted with the namespace, so there is nothing to clean up
     if (!isApiError(error, 'Forbidden') || !error.message.includes('being terminated')) throw error;
   }
 }
 
-/** Ends a deletion by a record: what is left is done as soon as the service answers. The object may go then. */
-async function leaveOrphan(
+/** Ends a deletion with a record; the cleanup follows when the service answers. */
+async function recordAndRelease(
   api: Api,
-  { resource, installation }: Pick<FinalizePass<Managed>, 'resource' | 'installation'>,
+  { resource, installation }: Pick<FinalizeRequest<ManagedResource>, 'resource' | 'installation'>,
   orphan: Orphan,
-): Promise<Finalization> {
+): Promise<FinalizeResult> {
   const { uid, namespace } = resource.metadata;
   await recordOrphan(api, { namespace, installation: installation?.installation }, { uid, orphan });
-  const note = `The ${orphan.kind.toLowerCase()} service is away; ${orphan.policy} is done as soon as it answers, from ConfigMap ${ORPHANS}`;
+  const note = `The ${orphan.kind.toLowerCase()} service is unavailable; ${orphan.policy} is recorded in ConfigMap ${ORPHANS_CONFIG_MAP} and follows when it answers`;
   return { done: true, events: [{ type: 'Warning', reason: 'DependencyNotReady', action: 'Delete', note }] };
 }
 
-interface Removal {
-  /** What is left to do where the service is away; undefined of an object whose data is to go. */
+interface RemovalOptions {
+  /** Record for an unavailable service; undefined when the deletion must remove data and therefore waits. */
   readonly orphan: Orphan | undefined;
-  remove(clients: Clients): Promise<Finalization>;
+  remove(clients: Clients): Promise<FinalizeResult>;
 }
 
 /** The services of an object's installation. Throws AppError unavailable NO_INSTALLATION, and like Platform.of. */
-async function clientsOf(platform: Platform, { installation }: FinalizePass<Managed>): Promise<Clients> {
+async function clientsOf(
+  platform: Platform,
+  { installation }: FinalizeRequest<ManagedResource>,
+): Promise<Clients> {
   if (installation !== undefined) return platform.of(installation);
   const message =
-    'The configuration of the installation cannot be read, so nobody knows where its services are';
+    'The description of the installation cannot be read, so the addresses of its services are unknown';
   throw new AppError('unavailable', 'NO_INSTALLATION', message);
 }
 
 /**
- * Ends what an object has to do with its service. Where that keeps the data, a service that is away is not waited for
- * longer than 20 s.
+ * Cleans up an object at its service. If the deletion keeps the data, it waits at most 20 s for an unavailable service and
+ * then records the cleanup.
  */
-export async function removeOrLeave(
-  { api, timing }: Pick<Parts, 'api' | 'timing'>,
+export async function removeOrRecord(
+  { api, timing }: Pick<Dependencies, 'api' | 'timing'>,
   platform: Platform,
-  pass: FinalizePass<Managed>,
-  { orphan, remove }: Removal,
-): Promise<Finalization> {
+  request: FinalizeRequest<ManagedResource>,
+  { orphan, remove }: RemovalOptions,
+): Promise<FinalizeResult> {
   try {
-    return await remove(await clientsOf(platform, pass));
+    return await remove(await clientsOf(platform, request));
   } catch (error) {
-    const { deletionTimestamp } = pass.resource.metadata;
-    if (orphan === undefined || !isAwayTooLong(error, deletionTimestamp, timing.nowMs())) throw error;
-    return leaveOrphan(api, pass, orphan);
+    const { deletionTimestamp } = request.resource.metadata;
+    if (orphan === undefined || !isUnavailableTooLong(error, deletionTimestamp, timing.nowMs())) throw error;
+    return recordAndRelease(api, request, orphan);
   }
 }
 
-/** Takes a record away: it was dealt with. */
-export async function eraseOrphan(api: Api, namespace: string, uid: string): Promise<void> {
+/** Deletes a record after its cleanup. */
+export async function deleteOrphanRecord(api: Api, namespace: string, uid: string): Promise<void> {
   await patchOrphans(api, namespace, { [uid]: null });
 }
 
-/** Whether the ConfigMap was there. */
+/** Patches the ConfigMap; returns whether it exists. */
 async function patchOrphans(
   api: Api,
   namespace: string,
@@ -141,7 +144,7 @@ async function patchOrphans(
       verb: 'patch',
       resource: configMaps,
       namespace,
-      name: ORPHANS,
+      name: ORPHANS_CONFIG_MAP,
       contentType,
       body: { data },
     });

@@ -1,15 +1,15 @@
 import { AppError } from '#core/errors/errors.ts';
-import { Controller, type ReconcileContext, type ReconcileResult } from '../../kube/controller.ts';
+import { Controller, type ReconcileContext, type Requeue } from '../../kube/controller.ts';
 import { configMaps } from '../../kube/kinds.ts';
 import { splitKey } from '../../kube/resource.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
-import type { Parts } from '../shell/parts.ts';
-import type { Shell } from '../shell/shell.ts';
-import { eraseOrphan, ORPHANS, type Orphan, readOrphans } from './record.ts';
+import type { Dependencies } from '../reconciler/dependencies.ts';
+import type { Reconciler } from '../reconciler/reconciler.ts';
+import { deleteOrphanRecord, ORPHANS_CONFIG_MAP, type Orphan, readOrphans } from './record.ts';
 
-/** Carries out what objects left undone when their service was away, as soon as it answers again. */
-export function createOrphanSweeper(parts: Parts, platform: Platform): Shell {
-  const { timing, metrics, caches, runtime } = parts;
+/** Carries out recorded cleanups of deleted objects when their service answers again. */
+export function createOrphanSweeper(dependencies: Dependencies, platform: Platform): Reconciler {
+  const { timing, metrics, caches, runtime } = dependencies;
   const name = 'orphans';
   const cache = caches.of(configMaps);
   const controller = new Controller({
@@ -18,10 +18,10 @@ export function createOrphanSweeper(parts: Parts, platform: Platform): Shell {
     metrics,
     log: runtime.log,
     workers: 1,
-    reconcile: (key, context) => sweep(parts, platform, { key, context }),
+    reconcile: (key, context) => sweep(dependencies, platform, { key, context }),
   });
   const unsubscribe = cache.subscribe(({ key, object }) => {
-    if (object.metadata.name === ORPHANS) controller.queue.add(key);
+    if (object.metadata.name === ORPHANS_CONFIG_MAP) controller.queue.add(key);
   });
   return {
     name,
@@ -34,16 +34,16 @@ export function createOrphanSweeper(parts: Parts, platform: Platform): Shell {
   };
 }
 
-interface Look {
+interface SweepRequest {
   readonly key: string;
   readonly context: ReconcileContext;
 }
 
 async function sweep(
-  { caches, installations, api }: Parts,
+  { caches, installations, api }: Dependencies,
   platform: Platform,
-  { key, context: { signal, log } }: Look,
-): Promise<ReconcileResult | undefined> {
+  { key, context: { signal, log } }: SweepRequest,
+): Promise<Requeue | undefined> {
   const object = caches.of(configMaps).find(key);
   const { namespace = '' } = splitKey(key);
   const orphans = object === undefined ? new Map<string, Orphan>() : readOrphans(object);
@@ -52,14 +52,17 @@ async function sweep(
   if (installation === undefined) throw new AppError('unavailable', 'NO_INSTALLATION', fault.message);
   const clients = await platform.of(installation);
   for (const [uid, orphan] of orphans) {
-    await settle(clients, uid, { orphan, signal });
-    await eraseOrphan(api, namespace, uid);
-    log.info({ subject: orphan.name, action: orphan.policy }, 'Did what a deleted object had left undone');
+    await carryOut(clients, uid, { orphan, signal });
+    await deleteOrphanRecord(api, namespace, uid);
+    log.info(
+      { subject: orphan.name, action: orphan.policy },
+      'Carried out the recorded cleanup of a deleted object',
+    );
   }
   return undefined;
 }
 
-async function settle(
+async function carryOut(
   { organizations, registers }: Clients,
   uid: string,
   { orphan, signal }: { readonly orphan: Orphan; readonly signal: AbortSignal },

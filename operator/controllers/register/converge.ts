@@ -1,18 +1,18 @@
 import type { Register } from '../../api/register.ts';
 import type { Tenant } from '../../api/tenant.ts';
 import type { ValidatorSet } from '../../api/validator-set.ts';
-import type { Occurrence } from '../../kube/events.ts';
-import type { RegisterFacts, RegisterWish } from '../../plan/register/facts.ts';
+import type { EventDetails } from '../../kube/events.ts';
+import type { DesiredRegister, RegisterFacts } from '../../plan/register/facts.ts';
 import { planRegister, type RegisterPlan, type RegisterStep } from '../../plan/register/plan.ts';
 import { registerStatus } from '../../plan/register/status.ts';
 import type { Clients } from '../../platform/clients.ts';
 import { isRefusal } from '../../platform/refusals.ts';
-import type { ReconcilePass, Verdict } from '../shell/kind.ts';
-import type { RefusalMemory } from './memory.ts';
+import type { ReconcileRequest, ReconcileResult } from '../reconciler/kind.ts';
 import { judgeChange, outcomeOfCreation } from './refusals.ts';
+import type { RefusedChanges } from './refused-changes.ts';
 
-/** What else of the cluster a register depends on. */
-export interface Surroundings {
+/** Objects of the cluster that a register depends on. */
+export interface RelatedObjects {
   readonly tenant: Tenant | undefined;
   readonly validatorSet: ValidatorSet | undefined;
   /** Names of all validator sets of the namespace. */
@@ -23,59 +23,62 @@ export interface Surroundings {
 
 export interface ConvergeDeps {
   readonly clients: Pick<Clients, 'registers' | 'wallets'>;
-  readonly memory: RefusalMemory;
+  readonly refusedChanges: RefusedChanges;
   readonly nowMs: () => number;
-  readonly surroundings: () => Surroundings;
+  readonly relatedObjects: () => RelatedObjects;
 }
 
-type Pass = Pick<ReconcilePass<Register>, 'resource' | 'signal' | 'log'>;
+type ObjectRequest = Pick<ReconcileRequest<Register>, 'resource' | 'signal' | 'log'>;
 
-/** Creation, one change of each aggregate, and a look at what came of it. */
+/** Rounds of observe, plan and act: creation, one change per aggregate, and a final observation. */
 const MAX_ROUNDS = 3;
-/** Between two looks at a register that nothing happens to. */
+/** Resync interval of an unchanged register. */
 const RESYNC_MS = 30_000;
-/** While something is under way in the ledger. */
-const BUSY_MS = 2_000;
-/** While something was done that does not show yet. */
-const CONTESTED_MS = 10_000;
+/** Interval while a transaction waits for its docket. */
+const PROGRESS_POLL_MS = 2_000;
+/** Interval while a completed step has no visible effect yet. */
+const CONTESTED_RETRY_MS = 10_000;
 const REFUSED_RETRY_MS = 300_000;
 
-/** Looks, plans and acts until nothing is left to do but to wait. */
-export async function converge(deps: ConvergeDeps, pass: Pass): Promise<Verdict> {
-  const events: Occurrence[] = [];
+/** Observes, plans and acts until no step is left. */
+export async function converge(deps: ConvergeDeps, request: ObjectRequest): Promise<ReconcileResult> {
+  const events: EventDetails[] = [];
   const done = new Set<string>();
   for (let round = 1; ; round += 1) {
-    const { plan, facts } = await look(deps, pass);
+    const { plan, facts } = await observeAndPlan(deps, request);
     const steps = plan.steps.filter((step) => !done.has(JSON.stringify(step)));
-    // what was done and is wanted again takes time, or somebody undoes it
+    // a repeated step either takes time or is undone by another client
     if (steps.length === 0 || round > MAX_ROUNDS) {
-      return { ...plan.judgement, events, requeueAfterMs: nextLookMs(plan, facts) };
+      return { ...plan.judgement, events, requeueAfterMs: requeueMs(plan, facts) };
     }
     for (const step of steps) {
       done.add(JSON.stringify(step));
-      const end = await attempt(deps, pass, { step, facts });
+      const end = await attempt(deps, request, { step, facts });
       if (end !== undefined) return { ...plan.judgement, ...end, events };
-      events.push({ type: 'Normal', reason: 'Progressing', action: 'Change', note: step.says });
+      events.push({ type: 'Normal', reason: 'Progressing', action: 'Change', note: step.summary });
     }
   }
 }
 
-async function look({ clients, memory, nowMs, surroundings }: ConvergeDeps, { resource, signal }: Pass) {
+async function observeAndPlan(
+  { clients, refusedChanges, nowMs, relatedObjects }: ConvergeDeps,
+  { resource, signal }: ObjectRequest,
+) {
   const { uid } = resource.metadata;
   const facts = await clients.registers.find(uid, signal);
   const now = nowMs();
-  const refused = memory.find(uid, facts, now);
-  const plan = planRegister({ register: resource, ...surroundings(), facts, refused, nowMs: now });
+  const refused = refusedChanges.find(uid, facts, now);
+  const plan = planRegister({ register: resource, ...relatedObjects(), facts, refused, nowMs: now });
   return { plan, facts };
 }
 
-function nextLookMs({ judgement, steps }: RegisterPlan, facts: RegisterFacts | undefined): number {
+function requeueMs({ judgement, steps }: RegisterPlan, facts: RegisterFacts | undefined): number {
   const { state, reason } = judgement.outcome;
-  if (steps.length > 0) return CONTESTED_MS;
+  if (steps.length > 0) return CONTESTED_RETRY_MS;
   if (state === 'stalled' && facts === undefined) return REFUSED_RETRY_MS;
   const isUnderWay = reason === 'GenesisPending' || reason === 'PolicyPending' || reason === 'Progressing';
   const isSoon = facts?.phase === 'GenesisSubmitted' || (facts?.outstanding.length ?? 0) > 0;
-  return isUnderWay && isSoon ? BUSY_MS : RESYNC_MS;
+  return isUnderWay && isSoon ? PROGRESS_POLL_MS : RESYNC_MS;
 }
 
 interface Attempt {
@@ -83,27 +86,27 @@ interface Attempt {
   readonly facts: RegisterFacts | undefined;
 }
 
-/** What ends this pass; undefined when it goes on. */
+/** Carries out a step; returns a result if the reconcile ends with it. */
 async function attempt(
   deps: ConvergeDeps,
-  pass: Pass,
+  request: ObjectRequest,
   { step, facts }: Attempt,
-): Promise<Partial<Verdict> | undefined> {
-  pass.log.info({ action: step.act }, step.says);
-  if (step.act === 'upsert') return make(deps, pass, step.wish, facts);
-  if (step.act === 'change' && facts !== undefined) await change(deps, pass, step, facts);
-  if (step.act === 'validation') {
-    const { resource, signal } = pass;
+): Promise<Partial<ReconcileResult> | undefined> {
+  request.log.info({ action: step.action }, step.summary);
+  if (step.action === 'upsert') return createOrFail(deps, request, step.desired, facts);
+  if (step.action === 'change' && facts !== undefined) await change(deps, request, step, facts);
+  if (step.action === 'validation') {
+    const { resource, signal } = request;
     await deps.clients.registers.setValidation(resource.metadata.uid, step.state, signal);
   }
   return undefined;
 }
 
-/** Asks for a change; one that the ledger refuses is remembered, and the next plan says so. */
+/** Requests a change; a refusal is remembered for the next plan. */
 async function change(
-  { clients, memory, nowMs }: ConvergeDeps,
-  { resource, signal }: Pass,
-  step: Extract<RegisterStep, { readonly act: 'change' }>,
+  { clients, refusedChanges, nowMs }: ConvergeDeps,
+  { resource, signal }: ObjectRequest,
+  step: Extract<RegisterStep, { readonly action: 'change' }>,
   facts: RegisterFacts,
 ): Promise<void> {
   const { uid } = resource.metadata;
@@ -114,41 +117,45 @@ async function change(
     if (refusal === 'unavailable') throw error;
     if (refusal === 'outdated') return;
     const message = error instanceof Error ? error.message : 'refused';
-    memory.keep(uid, { ...step, facts }, { message, nowMs: nowMs() });
+    refusedChanges.keep(uid, { ...step, facts }, { message, nowMs: nowMs() });
   }
 }
 
-/** As create; who cannot be made shows as Failed. */
-async function make(
+/** Like create; a final refusal gives the phase Failed. */
+async function createOrFail(
   deps: ConvergeDeps,
-  pass: Pass,
-  wish: RegisterWish,
+  request: ObjectRequest,
+  desired: DesiredRegister,
   facts: RegisterFacts | undefined,
-): Promise<Partial<Verdict> | undefined> {
-  const end = await create(deps, pass, wish);
+): Promise<Partial<ReconcileResult> | undefined> {
+  const end = await create(deps, request, desired);
   if (end?.outcome?.state !== 'stalled') return end;
   const status = facts === undefined ? {} : registerStatus(facts);
   return { ...end, status: { ...status, phase: 'Failed' } };
 }
 
-/** Makes or adopts the register; a refusal that the next look cannot change ends the pass. */
+/** Creates or adopts the register; a final refusal ends the reconcile. */
 async function create(
   deps: ConvergeDeps,
-  pass: Pass,
-  wish: RegisterWish,
-): Promise<Partial<Verdict> | undefined> {
-  const { clients, surroundings } = deps;
-  const { signal } = pass;
-  const { uid } = pass.resource.metadata;
+  request: ObjectRequest,
+  desired: DesiredRegister,
+): Promise<Partial<ReconcileResult> | undefined> {
+  const { clients, relatedObjects } = deps;
+  const { signal } = request;
+  const { uid } = request.resource.metadata;
   try {
     await clients.wallets.ensure(signal);
-    await clients.registers.upsert(uid, wish, signal);
+    await clients.registers.upsert(uid, desired, signal);
     return undefined;
   } catch (error) {
     const former = isRefusal(error, 'REGISTER_BOUND') ? error.members['uid'] : undefined;
-    // the resource that stood for it is gone, with its cluster perhaps: this one takes its place
-    if (typeof former === 'string' && wish.replaces === undefined && !surroundings().isResourceOf(former)) {
-      return create(deps, pass, { ...wish, replaces: former });
+    // the resource that was bound to the register no longer exists, so this one replaces it
+    if (
+      typeof former === 'string' &&
+      desired.replaces === undefined &&
+      !relatedObjects().isResourceOf(former)
+    ) {
+      return create(deps, request, { ...desired, replaces: former });
     }
     const outcome = outcomeOfCreation(error);
     if (outcome === undefined) throw error;

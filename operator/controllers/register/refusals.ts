@@ -10,7 +10,7 @@ const adoption = [
 ] as const;
 const gone = ['REGISTER_DELETED', 'REGISTER_NOT_FOUND'] as const;
 
-/** What a refusal to make a register means; undefined when the next try may succeed. */
+/** The outcome of a refused creation; undefined when a retry may succeed. */
 export function outcomeOfCreation(error: unknown): Outcome | undefined {
   if (!(error instanceof ServiceRefusal)) return undefined;
   const { message } = error;
@@ -25,13 +25,13 @@ export function outcomeOfCreation(error: unknown): Outcome | undefined {
   return isFinal && error.code !== 'IDEMPOTENCY_IN_PROGRESS' ? stalled('PolicyRejected', message) : undefined;
 }
 
-/** What a refusal of one change means. */
+/** Meaning of a refused change. */
 export type ChangeRefusal =
-  /** It is under way, or was made meanwhile: what there is now decides. */
+  /** The change is pending or already made; the current state decides. */
   | 'outdated'
-  /** The ledger says no to this change; it is not asked for again for a while. */
+  /** The ledger refuses the change; it is not requested again for a while. */
   | 'refused'
-  /** Nobody said no: it is tried again. */
+  /** There was no refusal; the change is retried. */
   | 'unavailable';
 
 const outdated = [
@@ -42,12 +42,12 @@ const outdated = [
   'IDEMPOTENCY_IN_PROGRESS',
 ] as const;
 
-/** Judges what came of a change that was not accepted. */
+/** Classifies the error of a change. */
 export function judgeChange(error: unknown): ChangeRefusal {
   if (!(error instanceof ServiceRefusal)) return 'unavailable';
   if (error.is(...outdated)) return 'outdated';
-  const isSaidNo = ['invalid', 'forbidden', 'not_found', 'conflict', 'gone', 'unprocessable'].includes(
+  const isRefused = ['invalid', 'forbidden', 'not_found', 'conflict', 'gone', 'unprocessable'].includes(
     error.kind,
   );
-  return isSaidNo ? 'refused' : 'unavailable';
+  return isRefused ? 'refused' : 'unavailable';
 }

@@ -2,71 +2,77 @@ import { parseRegister, type Register } from '../../api/register.ts';
 import { parseTenant } from '../../api/tenant.ts';
 import { parseValidatorSet } from '../../api/validator-set.ts';
 import { canonicalText } from '../../kube/compare.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import { type KubeObject, keyOf, type Resource } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
 import { usableMembers } from '../../plan/register/membership.ts';
 import { planRegisterRemoval } from '../../plan/register/plan.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
-import { type Orphan, removeOrLeave } from '../orphans/record.ts';
-import type { Caches } from '../shell/caches.ts';
-import type { Finalization, FinalizePass, Kind, ReconcilePass, Wake } from '../shell/kind.ts';
-import type { Parts } from '../shell/parts.ts';
-import { registers, tenants, validatorSets } from '../shell/resources.ts';
-import { converge, type Surroundings } from './converge.ts';
-import { RefusalMemory } from './memory.ts';
+import { type Orphan, removeOrRecord } from '../orphans/record.ts';
+import type { Caches } from '../reconciler/caches.ts';
+import type { Dependencies } from '../reconciler/dependencies.ts';
+import type {
+  FinalizeRequest,
+  FinalizeResult,
+  KindHandler,
+  ReconcileRequest,
+  RelatedResource,
+} from '../reconciler/kind.ts';
+import { registers, tenants, validatorSets } from '../reconciler/resources.ts';
+import { converge, type RelatedObjects } from './converge.ts';
+import { RefusedChanges } from './refused-changes.ts';
 
-/** Registers become ledgers: made, attested, sealed, and then changed as their roster allows. */
+/** Reconciles Registers: creation, attestation, genesis, and changes that the roster accepts. */
 export function registerKind(
-  parts: Pick<Parts, 'api' | 'caches' | 'timing'>,
+  dependencies: Pick<Dependencies, 'api' | 'caches' | 'timing'>,
   platform: Platform,
-): Kind<Register> {
-  const { caches, timing } = parts;
-  const memory = new RefusalMemory();
+): KindHandler<Register> {
+  const { caches, timing } = dependencies;
+  const refusedChanges = new RefusedChanges();
   return {
     kind: 'Register',
     resource: registers,
     parse: parseRegister,
     children: [],
     reads: [tenants, validatorSets],
-    wakes: [
-      wake(caches, tenants, { index: 'tenantRef', glance: glanceAtTenant }),
-      wake(caches, validatorSets, { index: 'validatorSetRef', glance: glanceAtSet }),
+    relatedResources: [
+      relatedResource(caches, tenants, { index: 'tenantRef', relevantFields: tenantFields }),
+      relatedResource(caches, validatorSets, { index: 'validatorSetRef', relevantFields: setFields }),
     ],
-    reconcile: async (pass) => {
-      const clients = await platform.of(pass.installation);
-      const surroundings = () => surroundingsOf(caches, pass);
-      return converge({ clients, memory, nowMs: () => timing.nowMs(), surroundings }, pass);
+    reconcile: async (request) => {
+      const clients = await platform.of(request.installation);
+      const relatedObjects = () => relatedObjectsOf(caches, request);
+      return converge({ clients, refusedChanges, nowMs: () => timing.nowMs(), relatedObjects }, request);
     },
-    finalize: (pass) => finalize(parts, platform, pass),
-    forget: (uid) => memory.forget(uid),
+    finalize: (request) => finalize(dependencies, platform, request),
+    forget: (uid) => refusedChanges.forget(uid),
   };
 }
 
-/** What a register must know of an object that it refers to; heights and heartbeats are not of it. */
-type Glance = (object: KubeObject) => unknown;
+/** The fields of a referenced object that matter to a register; heights and heartbeats do not. */
+type RelevantFields = (object: KubeObject) => unknown;
 
-const glanceAtTenant: Glance = (object) => {
+const tenantFields: RelevantFields = (object) => {
   const { metadata, status } = parseTenant(object);
   return [metadata.uid, status.organizationId, status.state];
 };
 
-const glanceAtSet: Glance = (object) => {
+const setFields: RelevantFields = (object) => {
   const set = parseValidatorSet(object);
   const { replicas, suspend, registration } = set.spec;
   return [set.metadata.uid, replicas, suspend, registration.autoApprove, usableMembers(set)];
 };
 
-/** A change of what registers refer to wakes those that do. */
-function wake(
+/** Relevant changes of a referenced object trigger reconciles of the registers that refer to it. */
+function relatedResource(
   caches: Caches,
   resource: Resource,
-  { index, glance }: { index: string; glance: Glance },
-): Wake {
+  { index, relevantFields }: { index: string; relevantFields: RelevantFields },
+): RelatedResource {
   const isNews = ({ type, object, before }: Change): boolean =>
     type !== 'updated' ||
     before === undefined ||
-    canonicalText(glance(before)) !== canonicalText(glance(object));
+    canonicalText(relevantFields(before)) !== canonicalText(relevantFields(object));
   const keysOf = (change: Change) =>
     isNews(change)
       ? caches
@@ -77,7 +83,7 @@ function wake(
   return { resource, keysOf };
 }
 
-function surroundingsOf(caches: Caches, { resource }: ReconcilePass<Register>): Surroundings {
+function relatedObjectsOf(caches: Caches, { resource }: ReconcileRequest<Register>): RelatedObjects {
   const { namespace } = resource.metadata;
   const { tenantRef, validatorSetRef } = resource.spec;
   const find = (kind: Resource, name: string | undefined): KubeObject | undefined =>
@@ -99,32 +105,35 @@ function surroundingsOf(caches: Caches, { resource }: ReconcilePass<Register>): 
   };
 }
 
-/** Ends what the object has to do with its register; one that is kept does not wait for a service. */
+/** Cleans up a register; with Retain it does not wait for an unavailable service. */
 function finalize(
-  parts: Pick<Parts, 'api' | 'timing'>,
+  dependencies: Pick<Dependencies, 'api' | 'timing'>,
   platform: Platform,
-  pass: FinalizePass<Register>,
-): Promise<Finalization> {
-  const { metadata, spec } = pass.resource;
+  request: FinalizeRequest<Register>,
+): Promise<FinalizeResult> {
+  const { metadata, spec } = request.resource;
   const { deletionPolicy: policy } = spec;
   const orphan: Orphan | undefined =
     policy === 'Retain' ? { kind: 'Register', name: metadata.name, policy } : undefined;
-  return removeOrLeave(parts, platform, pass, { orphan, remove: (clients) => remove(clients, pass) });
+  return removeOrRecord(dependencies, platform, request, {
+    orphan,
+    remove: (clients) => remove(clients, request),
+  });
 }
 
 async function remove(
   { registers: service }: Clients,
-  { resource, signal, log }: FinalizePass<Register>,
-): Promise<Finalization> {
+  { resource, signal, log }: FinalizeRequest<Register>,
+): Promise<FinalizeResult> {
   const { uid } = resource.metadata;
   const { steps, blocked } = planRegisterRemoval(resource, await service.find(uid, signal));
   if (blocked !== undefined) return { done: false, reason: 'DeletionBlocked', message: blocked };
-  const events: Occurrence[] = [];
+  const events: EventDetails[] = [];
   for (const step of steps) {
-    if (step.act !== 'remove') continue;
-    log.info({ action: step.act }, step.says);
+    if (step.action !== 'remove') continue;
+    log.info({ action: step.action }, step.summary);
     await service.remove(uid, step.policy, signal);
-    events.push({ type: 'Normal', reason: 'Progressing', action: 'Delete', note: step.says });
+    events.push({ type: 'Normal', reason: 'Progressing', action: 'Delete', note: step.summary });
   }
   return { done: true, events };
 }

@@ -2,7 +2,7 @@ import type { Outcome } from '../../api/conditions.ts';
 import { stalled } from '../../plan/outcome.ts';
 import { ServiceRefusal } from '../../platform/refusals.ts';
 
-/** What a refusal of the tenant service means for a Tenant; undefined when the next try may succeed. */
+/** The outcome of a refusal by the tenant service; undefined when a retry may succeed. */
 export function outcomeOfTenantRefusal(error: unknown): Outcome | undefined {
   if (!(error instanceof ServiceRefusal)) return undefined;
   if (error.is('SUBDOMAIN_CONFLICT')) return stalled('AdoptionRefused', subdomainTaken(error));
@@ -23,7 +23,7 @@ function subdomainTaken({ message, members }: ServiceRefusal): string {
   const { organizationId, adoptable } = members;
   const advice =
     adoptable === true
-      ? `make the Tenant with spec.organizationId: ${String(organizationId)} to adopt it`
-      : 'make a Tenant with another subdomain';
+      ? `create the Tenant with spec.organizationId: ${String(organizationId)} to adopt it`
+      : 'create a Tenant with another subdomain';
   return `${message}; ${advice}`;
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { tenants } from '../shell/resources.ts';
+import { tenants } from '../reconciler/resources.ts';
 import { startWorld, type World } from '../testing/operator.ts';
 
 let world: World;
@@ -13,16 +13,16 @@ afterEach(() => world.close());
 const registerCount = (name: string) =>
   (world.find(tenants, name)?.['status'] as { registerCount?: number } | undefined)?.registerCount;
 
-describe('a number of registers that nobody tells', () => {
+describe('an unavailable count of registers', () => {
   const names = Array.from({ length: 20 }, (_, each) => `t${each}`);
   const putAll = () => {
     for (const name of names) world.put(tenants, name, { displayName: 'Tenant', subdomain: `the-${name}` });
   };
   const allReady = () => names.every((name) => world.isReady(tenants, name));
 
-  test('is asked for again soon', async () => {
+  test('is requested again soon', async () => {
     let isAway = true;
-    world.interrupt = (call) => (call === 'count' && isAway ? 'question' : undefined);
+    world.interrupt = (call) => (call === 'count' && isAway ? 'request' : undefined);
     await world.start('one');
     putAll();
     await world.until('the tenants', allReady);
@@ -32,14 +32,14 @@ describe('a number of registers that nobody tells', () => {
     expect(world.timing.monotonicMs() - beganMs).toBeLessThan(65_000);
   });
 
-  test('costs few calls, however many tenants there are', async () => {
-    world.interrupt = (call) => (call === 'count' ? 'question' : undefined);
+  test('costs few calls for any number of tenants', async () => {
+    world.interrupt = (call) => (call === 'count' ? 'request' : undefined);
     await world.start('one');
     putAll();
     await world.until('the tenants', allReady);
     world.calls.length = 0;
     await world.pass(300_000);
-    // four workers, once in 30 s
+    // four workers, once per 30 s
     expect(world.calls.filter((call) => call === 'count').length).toBeLessThanOrEqual(4 * 10);
   });
 });

@@ -3,11 +3,11 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Timing } from '../../kube/time.ts';
 import type { Registers } from '../../platform/registers.ts';
 
-/** After a count that failed: how long nobody asks, and when the tenants that went without look again. */
+/** Pause after a failed count; tenants without a count are reconciled again after it. */
 export const COUNT_AGAIN_MS = 30_000;
 
-interface Counting {
-  /** Of the installation. */
+interface CountRequest {
+  /** Namespace of the installation. */
   readonly namespace: string;
   readonly organizationId: string;
   readonly registers: Pick<Registers, 'count'>;
@@ -16,30 +16,36 @@ interface Counting {
 }
 
 /**
- * The number of registers of an organisation is nice to know: a service that did not tell it is left alone for a while,
- * so that its silence holds up the tenants that are asked about just then and not every one of them.
+ * Counts the registers of organisations. The count is not essential: after a failure the service is not queried for a
+ * while, so that its timeout does not delay the reconcile of every tenant.
  */
 export class RegisterCount {
   readonly #timing: Timing;
-  /** When somebody may ask again, by namespace of the installation. */
-  readonly #freeAtMs = new Map<string, number>();
+  /** Earliest time of the next query, by namespace of the installation. */
+  readonly #retryAtMs = new Map<string, number>();
 
   constructor(timing: Timing) {
     this.#timing = timing;
   }
 
-  /** Undefined while nobody tells. */
-  async find({ namespace, organizationId, registers, signal, log }: Counting): Promise<number | undefined> {
-    const freeAtMs = this.#freeAtMs.get(namespace);
-    if (freeAtMs !== undefined && this.#timing.monotonicMs() < freeAtMs) return undefined;
+  /** Undefined while the count is unknown. */
+  async find({
+    namespace,
+    organizationId,
+    registers,
+    signal,
+    log,
+  }: CountRequest): Promise<number | undefined> {
+    const retryAtMs = this.#retryAtMs.get(namespace);
+    if (retryAtMs !== undefined && this.#timing.monotonicMs() < retryAtMs) return undefined;
     try {
       const count = await registers.count(organizationId, signal);
-      this.#freeAtMs.delete(namespace);
+      this.#retryAtMs.delete(namespace);
       return count;
     } catch (error) {
       if (!isAppError(error)) throw error;
-      log.debug({ err: error }, 'The registers of the organisation were not counted');
-      this.#freeAtMs.set(namespace, this.#timing.monotonicMs() + COUNT_AGAIN_MS);
+      log.debug({ err: error }, 'The registers of the organisation could not be counted');
+      this.#retryAtMs.set(namespace, this.#timing.monotonicMs() + COUNT_AGAIN_MS);
       return undefined;
     }
   }

@@ -7,7 +7,7 @@ import type { Installation } from '../../platform/installation.ts';
 
 const GATEWAY = { name: 'service-gateway', port: { number: 8080 } };
 
-/** The address of an organisation below the installation's domain; none without such a domain. */
+/** The Ingress of an organisation's subdomain; none without a baseDomain. */
 export function tenantRoute({ metadata, spec }: Tenant, installation: Installation): readonly Child[] {
   const { baseDomain, ingress } = installation;
   if (baseDomain === undefined) return [];

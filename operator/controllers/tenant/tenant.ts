@@ -1,6 +1,6 @@
 import { parseRegister, type RegisterStatus } from '../../api/register.ts';
 import { parseTenant, type Tenant, type TenantStatus } from '../../api/tenant.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import { ingresses } from '../../kube/kinds.ts';
 import { keyOf } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
@@ -8,36 +8,45 @@ import { defined } from '../../plan/outcome.ts';
 import { planTenant, planTenantRemoval, type TenantStep } from '../../plan/tenant/plan.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
 import type { Organizations } from '../../platform/organizations.ts';
-import { type Orphan, removeOrLeave } from '../orphans/record.ts';
-import { Blocked } from '../shell/blocked.ts';
-import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../shell/kind.ts';
-import type { Parts } from '../shell/parts.ts';
-import { registers, tenants } from '../shell/resources.ts';
+import { type Orphan, removeOrRecord } from '../orphans/record.ts';
+import type { Dependencies } from '../reconciler/dependencies.ts';
+import type {
+  FinalizeRequest,
+  FinalizeResult,
+  KindHandler,
+  ReconcileRequest,
+  ReconcileResult,
+} from '../reconciler/kind.ts';
+import { RequeueError } from '../reconciler/requeue-error.ts';
+import { registers, tenants } from '../reconciler/resources.ts';
 import { outcomeOfTenantRefusal } from './refusals.ts';
 import { COUNT_AGAIN_MS, RegisterCount } from './register-count.ts';
 import { tenantRoute } from './route.ts';
 
-/** What changes in between is changed by somebody who goes on: the rest waits for another time. */
+/** Rounds of observe, plan and act; more of them mean that another client keeps changing the organisation. */
 const MAX_ROUNDS = 3;
-/** A refusal that only a person ends is tried again this often, in case it was ended elsewhere. */
+/** Retry interval of a final refusal, whose cause may be removed outside Kubernetes. */
 const REFUSED_RETRY_MS = 300_000;
 const CONTESTED_RETRY_MS = 10_000;
 
-/** Tenants become organisations of the tenant service, and addresses where the installation has a domain. */
-export function tenantKind(parts: Pick<Parts, 'api' | 'timing'>, platform: Platform): Kind<Tenant> {
-  const counts = new RegisterCount(parts.timing);
+/** Reconciles Tenants: an organisation in the tenant service, and an Ingress where the installation has a domain. */
+export function tenantKind(
+  dependencies: Pick<Dependencies, 'api' | 'timing'>,
+  platform: Platform,
+): KindHandler<Tenant> {
+  const counts = new RegisterCount(dependencies.timing);
   return {
     kind: 'Tenant',
     resource: tenants,
     parse: parseTenant,
     children: [ingresses],
-    wakes: [{ resource: registers, keysOf: tenantsOf }],
-    reconcile: (pass) => reconcile(platform, counts, pass),
-    finalize: (pass) => finalize(parts, platform, pass),
+    relatedResources: [{ resource: registers, keysOf: tenantsOf }],
+    reconcile: (request) => reconcile(platform, counts, request),
+    finalize: (request) => finalize(dependencies, platform, request),
   };
 }
 
-/** A register that comes or goes is counted by its tenant. */
+/** A created or deleted register triggers a new count for its tenant. */
 function tenantsOf({ type, object, before }: Change): readonly string[] {
   const { metadata, spec, status } = parseRegister(object);
   const isSeen = (each: RegisterStatus) => each.genesisTransactionId !== undefined;
@@ -49,47 +58,50 @@ function tenantsOf({ type, object, before }: Change): readonly string[] {
 async function reconcile(
   platform: Platform,
   counts: RegisterCount,
-  pass: ReconcilePass<Tenant>,
-): Promise<Verdict> {
-  await pass.applyChildren(tenantRoute(pass.resource, pass.installation));
-  const { organizations, registers: ledgers } = await platform.of(pass.installation);
-  const verdict = await converge(organizations, pass);
-  const status: TenantStatus = verdict.status ?? {};
+  request: ReconcileRequest<Tenant>,
+): Promise<ReconcileResult> {
+  await request.applyChildren(tenantRoute(request.resource, request.installation));
+  const { organizations, registers: ledgers } = await platform.of(request.installation);
+  const result = await converge(organizations, request);
+  const status: TenantStatus = result.status ?? {};
   const { organizationId } = status;
-  if (organizationId === undefined) return verdict;
-  const { signal, log, installation, resource } = pass;
+  if (organizationId === undefined) return result;
+  const { signal, log, installation, resource } = request;
   const { namespace } = installation;
   const counted = await counts.find({ namespace, organizationId, registers: ledgers, signal, log });
-  if (counted !== undefined) return { ...verdict, status: { ...status, registerCount: counted } };
-  // the last number stands for a while
+  if (counted !== undefined) return { ...result, status: { ...status, registerCount: counted } };
+  // the last known count stays in the status
   const { registerCount } = resource.status;
-  const again = Math.min(verdict.requeueAfterMs ?? Infinity, COUNT_AGAIN_MS);
-  return { ...verdict, status: { ...status, ...defined({ registerCount }) }, requeueAfterMs: again };
+  const again = Math.min(result.requeueAfterMs ?? Infinity, COUNT_AGAIN_MS);
+  return { ...result, status: { ...status, ...defined({ registerCount }) }, requeueAfterMs: again };
 }
 
-/** Looks, plans and acts until nothing is left to do. */
-async function converge(organizations: Organizations, pass: ReconcilePass<Tenant>): Promise<Verdict> {
-  const { resource, signal } = pass;
-  const events: Occurrence[] = [];
+/** Observes, plans and acts until no step is left. */
+async function converge(
+  organizations: Organizations,
+  request: ReconcileRequest<Tenant>,
+): Promise<ReconcileResult> {
+  const { resource, signal } = request;
+  const events: EventDetails[] = [];
   for (let round = 1; ; round += 1) {
     const organization = await organizations.find(resource.metadata.uid, signal);
     const { steps, judgement } = planTenant(resource, organization);
     if (steps.length === 0) return { ...judgement, events };
     if (round > MAX_ROUNDS) return { ...judgement, events, requeueAfterMs: CONTESTED_RETRY_MS };
     for (const step of steps) {
-      const refusal = await attempt(organizations, pass, step);
+      const refusal = await attempt(organizations, request, step);
       if (refusal !== undefined) {
         return { ...judgement, outcome: refusal, events, requeueAfterMs: REFUSED_RETRY_MS };
       }
-      events.push({ type: 'Normal', reason: 'Progressing', action: 'Change', note: step.says });
+      events.push({ type: 'Normal', reason: 'Progressing', action: 'Change', note: step.summary });
     }
   }
 }
 
-/** What a final refusal means; undefined when the step was carried out. */
-async function attempt(organizations: Organizations, pass: Target, step: TenantStep) {
+/** Carries out a step; returns the outcome of a final refusal. */
+async function attempt(organizations: Organizations, request: Target, step: TenantStep) {
   try {
-    await perform(organizations, pass, step);
+    await perform(organizations, request, step);
     return undefined;
   } catch (error) {
     const outcome = outcomeOfTenantRefusal(error);
@@ -98,7 +110,7 @@ async function attempt(organizations: Organizations, pass: Target, step: TenantS
   }
 }
 
-type Target = Pick<ReconcilePass<Tenant>, 'resource' | 'signal' | 'log'>;
+type Target = Pick<ReconcileRequest<Tenant>, 'resource' | 'signal' | 'log'>;
 
 async function perform(
   organizations: Organizations,
@@ -106,37 +118,40 @@ async function perform(
   step: TenantStep,
 ): Promise<void> {
   const { uid } = resource.metadata;
-  log.info({ action: step.act }, step.says);
-  if (step.act === 'upsert') await organizations.upsert(uid, step.wish, signal);
+  log.info({ action: step.action }, step.summary);
+  if (step.action === 'upsert') await organizations.upsert(uid, step.desired, signal);
   else await organizations.remove(uid, step.policy, signal);
 }
 
-/** Ends what the object has to do with its organisation; where that keeps the data, without waiting for a service. */
+/** Cleans up an organisation; unless it is deleted, without waiting for an unavailable service. */
 function finalize(
-  parts: Pick<Parts, 'api' | 'timing'>,
+  dependencies: Pick<Dependencies, 'api' | 'timing'>,
   platform: Platform,
-  pass: FinalizePass<Tenant>,
-): Promise<Finalization> {
-  const { metadata, spec } = pass.resource;
+  request: FinalizeRequest<Tenant>,
+): Promise<FinalizeResult> {
+  const { metadata, spec } = request.resource;
   const { deletionPolicy: policy } = spec;
   const orphan: Orphan | undefined =
     policy !== 'Delete' ? { kind: 'Tenant', name: metadata.name, policy } : undefined;
-  return removeOrLeave(parts, platform, pass, { orphan, remove: (clients) => remove(clients, pass) });
+  return removeOrRecord(dependencies, platform, request, {
+    orphan,
+    remove: (clients) => remove(clients, request),
+  });
 }
 
-async function remove({ organizations }: Clients, pass: FinalizePass<Tenant>): Promise<Finalization> {
-  const { resource, signal } = pass;
+async function remove({ organizations }: Clients, request: FinalizeRequest<Tenant>): Promise<FinalizeResult> {
+  const { resource, signal } = request;
   const organization = await organizations.find(resource.metadata.uid, signal);
-  const events: Occurrence[] = [];
+  const events: EventDetails[] = [];
   for (const step of planTenantRemoval(resource, organization)) {
-    const refusal = await attempt(organizations, pass, step);
+    const refusal = await attempt(organizations, request, step);
     if (refusal !== undefined) {
-      throw new Blocked('DeletionBlocked', refusal.message, {
+      throw new RequeueError('DeletionBlocked', refusal.message, {
         state: 'stalled',
         retryAfterMs: REFUSED_RETRY_MS,
       });
     }
-    events.push({ type: 'Normal', reason: 'Progressing', action: 'Delete', note: step.says });
+    events.push({ type: 'Normal', reason: 'Progressing', action: 'Delete', note: step.summary });
   }
   return { done: true, events };
 }

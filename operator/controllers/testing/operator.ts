@@ -8,7 +8,7 @@ import { configMaps } from '../../kube/kinds.ts';
 import { Leader, leases } from '../../kube/leader.ts';
 import { isRecord, type KubeObject, type Resource } from '../../kube/resource.ts';
 import { type ApiServer, startApiServer } from '../../kube/testing/api-server.ts';
-import { at, credentialsFor, make, passing, put, testMetrics } from '../../kube/testing/fixtures.ts';
+import { advanceUntil, at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
 import { type ManualTiming, manualTiming } from '../../kube/testing/manual-timing.ts';
 import { systemTiming } from '../../kube/time.ts';
 import { setOf } from '../../plan/testing/objects.ts';
@@ -16,18 +16,18 @@ import type { Clients, Platform } from '../../platform/clients.ts';
 import { watchInstallations } from '../../platform/installations.ts';
 import { type FakeOrganizations, fakeOrganizations } from '../../platform/testing/fake-organizations.ts';
 import { type FakeRegisters, fakeRegisters } from '../../platform/testing/fake-registers.ts';
-import { type Interrupting, interrupted } from '../../platform/testing/interrupted.ts';
+import { type Interrupting, withInterruptions } from '../../platform/testing/interrupted.ts';
 import { createOrphanSweeper } from '../orphans/sweep.ts';
+import { Caches } from '../reconciler/caches.ts';
+import type { Dependencies } from '../reconciler/dependencies.ts';
+import { createReconciler, type Reconciler, startAsLeader } from '../reconciler/reconciler.ts';
+import { registers, tenants, validatorSets, watched } from '../reconciler/resources.ts';
 import { registerKind } from '../register/register.ts';
-import { Caches } from '../shell/caches.ts';
-import type { Parts } from '../shell/parts.ts';
-import { registers, tenants, validatorSets, watched } from '../shell/resources.ts';
-import { begin, createShell, type Shell } from '../shell/shell.ts';
 import { tenantKind } from '../tenant/tenant.ts';
 
 /** One process of the operator, with the controllers of tenants and registers. */
 export interface Operator {
-  readonly shells: readonly Shell[];
+  readonly reconcilers: readonly Reconciler[];
   /** The process is no more: nothing of it reaches the cluster or the services again. */
   kill(): Promise<void>;
 }
@@ -43,10 +43,10 @@ export interface World {
   /** Calls of services so far, by name. */
   readonly calls: string[];
   /** With further controllers, where a test has some. */
-  start(identity: string, more?: (parts: Parts) => readonly Shell[]): Promise<Operator>;
-  /** Time goes by, slowly enough for the network. */
+  start(identity: string, more?: (dependencies: Dependencies) => readonly Reconciler[]): Promise<Operator>;
+  /** Advances the time in steps that let the network proceed. */
   pass(ms: number): Promise<void>;
-  /** Time goes by until a condition holds, with a docket sealed at each look. */
+  /** Advances the time until a condition holds; seals a docket at each step. */
   until(what: string, condition: () => boolean): Promise<void>;
   find(resource: Resource, name: string): KubeObject | undefined;
   condition(resource: Resource, name: string, type: ConditionType): Condition | undefined;
@@ -107,10 +107,10 @@ export async function startWorld(): Promise<World> {
         for (const watch of server.watches) watch.bookmark();
         return timing.monotonicMs() - fromMs >= ms;
       };
-      await passing(timing, `${ms} ms`, isOver, Math.min(ms, 1_000));
+      await advanceUntil(timing, `${ms} ms`, isOver, Math.min(ms, 1_000));
     },
     until: (what, condition) =>
-      passing(timing, what, () => {
+      advanceUntil(timing, what, () => {
         ledgers.seal();
         return condition();
       }),
@@ -143,7 +143,7 @@ export async function startWorld(): Promise<World> {
 async function startOperator(
   world: World,
   identity: string,
-  more: (parts: Parts) => readonly Shell[],
+  more: (dependencies: Dependencies) => readonly Reconciler[],
 ): Promise<Operator> {
   const { server, timing } = world;
   const { metrics } = testMetrics();
@@ -158,30 +158,30 @@ async function startOperator(
   const controller = 'chancery.dev/operator';
   const recorder = new EventRecorder({ api: fenced, timing, metrics, log, controller, instance: identity });
   const installations = watchInstallations(caches.of(configMaps));
-  const parts = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
+  const dependencies = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
   let isKilled = false;
   const when = (call: string): Interrupting => {
     world.calls.push(call);
-    return isKilled ? 'question' : world.interrupt(call);
+    return isKilled ? 'request' : world.interrupt(call);
   };
   const platform = platformOf(world, when);
-  const shells = [
-    createShell(parts, tenantKind(parts, platform)),
-    createShell(parts, registerKind(parts, platform)),
-    createOrphanSweeper(parts, platform),
-    ...more(parts),
+  const reconcilers = [
+    createReconciler(dependencies, tenantKind(dependencies, platform)),
+    createReconciler(dependencies, registerKind(dependencies, platform)),
+    createOrphanSweeper(dependencies, platform),
+    ...more(dependencies),
   ];
   caches.start();
   await Promise.all([tenants, registers, validatorSets, configMaps].map((each) => caches.synced(each)));
   leader.start();
-  void leader.won.then(() => begin(caches, shells));
-  await passing(timing, `${identity} to lead`, () => leader.isLeading);
+  void leader.elected.then(() => startAsLeader(caches, reconcilers));
+  await advanceUntil(timing, `${identity} to lead`, () => leader.isLeading);
   return {
-    shells,
+    reconcilers,
     kill: async () => {
       if (isKilled) return;
       isKilled = true;
-      const stopped = Promise.all(shells.map((each) => each.stop(0)));
+      const stopped = Promise.all(reconcilers.map((each) => each.stop(0)));
       await timing.advance(1);
       await stopped;
       await Promise.all([leader.stop(), caches.stop(), recorder.stop()]);
@@ -191,9 +191,9 @@ async function startOperator(
 }
 
 function platformOf(world: World, when: (call: string) => Interrupting): Platform {
-  const ledgers = interrupted(world.ledgers, when);
+  const ledgers = withInterruptions(world.ledgers, when);
   const clients: Clients = {
-    organizations: interrupted(world.organizations, when),
+    organizations: withInterruptions(world.organizations, when),
     registers: ledgers,
     wallets: ledgers,
   };
@@ -201,8 +201,8 @@ function platformOf(world: World, when: (call: string) => Interrupting): Platfor
 }
 
 /** Writes of an operator, without its lease. */
-export function writesTo({ arrivals }: ApiServer): readonly string[] {
-  return arrivals
+export function writesTo({ requests }: ApiServer): readonly string[] {
+  return requests
     .filter(({ method, target }) => method !== 'GET' && target.plural !== leases.plural)
     .map(
       ({ method, target }) => `${method} ${target.plural}/${target.name ?? ''}/${target.subresource ?? ''}`,

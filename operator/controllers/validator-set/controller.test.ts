@@ -5,8 +5,8 @@ import { disruptionBudgets, pods, statefulSets } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import { at, make, put } from '../../kube/testing/fixtures.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
-import type { Parts } from '../shell/parts.ts';
-import { validatorSets } from '../shell/resources.ts';
+import type { Dependencies } from '../reconciler/dependencies.ts';
+import { validatorSets } from '../reconciler/resources.ts';
 import { startWorld, type World, writesTo } from '../testing/operator.ts';
 import { createValidatorSetController } from './controller.ts';
 
@@ -23,11 +23,11 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 const start = (identity: string) =>
-  world.start(identity, (parts: Parts) => [
-    createValidatorSetController({ parts, members, principals: members }),
+  world.start(identity, (dependencies: Dependencies) => [
+    createValidatorSetController({ dependencies, members, principals: members }),
   ]);
 
-/** What Kubernetes does of a StatefulSet: its pods run, and it says so. */
+/** Simulates the StatefulSet controller: pods run and the status is written. */
 function runPods(): void {
   const found = world.find(statefulSets, 'main');
   const { replicas } = (found?.['spec'] ?? { replicas: 0 }) as { replicas: number };
@@ -68,34 +68,35 @@ test('an edit of the template is not Ready before its StatefulSet has a revision
     return isRecord(status) ? status['updatedReplicas'] : undefined;
   };
   expect(updated()).toBe(4);
-  const said = new Set<string>();
+  const statuses = new Set<string>();
   await world.until('the edit to be seen', () => {
     const seen = ready();
-    if (seen?.observedGeneration === generation) said.add(`${seen?.status} ${seen?.message} ${updated()}`);
-    return said.size > 0;
+    if (seen?.observedGeneration === generation)
+      statuses.add(`${seen?.status} ${seen?.message} ${updated()}`);
+    return statuses.size > 0;
   });
   await world.pass(5_000);
-  expect([...said, `${ready()?.status} ${updated()}`]).toEqual([
-    'False The cluster has yet to see the last change 0',
+  expect([...statuses, `${ready()?.status} ${updated()}`]).toEqual([
+    'False Waiting for Kubernetes to observe the last change of the StatefulSet 0',
     'False 0',
   ]);
   runPods();
   await world.until('the set to be ready', () => world.isReady(validatorSets, 'main'));
 });
 
-test('a process that begins hears the members before it says anything, and writes nothing', async () => {
+test('a new process queries the members before it writes a status, and writes nothing new', async () => {
   const one = await start('one');
   await runSet();
   await one.kill();
   const before = version();
-  world.server.arrivals.length = 0;
+  world.server.requests.length = 0;
   await start('two');
   await world.pass(30_000);
   expect(writesTo(world.server)).toEqual([]);
   expect(version()).toBe(before);
 });
 
-test('a member that is silent when a process begins is told of at once', async () => {
+test('a silent member is reported at once by a new process', async () => {
   const one = await start('one');
   await runSet();
   await one.kill();
@@ -107,10 +108,10 @@ test('a member that is silent when a process begins is told of at once', async (
   expect(ready()?.message).not.toContain('main-1');
 });
 
-test('while somebody keeps changing a child no pod is taken, what members say is told, and then the roll goes on', async () => {
+test('while another manager keeps changing a child, no pod is replaced and reports are still shown; then the rollout continues', async () => {
   await start('one');
   await runSet();
-  const says = (type: 'Ready' | 'QuorumHealthy') => world.condition(validatorSets, 'main', type);
+  const summary = (type: 'Ready' | 'QuorumHealthy') => world.condition(validatorSets, 'main', type);
   const wantedOfBudget = () => world.find(disruptionBudgets, 'main')?.['spec'];
   const ours = wantedOfBudget();
   const theirs = make(disruptionBudgets, 'main', { spec: { maxUnavailable: 3 } });
@@ -120,14 +121,14 @@ test('while somebody keeps changing a child no pod is taken, what members say is
         world.server.state.apply(at(disruptionBudgets, 'main'), theirs, 'rival');
       return condition();
     });
-  await untilStruck('the fight to be told', () => says('Ready')?.reason === 'ReconcileThrottled');
+  await untilStruck('the fight to be told', () => summary('Ready')?.reason === 'ReconcileThrottled');
   world.server.state.merge(at(statefulSets, 'main'), { status: { updateRevision: 'main-2' } });
   members.silent.add('main-2').add('main-3');
-  await untilStruck('the loss to be told', () => says('QuorumHealthy')?.status === 'False');
+  await untilStruck('the loss to be told', () => summary('QuorumHealthy')?.status === 'False');
   members.silent.clear();
-  await untilStruck('the quorum to be told', () => says('QuorumHealthy')?.status === 'True');
+  await untilStruck('the quorum to be told', () => summary('QuorumHealthy')?.status === 'True');
   const evictions = () => writesTo(world.server).filter((call) => call.endsWith('/eviction'));
   await world.pass(20_000);
-  expect([says('Ready')?.reason, evictions()]).toEqual(['ReconcileThrottled', []]);
+  expect([summary('Ready')?.reason, evictions()]).toEqual(['ReconcileThrottled', []]);
   await world.until('the roll', () => evictions().length > 0);
 });

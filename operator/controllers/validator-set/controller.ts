@@ -1,7 +1,7 @@
 import { labels, podName, validatorId } from '../../api/names.ts';
 import { parseRegister } from '../../api/register.ts';
 import { parseValidatorSet, type ValidatorSet } from '../../api/validator-set.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import {
   configMaps,
   disruptionBudgets,
@@ -16,60 +16,70 @@ import {
 import { controllerOf, type KubeObject, keyOf } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
 import type { SetFacts } from '../../plan/validator-set/facts.ts';
-import { type Act, eventOf, planSet, type SetPlan } from '../../plan/validator-set/plan.ts';
+import { type Action, eventOf, planSet, type SetPlan } from '../../plan/validator-set/plan.ts';
 import { renderValidatorSet } from '../../plan/validator-set/render/children.ts';
 import { podMonitor } from '../../plan/validator-set/render/monitor.ts';
 import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
-import { outcomeOf } from '../shell/blocked.ts';
-import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../shell/kind.ts';
-import type { Parts } from '../shell/parts.ts';
-import { byReference, registers, setIndex, validatorSets } from '../shell/resources.ts';
-import { createShell, type Shell } from '../shell/shell.ts';
-import { perform } from './act.ts';
-import { boundRegister, leftClaims, memberCount, memberFacts, statefulSetFacts } from './observe.ts';
+import type { Dependencies } from '../reconciler/dependencies.ts';
+import type {
+  FinalizeRequest,
+  FinalizeResult,
+  KindHandler,
+  ReconcileRequest,
+  ReconcileResult,
+} from '../reconciler/kind.ts';
+import { createReconciler, type Reconciler } from '../reconciler/reconciler.ts';
+import { outcomeOf } from '../reconciler/requeue-error.ts';
+import { byReference, registers, setIndex, validatorSets } from '../reconciler/resources.ts';
+import { MemberPoller } from './member-poller.ts';
+import { boundRegister, memberCount, memberFacts, retainedClaims, statefulSetFacts } from './observe.ts';
+import { perform } from './perform-action.ts';
 import { Registration } from './registration.ts';
-import { MemberWatch } from './watch-members.ts';
 
 export interface ValidatorSetOptions {
-  readonly parts: Parts;
+  readonly dependencies: Dependencies;
   readonly members: Members;
   readonly principals: Principals;
 }
 
-type Pass = ReconcilePass<ValidatorSet>;
+type ObjectRequest = ReconcileRequest<ValidatorSet>;
 
 const REGISTER_AGAIN_MS = 10_000;
-/** Sets that are rolled at the same time: an upgrade of the installation does not touch all of them at once. */
-const MAX_ROLLS = 2;
+/** Largest number of concurrent rollouts, so that an upgrade of the installation does not affect all sets at once. */
+const MAX_CONCURRENT_ROLLOUTS = 2;
 
 /** The controller of ValidatorSets. */
-export function createValidatorSetController({ parts, members, principals }: ValidatorSetOptions): Shell {
-  const { timing, runtime } = parts;
-  const watch = new MemberWatch({
+export function createValidatorSetController({
+  dependencies,
+  members,
+  principals,
+}: ValidatorSetOptions): Reconciler {
+  const { timing, runtime } = dependencies;
+  const watch = new MemberPoller({
     members,
     timing,
     log: runtime.log,
-    onNews: (key) => shell.controller.queue.add(key),
+    onChange: (key) => reconciler.controller.queue.add(key),
   });
-  const work = new Work(parts, members, {
+  const sets = new SetReconciler(dependencies, members, {
     watch,
     principals,
     registration: new Registration(principals, timing),
   });
-  const shell = createShell(parts, kindOf(work));
+  const reconciler = createReconciler(dependencies, kindOf(sets));
   return {
-    ...shell,
+    ...reconciler,
     stop: async (graceMs) => {
       watch.stop();
-      await shell.stop(graceMs);
+      await reconciler.stop(graceMs);
       members.stop();
       principals.stop();
     },
   };
 }
 
-function kindOf(work: Work): Kind<ValidatorSet> {
+function kindOf(sets: SetReconciler): KindHandler<ValidatorSet> {
   return {
     kind: 'ValidatorSet',
     resource: validatorSets,
@@ -84,110 +94,113 @@ function kindOf(work: Work): Kind<ValidatorSet> {
       podMonitors,
     ],
     reads: [pods, volumeClaims, registers],
-    wakes: [
-      { resource: pods, keysOf: ({ object }) => work.keysOfMember(object) },
-      { resource: volumeClaims, keysOf: ({ object }) => work.keysOfMember(object) },
-      { resource: registers, keysOf: (change) => work.keysOfRegister(change) },
+    relatedResources: [
+      { resource: pods, keysOf: ({ object }) => sets.keysOfMember(object) },
+      { resource: volumeClaims, keysOf: ({ object }) => sets.keysOfMember(object) },
+      { resource: registers, keysOf: (change) => sets.keysOfRegister(change) },
     ],
-    reconcile: (pass) => work.reconcile(pass),
-    finalize: (pass) => work.finalize(pass),
-    forget: (uid) => work.forget(uid),
+    reconcile: (request) => sets.reconcile(request),
+    finalize: (request) => sets.finalize(request),
+    forget: (uid) => sets.forget(uid),
   };
 }
 
 /** Key of the set that a Register refers to. */
 const setOf = byReference('validatorSetRef');
 
-interface Helpers {
+interface SetServices {
   readonly principals: Principals;
-  readonly watch: MemberWatch;
+  readonly watch: MemberPoller;
   readonly registration: Registration;
 }
 
-class Work {
-  readonly #parts: Parts;
+class SetReconciler {
+  readonly #dependencies: Dependencies;
   readonly #members: Members;
-  readonly #helpers: Helpers;
+  readonly #services: SetServices;
   /** Uid of the pod that was evicted last, by uid of the set. */
   readonly #evicted = new Map<string, string>();
   readonly #keys = new Map<string, string>();
-  /** Uids of the sets of which a roll has begun. */
-  readonly #rolling = new Set<string>();
+  /** Uids of the sets with a rollout in progress. */
+  readonly #rollingOut = new Set<string>();
 
-  constructor(parts: Parts, members: Members, helpers: Helpers) {
-    this.#parts = parts;
+  constructor(dependencies: Dependencies, members: Members, services: SetServices) {
+    this.#dependencies = dependencies;
     this.#members = members;
-    this.#helpers = helpers;
+    this.#services = services;
   }
 
-  async reconcile(pass: Pass): Promise<Verdict> {
-    const { resource: set, installation } = pass;
+  async reconcile(request: ObjectRequest): Promise<ReconcileResult> {
+    const { resource: set, installation } = request;
     this.#keys.set(set.metadata.uid, keyOf(set.metadata));
-    const { facts, plan } = await this.#plan(pass);
-    const { replicas, numbers } = plan;
-    const { faultTolerance } = numbers;
+    const { facts, plan } = await this.#plan(request);
+    const { replicas, arithmetic } = plan;
+    const { faultTolerance } = arithmetic;
     const claimSize = facts.statefulSet?.claimSize ?? set.spec.storage.size;
-    const wanted = { set, installation, replicas, faultTolerance, claimSize };
-    const monitor = this.#parts.caches.isServed(podMonitors) ? podMonitor(wanted) : [];
-    const { areOurs, written } = await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
+    const renderInput = { set, installation, replicas, faultTolerance, claimSize };
+    const monitor = this.#dependencies.caches.isServed(podMonitors) ? podMonitor(renderInput) : [];
+    const { isUncontested, written } = await request.applyChildren([
+      ...renderValidatorSet(renderInput),
+      ...monitor,
+    ]);
     const now = written.has(statefulSets.kind) ? planSet({ ...facts, isChanging: true }) : plan;
-    const events: Occurrence[] = [];
-    // what others make of the children is nothing to act by
-    for (const act of areOurs ? now.acts : []) {
-      if (!(await this.#isStillRight(pass, act))) continue;
-      if (!(await perform(this.#actor(pass), act))) continue;
-      if (act.kind === 'replace') {
-        this.#evicted.set(set.metadata.uid, act.replacement.uid);
-        this.#rolling.add(set.metadata.uid);
+    const events: EventDetails[] = [];
+    // no actions while another manager keeps changing the children
+    for (const action of isUncontested ? now.actions : []) {
+      if (!(await this.#isStillSafe(request, action))) continue;
+      if (!(await perform(this.#actor(request), action))) continue;
+      if (action.kind === 'replace') {
+        this.#evicted.set(set.metadata.uid, action.replacement.uid);
+        this.#rollingOut.add(set.metadata.uid);
       }
-      events.push(...[eventOf(act)].filter((each) => each !== undefined));
+      events.push(...[eventOf(action)].filter((each) => each !== undefined));
     }
-    if (!now.isRolling) this.#rolling.delete(set.metadata.uid);
-    return { ...(await this.#register(pass, now)), events };
+    if (!now.isRollingOut) this.#rollingOut.delete(set.metadata.uid);
+    return { ...(await this.#register(request, now)), events };
   }
 
-  async #plan(pass: Pass): Promise<{ readonly facts: SetFacts; readonly plan: SetPlan }> {
-    const facts = await this.#hear(pass);
+  async #plan(request: ObjectRequest): Promise<{ readonly facts: SetFacts; readonly plan: SetPlan }> {
+    const facts = await this.#observeAfterQuery(request);
     const plan = planSet(facts);
-    const { suspend } = pass.resource.spec;
+    const { suspend } = request.resource.spec;
     if (suspend || plan.replicas >= (facts.statefulSet?.replicas ?? 0)) return { facts, plan };
-    // what members said some seconds ago does not prove that the one that goes is in no register now
-    await this.#helpers.watch.refresh(keyOf(pass.resource.metadata));
-    const fresh = this.#observe(pass);
+    // reports from some seconds ago do not prove that the removed member is in no register now
+    await this.#services.watch.refresh(keyOf(request.resource.metadata));
+    const fresh = this.#observe(request);
     return { facts: fresh, plan: planSet(fresh) };
   }
 
-  /** A process that has just begun hears the members first: that it has not asked them is no silence of theirs. */
-  async #hear(pass: Pass): Promise<SetFacts> {
-    const facts = this.#observe(pass);
-    if (!this.#follow(pass, facts)) return facts;
-    await this.#helpers.watch.refresh(keyOf(pass.resource.metadata));
-    return this.#observe(pass);
+  /** Queries the members of a set that is new to this process, so that they do not count as silent. */
+  async #observeAfterQuery(request: ObjectRequest): Promise<SetFacts> {
+    const facts = this.#observe(request);
+    if (!this.#poll(request, facts)) return facts;
+    await this.#services.watch.refresh(keyOf(request.resource.metadata));
+    return this.#observe(request);
   }
 
-  /** While Registers refer to the set it stays; then its children go, and its principals with them. */
-  async finalize(pass: FinalizePass<ValidatorSet>): Promise<Finalization> {
-    const { resource: set, installation, signal } = pass;
+  /** A set stays while Registers refer to it; then its principals are revoked and its children are deleted. */
+  async finalize(request: FinalizeRequest<ValidatorSet>): Promise<FinalizeResult> {
+    const { resource: set, installation, signal } = request;
     const users = this.#boundTo(set).map(({ metadata }) => metadata.name);
     if (users.length === 0) {
       const ids = (set.status.members ?? []).map(({ name }) => validatorId(name));
       const { uid } = set.metadata;
       if (installation !== undefined)
-        await this.#helpers.registration.retire(uid, installation, { ids, signal });
+        await this.#services.registration.retire(uid, installation, { ids, signal });
       return { done: true };
     }
     const named = users.slice(0, 5).join(', ');
     const more = users.length > 5 ? ` and ${users.length - 5} more` : '';
-    const message = `Registers still refer to it: ${named}${more}`;
+    const message = `Registers still refer to this set: ${named}${more}; delete them or change their validatorSetRef`;
     return { done: false, reason: 'InUse', message, retryAfterMs: 300_000 };
   }
 
   forget(uid: string): void {
     const key = this.#keys.get(uid);
-    if (key !== undefined) this.#helpers.watch.forget(key);
-    this.#helpers.registration.forget(uid);
+    if (key !== undefined) this.#services.watch.forget(key);
+    this.#services.registration.forget(uid);
     this.#keys.delete(uid);
-    this.#rolling.delete(uid);
+    this.#rollingOut.delete(uid);
     this.#evicted.delete(uid);
   }
 
@@ -203,12 +216,12 @@ class Work {
   }
 
   #boundTo({ metadata }: ValidatorSet): readonly KubeObject[] {
-    return this.#parts.caches.of(registers).findBy('validatorSetRef', keyOf(metadata));
+    return this.#dependencies.caches.of(registers).findBy('validatorSetRef', keyOf(metadata));
   }
 
-  #observe({ resource: set, installation }: Pass): SetFacts {
-    const { caches, timing } = this.#parts;
-    const { watch } = this.#helpers;
+  #observe({ resource: set, installation }: ObjectRequest): SetFacts {
+    const { caches, timing } = this.#dependencies;
+    const { watch } = this.#services;
     const key = keyOf(set.metadata);
     const live = caches.of(statefulSets).find(key);
     const statefulSet = live === undefined ? undefined : statefulSetFacts(live);
@@ -217,54 +230,61 @@ class Work {
       claims: caches.of(volumeClaims).findBy(setIndex, key),
     };
     const replicas = memberCount(set, statefulSet?.replicas ?? 0);
-    const members = memberFacts(set, replicas, found, (pod) => watch.answerOf(key, pod));
+    const members = memberFacts(set, replicas, found, (pod) => watch.pollResultOf(key, pod));
     return {
       set,
       installation: installation.installation,
       nowMs: timing.nowMs(),
       statefulSet,
       members,
-      leftClaims: leftClaims(set, members, found.claims),
+      retainedClaims: retainedClaims(set, members, found.claims),
       registers: this.#boundTo(set).map((each) => boundRegister(parseRegister(each))),
-      blind: watch.blindOf(key),
+      unreachable: watch.unreachableReason(key),
       evictedUid: this.#evicted.get(set.metadata.uid),
-      rollLimit: this.#rollLimit(set.metadata.uid),
+      rolloutLimit: this.#rollLimit(set.metadata.uid),
     };
   }
 
   #rollLimit(uid: string): string | undefined {
-    const others = [...this.#rolling].filter((each) => each !== uid).length;
-    return others < MAX_ROLLS ? undefined : `${others} other sets are rolled; this one comes after them`;
+    const others = [...this.#rollingOut].filter((each) => each !== uid).length;
+    return others < MAX_CONCURRENT_ROLLOUTS
+      ? undefined
+      : `${others} other sets are being rolled out; this one follows`;
   }
 
-  /** Whether the set is new to this process. */
-  #follow({ resource: set, installation }: Pass, { members }: SetFacts): boolean {
-    const asked = members.flatMap(({ name, pod }) =>
+  /** Updates the polled pods; returns whether the set is new to this process. */
+  #poll({ resource: set, installation }: ObjectRequest, { members }: SetFacts): boolean {
+    const polledPods = members.flatMap(({ name, pod }) =>
       pod?.address === undefined ? [] : { uid: pod.uid, name, address: pod.address, isReady: pod.isReady },
     );
-    return this.#helpers.watch.follow(keyOf(set.metadata), installation, asked);
+    return this.#services.watch.poll(keyOf(set.metadata), installation, polledPods);
   }
 
-  #actor({ resource: set, installation, signal, log }: Pass) {
+  #actor({ resource: set, installation, signal, log }: ObjectRequest) {
     const { name: setName, namespace } = set.metadata;
-    const { principals } = this.#helpers;
-    const { api } = this.#parts;
+    const { principals } = this.#services;
+    const { api } = this.#dependencies;
     return { api, members: this.#members, principals, installation, namespace, setName, signal, log };
   }
 
-  /** Before a pod goes every member is asked anew: what was true some seconds ago proves nothing. */
-  async #isStillRight(pass: Pass, act: Act): Promise<boolean> {
-    if (act.kind !== 'replace' || act.replacement.isForced) return true;
-    await this.#helpers.watch.refresh(keyOf(pass.resource.metadata));
-    pass.signal.throwIfAborted();
-    const again = planSet(this.#observe(pass));
-    return again.acts.some((each) => each.kind === 'replace' && each.replacement.uid === act.replacement.uid);
+  /** Queries every member again before a pod is deleted, because reports from some seconds ago prove nothing. */
+  async #isStillSafe(request: ObjectRequest, action: Action): Promise<boolean> {
+    if (action.kind !== 'replace' || action.replacement.isForced) return true;
+    await this.#services.watch.refresh(keyOf(request.resource.metadata));
+    request.signal.throwIfAborted();
+    const again = planSet(this.#observe(request));
+    return again.actions.some(
+      (each) => each.kind === 'replace' && each.replacement.uid === action.replacement.uid,
+    );
   }
 
-  /** Principals of the members there are to be, and of none that is gone. Where that fails the rest has been done. */
-  async #register({ resource: set, installation, signal, log }: Pass, plan: SetPlan): Promise<Verdict> {
+  /** Registers principals of desired members and revokes those of removed ones. A failure here does not undo the other actions. */
+  async #register(
+    { resource: set, installation, signal, log }: ObjectRequest,
+    plan: SetPlan,
+  ): Promise<ReconcileResult> {
     const { uid } = set.metadata;
-    const { registration } = this.#helpers;
+    const { registration } = this.#services;
     const gone = plan.members.filter(({ phase }) => phase === 'Removed');
     const ids = Array.from({ length: plan.replicas }, (_, each) =>
       validatorId(podName(set.metadata.name, each)),
@@ -278,19 +298,19 @@ class Work {
       const members = plan.members.filter((each) => !gone.includes(each));
       return verdictOf(plan, members);
     } catch (error) {
-      const why = outcomeOf(error, 0);
-      if (why === undefined || signal.aborted) throw error;
+      const failure = outcomeOf(error, 0);
+      if (failure === undefined || signal.aborted) throw error;
       log.warn({ err: error }, 'Members could not be registered');
-      // what the members are worth counts for more than that a new one cannot come
+      // a lost quorum is more important than a new member that cannot be registered
       if (plan.outcome.reason === 'QuorumLost') return verdictOf(plan, plan.members);
-      const outcome = { ...why, message: `Members cannot be registered: ${why.message}` };
+      const outcome = { ...failure, message: `Members cannot be registered: ${failure.message}` };
       return { ...verdictOf(plan, plan.members), outcome, requeueAfterMs: REGISTER_AGAIN_MS };
     }
   }
 }
 
-function verdictOf(plan: SetPlan, members: SetPlan['members']): Verdict {
-  const { outcome, findings, status, requeueAfterMs } = plan;
+function verdictOf(plan: SetPlan, members: SetPlan['members']): ReconcileResult {
+  const { outcome, conditionUpdates, status, requeueAfterMs } = plan;
   const again = requeueAfterMs === undefined ? {} : { requeueAfterMs };
-  return { outcome, findings, status: { ...status, members }, ...again };
+  return { outcome, conditionUpdates, status: { ...status, members }, ...again };
 }

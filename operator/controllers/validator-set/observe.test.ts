@@ -4,10 +4,10 @@ import { REGISTER_ID, registerOf } from '../../plan/testing/objects.ts';
 import { makeSet } from '../../plan/validator-set/testing/sets.ts';
 import {
   boundRegister,
-  leftClaims,
   memberCount,
   memberFacts,
   podFacts,
+  retainedClaims,
   statefulSetFacts,
 } from './observe.ts';
 
@@ -43,18 +43,18 @@ describe('a pod', () => {
     });
   });
 
-  test('of a node that is silent is not ready, and not known to be broken', () => {
+  test('of a silent node is not ready, and not broken', () => {
     const facts = podFacts(pod({ conditions: ready('False'), containerStatuses: [{ ready: true }] }));
     expect(facts).toMatchObject({ isReady: false, isBroken: false });
   });
 
-  test('that crashes says why', () => {
+  test('that crashes has the reason', () => {
     const state = { waiting: { reason: 'CrashLoopBackOff' } };
     const facts = podFacts(pod({ conditions: ready('False'), containerStatuses: [{ ready: false, state }] }));
     expect(facts).toMatchObject({ isReady: false, isBroken: true, trouble: 'CrashLoopBackOff' });
   });
 
-  test('that no node takes says why', () => {
+  test('that cannot be scheduled has the reason', () => {
     const conditions = [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' }];
     expect(podFacts(pod({ conditions })).trouble).toBe('Unschedulable');
   });
@@ -68,7 +68,7 @@ describe('a pod', () => {
   });
 });
 
-test('the revision of a StatefulSet counts once its controller has seen the last change', () => {
+test('the revision of a StatefulSet is known once its controller has observed the last change', () => {
   const object = (observedGeneration: number): KubeObject => ({
     apiVersion: 'apps/v1',
     kind: 'StatefulSet',
@@ -80,7 +80,7 @@ test('the revision of a StatefulSet counts once its controller has seen the last
   expect(statefulSetFacts(object(2))).toMatchObject({ replicas: 4, updateRevision: 'main-2' });
 });
 
-test('members are those that are wanted, there, or stopped with the set', () => {
+test('members are desired, existing, or stopped with the set', () => {
   const set = makeSet({ replicas: 2 });
   const found = { pods: [pod({}, { name: 'main-3' })], claims: [] };
   const names = memberFacts(set, memberCount(set, 2), found, () => undefined).map(({ name }) => name);
@@ -92,7 +92,7 @@ test('members are those that are wanted, there, or stopped with the set', () => 
   expect(memberCount(makeSet({ suspend: true, replicas: 2 }, { status: { members } }), 0)).toBe(5);
 });
 
-test('a claim is left when no member has it, or when it is noted as such; what cannot be read is no note', () => {
+test('a retained claim has no member or a left-at annotation; an unreadable annotation is ignored', () => {
   const claim = (name: string, leftAt?: string, more: object = {}): KubeObject => {
     const annotations = leftAt === undefined ? {} : { 'chancery.dev/left-at': leftAt };
     const metadata = {
@@ -116,7 +116,7 @@ test('a claim is left when no member has it, or when it is noted as such; what c
   ];
   const members = memberFacts(makeSet({ replicas: 2 }), 2, { pods: [], claims }, () => undefined);
   const noted = Date.UTC(2026, 0, 1);
-  expect(leftClaims(makeSet(), members, claims)).toMatchObject([
+  expect(retainedClaims(makeSet(), members, claims)).toMatchObject([
     { ordinal: 1, name: 'data-main-1', leftAtMs: noted },
     { ordinal: 2, uid: 'uid of data-main-2', resourceVersion: '7', leftAtMs: undefined },
     { ordinal: 3, leftAtMs: noted },

@@ -6,13 +6,13 @@ import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import type {
   BoundRegister,
   ClaimFacts,
-  LeftClaim,
   MemberFacts,
   PodFacts,
+  RetainedClaim,
   StatefulSetFacts,
 } from '../../plan/validator-set/facts.ts';
 
-/** Readings of raw objects: what is missing or malformed counts as unknown. */
+/** Facts from raw objects; missing or malformed members count as unknown. */
 
 type Tree = Readonly<Record<string, unknown>>;
 
@@ -32,8 +32,8 @@ function conditionOf(object: KubeObject, type: string): Tree | undefined {
   return records(at(object, 'status', 'conditions')).find((each) => each['type'] === type);
 }
 
-/** Why the container of a pod does not run. */
-function troubleOf(pod: KubeObject): string | undefined {
+/** Reason why the container of a pod does not run. */
+function containerProblem(pod: KubeObject): string | undefined {
   const [container] = records(at(pod, 'status', 'containerStatuses'));
   const waiting = text(at(container, 'state', 'waiting', 'reason'));
   if (waiting !== undefined && waiting !== 'ContainerCreating' && waiting !== 'PodInitializing')
@@ -58,7 +58,7 @@ export function podFacts(pod: KubeObject): PodFacts {
     revision: metadata.labels?.['controller-revision-hash'] ?? '',
     node: text(at(pod, 'spec', 'nodeName')),
     address: text(at(pod, 'status', 'podIP')),
-    trouble: troubleOf(pod),
+    trouble: containerProblem(pod),
     isForced: metadata.annotations?.[annotations.forceRoll] === metadata.uid,
   };
 }
@@ -85,7 +85,7 @@ export function statefulSetFacts(object: KubeObject): StatefulSetFacts {
   return {
     uid,
     replicas: typeof replicas === 'number' ? replicas : 0,
-    // a revision from before the last change of the template says nothing about it
+    // an unobserved change of the template has no revision yet
     updateRevision: isSeen ? text(at(object, 'status', 'updateRevision')) : undefined,
     claimSize: text(at(template, 'spec', 'resources', 'requests', 'storage')),
   };
@@ -93,7 +93,7 @@ export function statefulSetFacts(object: KubeObject): StatefulSetFacts {
 
 export function boundRegister(register: Register): BoundRegister {
   const { metadata, status } = register;
-  // deleted by somebody else while its resource is still there
+  // the register was deleted outside Kubernetes while its resource exists
   const isDeleted = status.phase === 'Deleting';
   const stalled = findCondition(status.conditions, 'Stalled');
   return {
@@ -104,25 +104,25 @@ export function boundRegister(register: Register): BoundRegister {
   };
 }
 
-/** What is known of the answer of a pod. */
-export type AnswerOf = (
+/** Looks up the last poll result of a pod. */
+export type PollResultOf = (
   pod: PodFacts,
-) => Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnasked'> | undefined;
+) => Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnqueried'> | undefined;
 
-/** How many members there are to look at: wanted, there, or stopped with the set. */
+/** Number of members to consider: desired, existing, or stopped with the set. */
 export function memberCount({ spec, status }: ValidatorSet, replicas: number): number {
-  const kept = (status.members ?? []).filter(({ phase }) => phase !== 'Removed');
-  const stopped = kept.map(({ ordinal }) => (ordinal ?? -1) + 1);
+  const existing = (status.members ?? []).filter(({ phase }) => phase !== 'Removed');
+  const stopped = existing.map(({ ordinal }) => (ordinal ?? -1) + 1);
   const known = spec.suspend || replicas === 0 ? stopped : [];
   return Math.max(spec.suspend ? 0 : spec.replicas, replicas, ...known);
 }
 
-/** Members of a set: those that are wanted and those that are there. */
+/** Members of a set: desired and existing ones. */
 export function memberFacts(
   set: ValidatorSet,
   replicas: number,
   found: { readonly pods: readonly KubeObject[]; readonly claims: readonly KubeObject[] },
-  answerOf: AnswerOf,
+  pollResultOf: PollResultOf,
 ): readonly MemberFacts[] {
   const pods = new Map(found.pods.map((pod) => [pod.metadata.name, podFacts(pod)]));
   const claims = new Map(found.claims.map((claim) => [claim.metadata.name, claimFacts(claim)]));
@@ -133,16 +133,16 @@ export function memberFacts(
     const name = podName(setName, ordinal);
     const pod = pods.get(name);
     const claim = claims.get(claimName(setName, ordinal));
-    return { ordinal, name, pod, claim, ...(pod === undefined ? {} : answerOf(pod)) };
+    return { ordinal, name, pod, claim, ...(pod === undefined ? {} : pollResultOf(pod)) };
   });
 }
 
-/** Claims of the set that no member has, and those that carry the note of a member that left. */
-export function leftClaims(
+/** Claims of the set without a member, and claims that are annotated as left. */
+export function retainedClaims(
   set: ValidatorSet,
   members: readonly MemberFacts[],
   claims: readonly KubeObject[],
-): readonly LeftClaim[] {
+): readonly RetainedClaim[] {
   const { name: setName } = set.metadata;
   const { claim: prefix } = validatorSetNames(setName);
   const taken = new Set(members.map(({ ordinal }) => ordinal));

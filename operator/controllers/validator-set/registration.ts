@@ -2,38 +2,38 @@ import type { Timing } from '../../kube/time.ts';
 import type { Installation } from '../../platform/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 
-/** After this time a principal is asked for again: somebody may have taken it away. */
-const AGAIN_MS = 600_000;
+/** After this time a principal is ensured again, because another client may have revoked it. */
+const VERIFY_AGAIN_MS = 600_000;
 
-/** Keeps a principal for every member, with few calls. */
+/** Ensures a principal for every member, with few calls. */
 export class Registration {
   readonly #principals: Principals;
   readonly #timing: Timing;
-  /** When a client id was last found registered, by uid of its set. */
-  readonly #seen = new Map<string, Map<string, number>>();
+  /** When a client id was last ensured, by uid of its set. */
+  readonly #verifiedAt = new Map<string, Map<string, number>>();
 
   constructor(principals: Principals, timing: Timing) {
     this.#principals = principals;
     this.#timing = timing;
   }
 
-  /** Makes sure of all principals of a set. Throws what the tenant service answers. */
+  /** Ensures all principals of a set. Throws the errors of the tenant service. */
   async ensure(
     setUid: string,
     installation: Installation,
     { ids, signal }: { readonly ids: readonly string[]; readonly signal: AbortSignal },
   ): Promise<void> {
-    const seen = this.#seen.get(setUid) ?? new Map<string, number>();
-    this.#seen.set(setUid, seen);
+    const verifiedAt = this.#verifiedAt.get(setUid) ?? new Map<string, number>();
+    this.#verifiedAt.set(setUid, verifiedAt);
     for (const id of ids) {
-      const atMs = seen.get(id);
-      if (atMs !== undefined && this.#timing.monotonicMs() - atMs < AGAIN_MS) continue;
+      const atMs = verifiedAt.get(id);
+      if (atMs !== undefined && this.#timing.monotonicMs() - atMs < VERIFY_AGAIN_MS) continue;
       await this.#principals.upsert(installation, id, signal);
-      seen.set(id, this.#timing.monotonicMs());
+      verifiedAt.set(id, this.#timing.monotonicMs());
     }
   }
 
-  /** Takes the principals of members that are gone. Throws what the tenant service answers. */
+  /** Revokes the principals of removed members. Throws the errors of the tenant service. */
   async retire(
     setUid: string,
     installation: Installation,
@@ -41,11 +41,11 @@ export class Registration {
   ): Promise<void> {
     for (const id of ids) {
       await this.#principals.revoke(installation, id, signal);
-      this.#seen.get(setUid)?.delete(id);
+      this.#verifiedAt.get(setUid)?.delete(id);
     }
   }
 
   forget(setUid: string): void {
-    this.#seen.delete(setUid);
+    this.#verifiedAt.delete(setUid);
   }
 }

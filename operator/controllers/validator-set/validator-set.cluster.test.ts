@@ -12,7 +12,7 @@ import { FakeMembers } from '../../platform/testing/fake-members.ts';
 import { installationMap, installationText } from '../../platform/testing/installation.fixture.ts';
 import { createValidatorSetController } from './controller.ts';
 
-/** The operator as a process of this host, the cluster as it is; members are spoken for by the test. */
+/** The operator as a local process with a real cluster; the members are fakes. */
 
 const root = join(fileURLToPath(import.meta.url), '../../../..');
 const namespace = `chancery-vset-${process.pid}`;
@@ -38,7 +38,7 @@ const ready = async (name = 'main') => {
 const within = <T>(what: string, deadlineMs: number, check: () => Promise<T>) =>
   waitFor(check, { what, deadlineMs, everyMs: 100 });
 
-/** A kind of the Prometheus operator as far as this operator knows it. */
+/** The part of the PodMonitor kind that this operator uses. */
 const podMonitorKind = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -82,7 +82,7 @@ beforeAll(async () => {
     schema: operatorSettings,
     log: createLogger({ service: 'operator', level: 'warn' }),
     create: createOperator(
-      (parts) => [createValidatorSetController({ parts, members, principals: members })],
+      (dependencies) => [createValidatorSetController({ dependencies, members, principals: members })],
       () => undefined,
     ),
     env: {
@@ -103,15 +103,15 @@ afterAll(async () => {
   await run('kubectl', ['delete', 'crd', podMonitorKind.metadata.name]);
 });
 
-test('without an installation nothing is made and the condition says what is missing', async () => {
+test('without an installation nothing is created and the condition gives the reason', async () => {
   await apply(set({ replicas: 4 }));
   const condition = await within('the condition', 30_000, async () => (await ready()) ?? false);
   expect(condition).toMatchObject({ status: 'False', reason: 'InstallationConfigInvalid' });
   expect((await get('statefulsets')).items).toEqual([]);
 });
 
-test('a set becomes its children, and its pods are admitted under restricted pod security', async () => {
-  // without them the kubelet gives no pod an address
+test('a set gets its children, and its pods pass restricted pod security', async () => {
+  // without a pod address the members cannot be queried
   for (const name of ['chancery-identity-ca', 'chancery-nats-ca']) {
     await kubectl('create', 'configmap', name, '-n', namespace, '--from-literal=ca.crt=none');
   }
@@ -129,7 +129,7 @@ test('a set becomes its children, and its pods are admitted under restricted pod
   expect(await ready()).toMatchObject({ status: 'False', reason: 'WaitingForPods' });
 });
 
-describe('what is changed by hand', () => {
+describe('after a manual change', () => {
   const children = [
     'service/main',
     'service/main-members',
@@ -140,9 +140,9 @@ describe('what is changed by hand', () => {
     'statefulset/main',
     'serviceaccount/validator-main',
   ];
-  test.each(children)('%s is made anew when it is deleted', async (child) => {
+  test.each(children)('%s is created again after a deletion', async (child) => {
     const { metadata } = await get(child);
-    // pods stay; the collector, who lets orphans go, learns of a kind that was made just now after half a minute only
+    // pods stay; the garbage collector, which orphans them, discovers a new kind only after half a minute
     const cascade = child === 'statefulset/main' ? 'orphan' : 'background';
     await kubectl('delete', '-n', namespace, child, `--cascade=${cascade}`, '--wait=false');
     await within(`${child} to come back`, 10_000, async () => {
@@ -151,7 +151,7 @@ describe('what is changed by hand', () => {
     });
   });
 
-  test('is put back where it is ours, and left where it is not', async () => {
+  test('fields of the operator are restored, and others stay', async () => {
     const patch = {
       metadata: { annotations: { 'example.org/mine': 'yes' } },
       spec: { ports: [{ name: 'grpc', port: 6000 }] },
@@ -175,7 +175,7 @@ describe('what is changed by hand', () => {
   });
 });
 
-test('kubectl scale makes more members at once, and fewer one by one', async () => {
+test('kubectl scale adds members at once and removes them one by one', async () => {
   await kubectl('scale', '-n', namespace, 'vset/main', '--replicas=5');
   await within('the fifth to answer', 60_000, async () => {
     const { status } = await get('vset/main');
@@ -195,7 +195,7 @@ test('kubectl scale makes more members at once, and fewer one by one', async () 
   await within('four pods', 60_000, async () => (await get('pods')).items.length === 4);
 });
 
-test('larger volumes: claims first, then the template, around the pods that are there', async () => {
+test('volumes are expanded: claims first, then the StatefulSet is recreated around its pods', async () => {
   const before = (await get('pods')).items
     .map((each: { metadata: { uid: string } }) => each.metadata.uid)
     .sort();
@@ -225,7 +225,7 @@ test('larger volumes: claims first, then the template, around the pods that are 
   expect(after).toEqual(before);
 });
 
-test('a suspended set stops and keeps its volumes; it comes back', async () => {
+test('a suspended set stops, keeps its volumes and can be resumed', async () => {
   const claims = (await get('pvc')).items.length;
   await kubectl('patch', '-n', namespace, 'vset/main', '--type=merge', '-p', '{"spec":{"suspend":true}}');
   await within('no pods', 60_000, async () => (await get('pods')).items.length === 0);
@@ -235,7 +235,7 @@ test('a suspended set stops and keeps its volumes; it comes back', async () => {
   await within('pods', 30_000, async () => (await get('pods')).items.length === 4);
 });
 
-test('a paused set is left alone', async () => {
+test('a paused set is not changed', async () => {
   await kubectl('annotate', '-n', namespace, 'vset/main', 'chancery.dev/paused=true');
   await within('the condition', 10_000, async () => (await ready())?.reason === 'Paused');
   await kubectl('delete', '-n', namespace, 'configmap/main-config');
@@ -247,7 +247,7 @@ test('a paused set is left alone', async () => {
   );
 });
 
-test('it stays while a Register refers to it, and goes with everything but its volumes', async () => {
+test('a set stays while a Register refers to it, and is deleted with everything except its volumes', async () => {
   const owner = {
     apiVersion: 'chancery.dev/v1alpha1',
     kind: 'Register',

@@ -1,6 +1,6 @@
-import { type ClusterState, Refused, type Target } from './cluster-state.ts';
+import { type ClusterState, StatusError, type Target } from './cluster-state.ts';
 
-/** A request as the server sees it. */
+/** A parsed request. */
 export interface Incoming {
   readonly method: string;
   readonly target: Target;
@@ -9,7 +9,7 @@ export interface Incoming {
   readonly body: unknown;
 }
 
-/** What an API server answers to everything but a watch. */
+/** Response of an API server to any request except a watch. */
 export function answer(state: ClusterState, incoming: Incoming): unknown {
   const { method, target, body } = incoming;
   if (method === 'GET') return target.name === undefined ? listBody(state, incoming) : state.get(target);
@@ -19,7 +19,7 @@ export function answer(state: ClusterState, incoming: Incoming): unknown {
   if (incoming.contentType.startsWith('application/apply-patch')) {
     const manager = incoming.query['fieldManager'];
     if (manager === undefined)
-      throw new Refused(400, 'BadRequest', 'fieldManager is required for apply patch');
+      throw new StatusError(400, 'BadRequest', 'fieldManager is required for apply patch');
     return state.apply(target, body, manager);
   }
   return state.merge(target, body);
@@ -30,15 +30,15 @@ function listBody(state: ClusterState, { target, query }: Incoming): unknown {
   const limit = Number(query['limit'] ?? Infinity);
   const all = state.list(target);
   const start = Number(from);
-  const rest = all.length - start - limit;
+  const remaining = all.length - start - limit;
   const metadata = {
     resourceVersion: version,
-    ...(rest > 0 ? { continue: `${version}:${start + limit}` } : {}),
+    ...(remaining > 0 ? { continue: `${version}:${start + limit}` } : {}),
   };
   return { kind: 'List', apiVersion: 'v1', metadata, items: all.slice(start, start + limit) };
 }
 
 /** The body of a refusal. */
-export function statusBody({ status, reason, message }: Refused): unknown {
+export function statusBody({ status, reason, message }: StatusError): unknown {
   return { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, message, code: status };
 }

@@ -2,18 +2,18 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { isRecord } from '../resource.ts';
 import { answer, type Incoming, statusBody } from './answer.ts';
-import { ClusterState, type Happening, Refused, type Target } from './cluster-state.ts';
+import { ClusterState, type StateEvent, StatusError, type Target } from './cluster-state.ts';
 
-/** A call that arrived. */
-export interface Arrival extends Incoming {
+/** A request that the server received. */
+export interface ReceivedRequest extends Incoming {
   readonly isWatch: boolean;
   readonly headers: IncomingMessage['headers'];
-  /** Of the connection, so that a test can count connections. */
+  /** Client port, so that a test can count connections. */
   readonly port: number;
   readonly atMs: number;
 }
 
-/** What the server does instead of its work, or after it. */
+/** A fault instead of the response, or after the request was carried out. */
 export type Fault =
   | { readonly status: number; readonly reason?: string; readonly headers?: Record<string, string> }
   | 'reset'
@@ -21,12 +21,12 @@ export type Fault =
   | 'hang'
   | 'garbage';
 
-/** An open watch, at the mercy of a test. */
+/** An open watch that a test controls. */
 export interface OpenWatch {
-  readonly arrival: Arrival;
-  /** `end`: in good order; `reset`: the connection breaks; `truncate`: half a line, then the end; `freeze`: nothing ever again. */
+  readonly arrival: ReceivedRequest;
+  /** `end`: closed normally; `reset`: the connection breaks; `truncate`: half a line, then the end; `freeze`: no more data. */
   break(how: 'end' | 'reset' | 'truncate' | 'freeze'): void;
-  /** An ERROR event; the stream stays open, as real servers leave it. */
+  /** Sends an ERROR event; the stream stays open, as on real servers. */
   refuse(code: number, reason: string): void;
   bookmark(): void;
 }
@@ -34,23 +34,23 @@ export interface OpenWatch {
 export interface ApiServer {
   readonly state: ClusterState;
   readonly url: string;
-  readonly arrivals: Arrival[];
+  readonly requests: ReceivedRequest[];
   readonly watches: ReadonlySet<OpenWatch>;
-  /** Decides about each call; undefined lets it pass, and a promise holds it until then. */
-  intercept: (arrival: Arrival) => Fault | undefined | Promise<Fault | undefined>;
+  /** Chooses a fault for each request; undefined for none, a promise delays the request. */
+  intercept: (arrival: ReceivedRequest) => Fault | undefined | Promise<Fault | undefined>;
   close(): Promise<void>;
 }
 
-/** An API server of a test's own on loopback: enough of the real one to break it in every way. */
+/** A fake API server on loopback with fault injection. */
 export async function startApiServer(state = new ClusterState()): Promise<ApiServer> {
   const watches = new Set<OpenWatch>();
-  const arrivals: Arrival[] = [];
+  const requests: ReceivedRequest[] = [];
   const server = createServer((request, response) => void serve(request, response));
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const arrival = await read(request);
-    arrivals.push(arrival);
+    requests.push(arrival);
     const fault = await api.intercept(arrival);
-    if (fault !== undefined && misbehave(fault, response)) return;
+    if (fault !== undefined && injectFault(fault, response)) return;
     if (arrival.isWatch) return openWatch(state, arrival, response, watches);
     const { status, body } = respond(state, arrival);
     if (fault === 'reset-after') return void response.destroy();
@@ -62,7 +62,7 @@ export async function startApiServer(state = new ClusterState()): Promise<ApiSer
   const api: ApiServer = {
     state,
     url: `http://127.0.0.1:${port}`,
-    arrivals,
+    requests,
     watches,
     intercept: () => undefined,
     close: async () => {
@@ -73,7 +73,7 @@ export async function startApiServer(state = new ClusterState()): Promise<ApiSer
   return api;
 }
 
-async function read(request: IncomingMessage): Promise<Arrival> {
+async function read(request: IncomingMessage): Promise<ReceivedRequest> {
   const pieces: Buffer[] = [];
   for await (const piece of request) pieces.push(Buffer.from(piece));
   const text = Buffer.concat(pieces).toString();
@@ -95,35 +95,35 @@ async function read(request: IncomingMessage): Promise<Arrival> {
 function parseTarget(path: string): Target {
   const parts = path.split('/').slice(1).map(decodeURIComponent);
   const [group, version] = parts[0] === 'api' ? ['', parts[1]] : [parts[1], parts[2]];
-  let rest = parts.slice(parts[0] === 'api' ? 2 : 3);
+  let remaining = parts.slice(parts[0] === 'api' ? 2 : 3);
   let namespace: string | undefined;
-  if (rest[0] === 'namespaces' && rest.length > 2) {
-    namespace = rest[1];
-    rest = rest.slice(2);
+  if (remaining[0] === 'namespaces' && remaining.length > 2) {
+    namespace = remaining[1];
+    remaining = remaining.slice(2);
   }
-  const [plural = '', name, subresource] = rest;
+  const [plural = '', name, subresource] = remaining;
   return { group: group ?? '', version: version ?? '', plural, namespace, name, subresource };
 }
 
-/** Whether the fault is the whole answer. */
-function misbehave(fault: Fault, response: ServerResponse): boolean {
+/** Injects a fault; returns whether the fault replaces the response. */
+function injectFault(fault: Fault, response: ServerResponse): boolean {
   if (fault === 'reset') response.destroy();
   else if (fault === 'garbage') response.end('<html>');
   else if (isRecord(fault)) {
     const { status, reason = 'InternalError', headers = {} } = fault;
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    send(response, status, statusBody(new Refused(status, reason)));
+    send(response, status, statusBody(new StatusError(status, reason)));
   }
   return fault !== 'reset-after';
 }
 
-function respond(state: ClusterState, arrival: Arrival): { status: number; body: unknown } {
+function respond(state: ClusterState, arrival: ReceivedRequest): { status: number; body: unknown } {
   try {
     const body = answer(state, arrival);
     const wantsPartial = arrival.headers.accept?.includes('PartialObjectMetadataList') === true;
     return { status: 200, body: wantsPartial ? partialList(body) : body };
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof StatusError)) throw error;
     return { status: error.status, body: statusBody(error) };
   }
 }
@@ -147,7 +147,7 @@ function send(response: ServerResponse, status: number, body: unknown): void {
 
 function openWatch(
   state: ClusterState,
-  arrival: Arrival,
+  arrival: ReceivedRequest,
   response: ServerResponse,
   open: Set<OpenWatch>,
 ): void {
@@ -161,7 +161,7 @@ function openWatch(
   const forget = state.watch(
     arrival.target,
     Number(arrival.query['resourceVersion']),
-    ({ type, object }: Happening) => write(type, isPartial ? partial(object) : object),
+    ({ type, object }: StateEvent) => write(type, isPartial ? partial(object) : object),
   );
   const watch: OpenWatch = {
     arrival,
@@ -172,7 +172,7 @@ function openWatch(
       else if (how === 'reset') response.destroy();
       else response.end(how === 'truncate' ? '{"type":"MODIFIED","object":{"metadata":{"na' : undefined);
     },
-    refuse: (code, reason) => write('ERROR', statusBody(new Refused(code, reason))),
+    refuse: (code, reason) => write('ERROR', statusBody(new StatusError(code, reason))),
     bookmark: () =>
       write('BOOKMARK', {
         apiVersion: 'v1',

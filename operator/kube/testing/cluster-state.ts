@@ -3,7 +3,7 @@ import { canonicalText } from '../compare.ts';
 import { isRecord, type KubeObject, keyOf, parseObject } from '../resource.ts';
 import { fieldsOf, mergeApplied, type Ownership } from './server-side-apply.ts';
 
-/** An object or a collection, as a path names it. */
+/** An object or a collection, parsed from a path. */
 export interface Target {
   readonly group: string;
   readonly version: string;
@@ -13,8 +13,8 @@ export interface Target {
   readonly subresource?: string | undefined;
 }
 
-/** A refusal, with the reason of the API server. */
-export class Refused extends Error {
+/** A refusal with a Kubernetes status reason. */
+export class StatusError extends Error {
   readonly status: number;
   readonly reason: string;
 
@@ -25,26 +25,33 @@ export class Refused extends Error {
   }
 }
 
-export interface Happening {
+export interface StateEvent {
   readonly version: number;
   readonly collection: string;
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: KubeObject;
 }
 
-interface Kept {
+interface StoredObject {
   object: KubeObject;
   readonly owners: Ownership;
 }
 
-/** Kinds that count no generations. */
-const ungenerated = new Set(['configmaps', 'secrets', 'services', 'serviceaccounts', 'leases', 'events']);
+/** Resources without metadata.generation. */
+const resourcesWithoutGeneration = new Set([
+  'configmaps',
+  'secrets',
+  'services',
+  'serviceaccounts',
+  'leases',
+  'events',
+]);
 
-/** What an API server knows, with its rules about versions, generations, field owners and history; in memory. */
+/** In-memory state of an API server: resource versions, generations, field ownership and watch history. */
 export class ClusterState {
-  readonly #objects = new Map<string, Map<string, Kept>>();
-  readonly #history: Happening[] = [];
-  readonly #watchers = new Set<(happening: Happening) => void>();
+  readonly #objects = new Map<string, Map<string, StoredObject>>();
+  readonly #history: StateEvent[] = [];
+  readonly #watchers = new Set<(event: StateEvent) => void>();
   #version = 1000;
   #oldest = 1000;
   writes = 0;
@@ -53,7 +60,7 @@ export class ClusterState {
     return this.#version;
   }
 
-  /** Forgets history: a watch from any version before this one is refused as expired. */
+  /** Drops the history: a watch from an earlier version is refused as expired. */
   compact(): void {
     this.#version += 1;
     this.#oldest = this.#version;
@@ -71,132 +78,137 @@ export class ClusterState {
   }
 
   get(target: Target): KubeObject {
-    return this.#kept(target).object;
+    return this.#stored(target).object;
   }
 
   create(target: Target, body: unknown): KubeObject {
     const given = parseObject(body);
     const where = { ...target, name: given.metadata.name };
-    if (this.#collection(target).has(keyFor(where))) throw new Refused(409, 'AlreadyExists');
+    if (this.#collection(target).has(keyFor(where))) throw new StatusError(409, 'AlreadyExists');
     return this.#insert(where, given, new Map());
   }
 
   update(target: Target, body: unknown): KubeObject {
-    const kept = this.#kept(target);
+    const stored = this.#stored(target);
     const given = parseObject(body);
-    const wanted = given.metadata.resourceVersion;
-    if (wanted !== undefined && wanted !== kept.object.metadata.resourceVersion)
-      throw new Refused(409, 'Conflict');
-    return this.#store(target, kept, given);
+    const desired = given.metadata.resourceVersion;
+    if (desired !== undefined && desired !== stored.object.metadata.resourceVersion)
+      throw new StatusError(409, 'Conflict');
+    return this.#store(target, stored, given);
   }
 
   merge(target: Target, body: unknown): KubeObject {
-    const kept = this.#kept(target);
-    return this.#store(target, kept, parseObject(mergePatch(kept.object, body)));
+    const stored = this.#stored(target);
+    return this.#store(target, stored, parseObject(mergePatch(stored.object, body)));
   }
 
   apply(target: Target, body: unknown, manager: string): KubeObject {
     const given = parseObject(body);
-    const kept = this.#collection(target).get(keyFor(target));
+    const stored = this.#collection(target).get(keyFor(target));
     const uid = given.metadata.uid;
-    if (kept === undefined) {
-      if (uid !== undefined) throw new Refused(409, 'Conflict', 'uid mismatch: no existing object was found');
-      if (target.subresource !== undefined) throw new Refused(404, 'NotFound');
+    if (stored === undefined) {
+      if (uid !== undefined)
+        throw new StatusError(409, 'Conflict', 'uid mismatch: no existing object was found');
+      if (target.subresource !== undefined) throw new StatusError(404, 'NotFound');
       const owners: Ownership = new Map();
       const { apiVersion, kind } = given;
       const empty = { apiVersion, kind, metadata: { name: given.metadata.name } };
       return this.#insert(target, parseObject(mergeApplied(empty, given, manager, owners)), owners);
     }
-    if (uid !== undefined && uid !== kept.object.metadata.uid)
-      throw new Refused(409, 'Conflict', 'uid mismatch');
+    if (uid !== undefined && uid !== stored.object.metadata.uid)
+      throw new StatusError(409, 'Conflict', 'uid mismatch');
     const isStatus = target.subresource === 'status';
     const part = isStatus ? { status: given['status'] } : { ...given, status: undefined };
     const owner = isStatus ? `${manager}/status` : manager;
-    return this.#store(target, kept, parseObject(mergeApplied({ ...kept.object }, part, owner, kept.owners)));
+    return this.#store(
+      target,
+      stored,
+      parseObject(mergeApplied({ ...stored.object }, part, owner, stored.owners)),
+    );
   }
 
   delete(target: Target, body: unknown): KubeObject {
-    const kept = this.#kept(target);
+    const stored = this.#stored(target);
     const preconditions = isRecord(body) && isRecord(body['preconditions']) ? body['preconditions'] : {};
-    if (preconditions['uid'] !== undefined && preconditions['uid'] !== kept.object.metadata.uid) {
-      throw new Refused(409, 'Conflict', 'uid precondition failed');
+    if (preconditions['uid'] !== undefined && preconditions['uid'] !== stored.object.metadata.uid) {
+      throw new StatusError(409, 'Conflict', 'uid precondition failed');
     }
-    if ((kept.object.metadata.finalizers ?? []).length > 0) {
+    if ((stored.object.metadata.finalizers ?? []).length > 0) {
       const deletionTimestamp = new Date(0).toISOString();
-      const metadata = { ...kept.object.metadata, deletionTimestamp };
-      return this.#store(target, kept, { ...kept.object, metadata });
+      const metadata = { ...stored.object.metadata, deletionTimestamp };
+      return this.#store(target, stored, { ...stored.object, metadata });
     }
     this.#collection(target).delete(keyFor(target));
-    const object = this.#stamped(kept.object);
-    this.#tell(target, 'DELETED', object);
+    const object = this.#stamped(stored.object);
+    this.#notify(target, 'DELETED', object);
     return object;
   }
 
   /**
-   * What happened since a version, then what happens.
-   * @returns ends it; undefined when the version is too old
+   * Sends the events since a version, then new ones.
+   * @returns a function that ends the watch; undefined when the version has expired
    */
-  watch(target: Target, from: number, onHappening: (happening: Happening) => void): (() => void) | undefined {
+  watch(target: Target, from: number, onEvent: (event: StateEvent) => void): (() => void) | undefined {
     if (from < this.#oldest) return undefined;
     const collection = ClusterState.collectionOf(target);
-    const concerns = (each: Happening) =>
+    const concerns = (each: StateEvent) =>
       each.collection === collection &&
       (target.namespace === undefined || each.object.metadata.namespace === target.namespace);
     for (const each of this.#history.filter(({ version }) => version > from)) {
-      if (concerns(each)) onHappening(each);
+      if (concerns(each)) onEvent(each);
     }
-    const listener = (each: Happening) => {
-      if (concerns(each)) onHappening(each);
+    const listener = (each: StateEvent) => {
+      if (concerns(each)) onEvent(each);
     };
     this.#watchers.add(listener);
     return () => void this.#watchers.delete(listener);
   }
 
-  #collection(target: Target): Map<string, Kept> {
+  #collection(target: Target): Map<string, StoredObject> {
     const name = ClusterState.collectionOf(target);
-    const found = this.#objects.get(name) ?? new Map<string, Kept>();
+    const found = this.#objects.get(name) ?? new Map<string, StoredObject>();
     this.#objects.set(name, found);
     return found;
   }
 
-  #kept(target: Target): Kept {
+  #stored(target: Target): StoredObject {
     const found = this.#collection(target).get(keyFor(target));
     if (found === undefined)
-      throw new Refused(404, 'NotFound', `${target.plural} "${target.name}" not found`);
+      throw new StatusError(404, 'NotFound', `${target.plural} "${target.name}" not found`);
     return found;
   }
 
   #insert(target: Target, given: KubeObject, owners: Ownership): KubeObject {
     const namespace = target.namespace === undefined ? {} : { namespace: target.namespace };
-    const generation = ungenerated.has(target.plural) ? {} : { generation: 1 };
+    const generation = resourcesWithoutGeneration.has(target.plural) ? {} : { generation: 1 };
     const metadata = { ...given.metadata, ...namespace, ...generation, uid: randomUUID() };
     const object = this.#stamped({ ...given, metadata: { ...metadata, ...managed(owners) } });
     this.#collection(target).set(keyFor(target), { object, owners });
-    this.#tell(target, 'ADDED', object);
+    this.#notify(target, 'ADDED', object);
     return object;
   }
 
-  /** A write that changes nothing gives no new version; one that changes more than metadata and status counts. */
-  #store(target: Target, kept: Kept, next: KubeObject): KubeObject {
-    const { uid, generation, resourceVersion, namespace } = kept.object.metadata;
+  /** A write without a change creates no new version. A change of more than metadata and status increments the generation. */
+  #store(target: Target, stored: StoredObject, next: KubeObject): KubeObject {
+    const { uid, generation, resourceVersion, namespace } = stored.object.metadata;
     const own = Object.entries({ uid, generation, resourceVersion, namespace }).filter(
       (each) => each[1] !== undefined,
     );
-    const metadata = { ...next.metadata, ...Object.fromEntries(own), ...managed(kept.owners) };
+    const metadata = { ...next.metadata, ...Object.fromEntries(own), ...managed(stored.owners) };
     const same = { ...next, metadata };
-    if (canonicalText(same) === canonicalText(kept.object)) return kept.object;
+    if (canonicalText(same) === canonicalText(stored.object)) return stored.object;
     const content = (object: KubeObject) => canonicalText({ ...object, metadata: 0, status: 0 });
-    const isNew = generation !== undefined && content(next) !== content(kept.object);
+    const isNew = generation !== undefined && content(next) !== content(stored.object);
     const counted = isNew ? { ...metadata, generation: generation + 1 } : metadata;
-    kept.object = this.#stamped({ ...next, metadata: counted });
-    const { finalizers = [], deletionTimestamp } = kept.object.metadata;
+    stored.object = this.#stamped({ ...next, metadata: counted });
+    const { finalizers = [], deletionTimestamp } = stored.object.metadata;
     if (deletionTimestamp !== undefined && finalizers.length === 0) {
       this.#collection(target).delete(keyFor(target));
-      this.#tell(target, 'DELETED', kept.object);
+      this.#notify(target, 'DELETED', stored.object);
     } else {
-      this.#tell(target, 'MODIFIED', kept.object);
+      this.#notify(target, 'MODIFIED', stored.object);
     }
-    return kept.object;
+    return stored.object;
   }
 
   #stamped(object: KubeObject): KubeObject {
@@ -204,12 +216,12 @@ export class ClusterState {
     return { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#version) } };
   }
 
-  #tell(target: Target, type: Happening['type'], object: KubeObject): void {
+  #notify(target: Target, type: StateEvent['type'], object: KubeObject): void {
     this.writes += 1;
     const collection = ClusterState.collectionOf(target);
-    const happening = { version: this.#version, collection, type, object };
-    this.#history.push(happening);
-    for (const watcher of [...this.#watchers]) watcher(happening);
+    const event = { version: this.#version, collection, type, object };
+    this.#history.push(event);
+    for (const watcher of [...this.#watchers]) watcher(event);
   }
 }
 

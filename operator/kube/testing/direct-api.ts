@@ -1,31 +1,31 @@
 import type { Api, ApiRequest } from '../api.ts';
-import { ApiError, refusalOf } from '../errors.ts';
+import { ApiError, statusReasonOf } from '../errors.ts';
 import type { Timing } from '../time.ts';
 import { answer, statusBody } from './answer.ts';
-import { type ClusterState, Refused } from './cluster-state.ts';
+import { type ClusterState, StatusError } from './cluster-state.ts';
 import { type DirectWatch, openDirectWatch } from './direct-watch.ts';
 
-/** What becomes of one call: how long each way takes, and whether question or answer are lost. */
-export interface Weather {
-  readonly thereMs?: number;
-  readonly backMs?: number;
-  /** Nobody hears of it again. */
-  readonly lost?: 'question' | 'answer';
-  /** As `lost`, and the caller notices at once: the connection breaks. */
-  readonly broken?: 'question' | 'answer';
-  /** The API server answers with this and does nothing. */
-  readonly refused?: Refused;
+/** Network behaviour for one call: delays in milliseconds, and loss of the request or the response. */
+export interface Delivery {
+  readonly requestMs?: number;
+  readonly responseMs?: number;
+  /** Lost without an error; the caller runs into its timeout. */
+  readonly lost?: 'request' | 'response';
+  /** Lost with a connection error, which the caller notices at once. */
+  readonly broken?: 'request' | 'response';
+  /** The API server refuses the call with this error. */
+  readonly refused?: StatusError;
   readonly retryAfterMs?: number;
 }
 
 export interface DirectApi extends Api {
   readonly calls: ApiRequest[];
-  /** What the API server does with a call that arrives; throws Refused. */
+  /** The API server's implementation; throws StatusError. */
   serve: (request: ApiRequest) => unknown;
-  weather: (request: ApiRequest) => Weather;
-  /** How long an event of a watch is on its way. */
+  delivery: (request: ApiRequest) => Delivery;
+  /** Delay of watch events. */
   lagMs: () => number;
-  /** Watches that are open. */
+  /** Open watches. */
   readonly watches: ReadonlySet<DirectWatch>;
 }
 
@@ -40,22 +40,22 @@ const methods = {
 };
 
 /**
- * A cluster without sockets, for tests that own time: deadlines, losses and delays on a manual clock. The network has a
- * time of its own: what a process has sent arrives although the process stands still.
+ * A cluster without sockets, for tests with a manual clock: deadlines, losses and delays. The network has a separate clock,
+ * so that a sent request arrives although its process is frozen.
  */
 export function directApi(state: ClusterState, timing: Timing, network: Timing = timing): DirectApi {
   const watches = new Set<DirectWatch>();
   const api: DirectApi = {
     calls: [],
     serve: (request) => perform(state, request),
-    weather: () => ({}),
+    delivery: () => ({}),
     lagMs: () => 0,
     watches,
     call: (request) => {
       const leftMs = request.guard?.() ?? Infinity;
       api.calls.push(request);
       const timeoutMs = Math.min(request.timeoutMs ?? 30_000, leftMs);
-      return travel(timing, { request, timeoutMs, network, ...api.weather(request) }, () =>
+      return deliver(timing, { request, timeoutMs, network, ...api.delivery(request) }, () =>
         structuredClone(api.serve(request)),
       );
     },
@@ -67,31 +67,31 @@ export function directApi(state: ClusterState, timing: Timing, network: Timing =
         request.signal?.addEventListener('abort', () => watches.delete(watch), { once: true });
         return watch.pieces;
       };
-      return travel(timing, { request, timeoutMs: 30_000, network, ...api.weather(request) }, open);
+      return deliver(timing, { request, timeoutMs: 30_000, network, ...api.delivery(request) }, open);
     },
   };
   return api;
 }
 
-interface Journey extends Weather {
+interface PendingCall extends Delivery {
   readonly request: ApiRequest;
   readonly timeoutMs: number;
   readonly network: Timing;
 }
 
-function travel<T>(timing: Timing, journey: Journey, act: () => T): Promise<T> {
-  const { request, timeoutMs, network, thereMs = 0, backMs = 0, lost, broken } = journey;
+function deliver<T>(timing: Timing, call: PendingCall, act: () => T): Promise<T> {
+  const { request, timeoutMs, network, requestMs = 0, responseMs = 0, lost, broken } = call;
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const fail = () => reject(request.signal?.reason);
   if (request.signal?.aborted === true) fail();
   request.signal?.addEventListener('abort', fail, { once: true });
   const endWait = timing.after(timeoutMs, () => reject(new ApiError('Network', request, 'no answer')));
   const breaks = () => reject(new ApiError('Network', request, 'the connection broke'));
-  network.after(thereMs, () => {
-    if (lost === 'question') return;
-    const finish = broken === 'question' ? breaks : outcomeOf(journey, act, { resolve, reject });
-    const told = broken === 'answer' ? breaks : finish;
-    if (lost !== 'answer') network.after(backMs, () => void timing.after(0, told));
+  network.after(requestMs, () => {
+    if (lost === 'request') return;
+    const finish = broken === 'request' ? breaks : responseOf(call, act, { resolve, reject });
+    const respond = broken === 'response' ? breaks : finish;
+    if (lost !== 'response') network.after(responseMs, () => void timing.after(0, respond));
   });
   return promise.finally(() => {
     endWait();
@@ -99,9 +99,9 @@ function travel<T>(timing: Timing, journey: Journey, act: () => T): Promise<T> {
   });
 }
 
-/** Carries a call out and gives what tells the caller. */
-function outcomeOf<T>(
-  { request, refused, retryAfterMs }: Journey,
+/** Carries out a call and returns a function that settles the caller's promise. */
+function responseOf<T>(
+  { request, refused, retryAfterMs }: PendingCall,
   act: () => T,
   { resolve, reject }: { readonly resolve: (body: T) => void; readonly reject: (error: unknown) => void },
 ): () => void {
@@ -110,18 +110,18 @@ function outcomeOf<T>(
     const body = act();
     return () => resolve(body);
   } catch (error) {
-    return () => reject(error instanceof Refused ? apiErrorOf(request, error, retryAfterMs) : error);
+    return () => reject(error instanceof StatusError ? apiErrorOf(request, error, retryAfterMs) : error);
   }
 }
 
-function apiErrorOf(request: ApiRequest, error: Refused, retryAfterMs?: number): ApiError {
-  const refusal = refusalOf(error.status, statusBody(error));
+function apiErrorOf(request: ApiRequest, error: StatusError, retryAfterMs?: number): ApiError {
+  const refusal = statusReasonOf(error.status, statusBody(error));
   return new ApiError(refusal, request, error.message, { status: error.status, retryAfterMs, cause: error });
 }
 
 /**
- * What the API server does with a call.
- * @throws Refused
+ * Carries out a call on the state of the cluster.
+ * @throws StatusError
  */
 export function perform(state: ClusterState, request: ApiRequest): unknown {
   const { resource, namespace, name, subresource, query = {}, contentType = 'application/json' } = request;

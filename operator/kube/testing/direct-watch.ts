@@ -2,30 +2,30 @@ import type { ApiRequest } from '../api.ts';
 import { ApiError } from '../errors.ts';
 import type { Timing } from '../time.ts';
 import { statusBody } from './answer.ts';
-import { type ClusterState, Refused } from './cluster-state.ts';
+import { type ClusterState, StatusError } from './cluster-state.ts';
 
 /** A watch without sockets. */
 export interface DirectWatch {
   readonly pieces: AsyncIterable<Uint8Array>;
-  /** The connection breaks; what is still on its way is lost. */
+  /** Breaks the connection; events in flight are lost. */
   break(): void;
-  /** The connection is half open from now on: nothing comes, and nobody says so. */
+  /** Makes the connection half open: no more events and no error. */
   mute(): void;
 }
 
 export interface DirectWatchOptions {
   readonly state: ClusterState;
-  /** Of the process that watches. */
+  /** Clock of the watching process. */
   readonly timing: Timing;
   readonly network: Timing;
   readonly request: ApiRequest;
-  /** How long an event is on its way; order is kept. */
+  /** Delay of an event; the order is kept. */
   readonly lagMs: () => number;
 }
 
 const BOOKMARK_MS = 60_000;
 
-/** Opens a watch on a cluster in memory; an old position is refused in the stream, as API servers do. */
+/** Opens a watch on an in-memory cluster; an expired version is refused in the stream, as on real servers. */
 export function openDirectWatch({ state, timing, network, request, lagMs }: DirectWatchOptions): DirectWatch {
   const { group, version, plural } = request.resource;
   const target = { group, version, plural, namespace: request.namespace };
@@ -48,7 +48,7 @@ export function openDirectWatch({ state, timing, network, request, lagMs }: Dire
   };
   const from = Number(request.query?.['resourceVersion']);
   const forget = state.watch(target, from, ({ type, object }) => send(type, object));
-  if (forget === undefined) send('ERROR', statusBody(new Refused(410, 'Expired')));
+  if (forget === undefined) send('ERROR', statusBody(new StatusError(410, 'Expired')));
   const close = (error?: unknown) => {
     end ??= { error };
     forget?.();

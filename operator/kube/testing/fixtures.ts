@@ -33,12 +33,12 @@ export function make(
   return { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: own, ...content };
 }
 
-/** Where it is, as the state of a test's cluster wants it. */
+/** Target of an object in namespace `acme`. */
 export function at({ group, version, plural }: Resource, name?: string): Target {
   return { group, version, plural, namespace: 'acme', name };
 }
 
-/** Puts an object into a cluster, whatever is there. */
+/** Creates or updates an object. */
 export function put(state: ClusterState, resource: Resource, object: KubeObject): KubeObject {
   const target = at(resource, object.metadata.name);
   const isThere = state.list(at(resource)).some(({ metadata }) => metadata.name === object.metadata.name);
@@ -47,7 +47,7 @@ export function put(state: ClusterState, resource: Resource, object: KubeObject)
 
 export interface TestMetrics {
   readonly metrics: ReturnType<typeof createKubeMetrics>;
-  /** Sum of the lines of a metric that carry these labels. */
+  /** Sum of the series of a metric with these labels. */
   read(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
 }
 
@@ -68,8 +68,8 @@ export function credentialsFor(server: string): ClusterCredentials {
   return { read: () => Promise.resolve({ server }) };
 }
 
-/** Waits for a condition while manual time goes by, `stepMs` milliseconds at each look. */
-export async function passing(
+/** Advances manual time in steps of `stepMs` milliseconds until a condition holds. */
+export async function advanceUntil(
   timing: ManualTiming,
   what: string,
   condition: () => boolean,

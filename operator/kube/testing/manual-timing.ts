@@ -1,37 +1,37 @@
 import { manualClock } from '#kit/clock/clock.ts';
 import type { Timing } from '../time.ts';
 
-/** Time and chance that a test owns. */
+/** Time and randomness that a test controls. */
 export interface ManualTiming extends Timing {
-  /** Moves both clocks, and runs what falls due in order; what those start gets to run in between. */
+  /** Advances both clocks and runs due timers in order; promises settle in between. */
   advance(ms: number): Promise<void>;
-  /** Moves both clocks by one jump, and runs what is overdue only then: a process that was stopped. */
+  /** Advances both clocks in one jump and runs overdue timers afterwards, as after a frozen process. */
   freeze(ms: number): Promise<void>;
-  /** Sets the wall clock alone. */
+  /** Moves the wall clock only. */
   skew(ms: number): void;
-  /** What `random` gives from now on. */
+  /** Result of `random` from now on. */
   chance: number;
 }
 
-interface Alarm {
+interface Timer {
   readonly at: number;
   readonly act: () => void;
 }
 
-/** Lets promises that can go on do so, however long their chain is. */
+/** Resolves after all pending promise callbacks have run. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 export function manualTiming(startMs = Date.UTC(2026, 0, 1)): ManualTiming {
   const clock = manualClock(startMs);
-  const alarms = new Set<Alarm>();
+  const timers = new Set<Timer>();
   let now = 0;
   const runDue = async () => {
     for (;;) {
-      const due = [...alarms].filter(({ at }) => at <= now).sort((a, b) => a.at - b.at)[0];
+      const due = [...timers].filter(({ at }) => at <= now).sort((a, b) => a.at - b.at)[0];
       if (due === undefined) return;
-      alarms.delete(due);
+      timers.delete(due);
       due.act();
       await settle();
     }
@@ -47,15 +47,15 @@ export function manualTiming(startMs = Date.UTC(2026, 0, 1)): ManualTiming {
     chance: 0.5,
     random: () => timing.chance,
     after: (ms, act) => {
-      const alarm = { at: now + ms, act };
-      alarms.add(alarm);
-      return () => void alarms.delete(alarm);
+      const timer = { at: now + ms, act };
+      timers.add(timer);
+      return () => void timers.delete(timer);
     },
     advance: async (ms) => {
       const until = now + ms;
       await settle();
       for (;;) {
-        const next = Math.min(...[...alarms].map(({ at }) => at));
+        const next = Math.min(...[...timers].map(({ at }) => at));
         if (next > until) break;
         move(Math.max(0, next - now));
         await runDue();
@@ -72,7 +72,7 @@ export function manualTiming(startMs = Date.UTC(2026, 0, 1)): ManualTiming {
   return timing;
 }
 
-/** The same time for a cluster whose calls need none of it. */
+/** The same clock, with timers of zero milliseconds as microtasks. */
 export function instant(timing: ManualTiming): Timing {
   return {
     ...timing,

@@ -1,20 +1,20 @@
 import type { Timing } from '../time.ts';
 
-/** Time as one process has it: nothing falls due while it stands still, and nothing ever again once it is dead. */
+/** Clock of one process: timers do not fire while it is frozen, and never after it is killed. */
 export interface ProcessTiming extends Timing {
-  /** As SIGSTOP: clocks go on, the process does not. */
+  /** Like SIGSTOP: clocks continue, timers do not fire. */
   freeze(): void;
-  /** As SIGCONT: what is overdue happens, in the order in which it fell due. */
+  /** Like SIGCONT: overdue timers fire in their order. */
   thaw(): void;
-  /** As SIGKILL. */
+  /** Like SIGKILL. */
   kill(): void;
 }
 
-/** A process within the time of a test. */
+/** Creates the clock of a process on the clock of a test. */
 export function processTiming(world: Timing): ProcessTiming {
   let state: 'running' | 'frozen' | 'dead' = 'running';
   const overdue = new Set<() => void>();
-  const meet = (act: () => void) => {
+  const runOrDefer = (act: () => void) => {
     if (state === 'running') act();
     else if (state === 'frozen') overdue.add(act);
   };
@@ -25,7 +25,7 @@ export function processTiming(world: Timing): ProcessTiming {
     random: () => world.random(),
     after: (ms, act) => {
       const once = () => act();
-      const cancel = world.after(ms, () => meet(once));
+      const cancel = world.after(ms, () => runOrDefer(once));
       return () => {
         cancel();
         overdue.delete(once);
@@ -37,7 +37,7 @@ export function processTiming(world: Timing): ProcessTiming {
     thaw: () => {
       if (state !== 'frozen') return;
       state = 'running';
-      for (const act of overdue) world.after(0, () => meet(act));
+      for (const act of overdue) world.after(0, () => runOrDefer(act));
       overdue.clear();
     },
     kill: () => {

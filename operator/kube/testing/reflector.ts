@@ -5,10 +5,10 @@ import { Store } from '../store.ts';
 import { systemTiming } from '../time.ts';
 import { type ApiServer, type OpenWatch, startApiServer } from './api-server.ts';
 import {
+  advanceUntil,
   at,
   credentialsFor,
   make,
-  passing,
   put,
   type TestMetrics,
   testMetrics,
@@ -16,7 +16,7 @@ import {
 } from './fixtures.ts';
 import { type ManualTiming, manualTiming } from './manual-timing.ts';
 
-export interface ReflectorBench {
+export interface ReflectorHarness {
   readonly server: ApiServer;
   readonly timing: ManualTiming;
   readonly store: Store;
@@ -25,8 +25,8 @@ export interface ReflectorBench {
   close(): Promise<void>;
 }
 
-/** A reflector on manual time before a real socket. */
-export async function openReflector(options: Partial<ReflectorOptions> = {}): Promise<ReflectorBench> {
+/** A reflector on manual time with a real socket. */
+export async function openReflector(options: Partial<ReflectorOptions> = {}): Promise<ReflectorHarness> {
   const server = await startApiServer();
   const timing = manualTiming();
   const counted = testMetrics();
@@ -45,12 +45,12 @@ export async function openReflector(options: Partial<ReflectorOptions> = {}): Pr
   return { server, timing, store, counted, reflector, close };
 }
 
-export const lists = ({ server }: ReflectorBench) =>
-  server.arrivals.filter((each) => !each.isWatch && each.method === 'GET');
-export const opened = ({ server }: ReflectorBench) => server.arrivals.filter((each) => each.isWatch);
+export const lists = ({ server }: ReflectorHarness) =>
+  server.requests.filter((each) => !each.isWatch && each.method === 'GET');
+export const opened = ({ server }: ReflectorHarness) => server.requests.filter((each) => each.isWatch);
 
-/** The store has exactly the versions that the cluster has. */
-export function isEqual({ server, store }: ReflectorBench): boolean {
+/** Whether the store has exactly the versions of the cluster. */
+export function isEqual({ server, store }: ReflectorHarness): boolean {
   const versions = (objects: readonly { metadata: { name: string; resourceVersion?: string } }[]) =>
     objects
       .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
@@ -59,20 +59,20 @@ export function isEqual({ server, store }: ReflectorBench): boolean {
   return versions(store.list()) === versions(server.state.list(at(widgets)));
 }
 
-/** Whether a watch is open from which the store is fed at this moment. */
-export function watching({ server, reflector }: ReflectorBench): OpenWatch | undefined {
+/** The open watch that feeds the store; undefined when there is none. */
+export function watching({ server, reflector }: ReflectorHarness): OpenWatch | undefined {
   return reflector.isConnected ? [...server.watches].at(-1) : undefined;
 }
 
-/** Starts it, and waits for its first watch. */
-export async function start(bench: ReflectorBench): Promise<OpenWatch> {
-  bench.reflector.start();
-  await passing(bench.timing, 'a first watch', () => watching(bench) !== undefined);
-  const watch = watching(bench);
+/** Starts the reflector and waits for its first watch. */
+export async function start(harness: ReflectorHarness): Promise<OpenWatch> {
+  harness.reflector.start();
+  await advanceUntil(harness.timing, 'a first watch', () => watching(harness) !== undefined);
+  const watch = watching(harness);
   if (watch === undefined) throw new Error('no watch');
   return watch;
 }
 
-export function edit({ server }: ReflectorBench, name: string, value: number): void {
+export function edit({ server }: ReflectorHarness, name: string, value: number): void {
   put(server.state, widgets, make(widgets, name, { spec: { value } }));
 }

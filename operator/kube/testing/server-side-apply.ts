@@ -4,7 +4,7 @@ type Tree = Record<string, unknown>;
 
 const untracked = new Set(['apiVersion', 'kind', 'metadata.name', 'metadata.namespace', 'metadata.uid']);
 
-/** Paths of everything that a configuration sets; lists count as one value. */
+/** Paths and values of all leaves of a configuration; a list is one value. */
 function leavesOf(value: unknown, path = ''): Map<string, unknown> {
   const leaves = new Map<string, unknown>();
   if (!isRecord(value) || Object.keys(value).length === 0)
@@ -49,7 +49,7 @@ function removeAt(tree: Tree, path: string): void {
   delete place[last];
 }
 
-/** What a manager owns, as `managedFields` tells it. */
+/** The fields of a manager in the format of `fieldsV1`. */
 export function fieldsOf(paths: Iterable<string>): Tree {
   const tree: Tree = {};
   for (const path of paths) {
@@ -63,10 +63,10 @@ export function fieldsOf(paths: Iterable<string>): Tree {
   return tree;
 }
 
-/** Fields by manager, as the API server keeps them for one object. */
+/** Fields of one object by manager. */
 export type Ownership = Map<string, ReadonlySet<string>>;
 
-/** The object after a forced apply; ownership is changed in place. */
+/** The object after a forced apply; updates the ownership in place. */
 export function mergeApplied(live: Tree, applied: unknown, manager: string, owners: Ownership): Tree {
   const merged = structuredClone(live);
   const leaves = leavesOf(applied);

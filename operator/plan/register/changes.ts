@@ -1,30 +1,30 @@
 import type { Register } from '../../api/register.ts';
 import type { ValidatorSet } from '../../api/validator-set.ts';
 import type { Disruption } from '../outcome.ts';
-import type { Aggregate, RegisterChange, RegisterFacts, RegisterWorld } from './facts.ts';
+import type { Aggregate, RegisterChange, RegisterFacts, RegisterPlanInput } from './facts.ts';
 import { planMembership } from './membership.ts';
 import { describeDifferences, needsTransition, policyDifferences, policyPatch } from './policy.ts';
 
-/** Where one aggregate of a register stands. */
-export interface AggregateStanding {
+/** State of one aggregate of a register. */
+export interface AggregateState {
   readonly aggregate: Aggregate;
-  /** What is not as wanted, for people; undefined when all is. */
-  readonly differs?: string | undefined;
-  /** What the ledger is asked for in this round. */
+  /** Difference from the desired state, for people; undefined when there is none. */
+  readonly difference?: string | undefined;
+  /** Change that is requested in this round. */
   readonly change?: RegisterChange | undefined;
-  readonly disrupts: Disruption;
-  /** Why nothing is asked for although something is not as wanted. */
-  readonly waits?: string | undefined;
-  /** Nothing goes on until somebody acts. */
-  readonly isStuck: boolean;
+  readonly disruption: Disruption;
+  /** Why no change is requested despite a difference. */
+  readonly waitingFor?: string | undefined;
+  /** A person must act. */
+  readonly isStalled: boolean;
 }
 
-type Wish =
-  | { readonly differs: string; readonly change: RegisterChange; readonly disrupts?: Disruption }
-  | { readonly differs: string; readonly stuck: string };
+type DesiredChange =
+  | { readonly difference: string; readonly change: RegisterChange; readonly disruption?: Disruption }
+  | { readonly difference: string; readonly stalledBecause: string };
 
-/** Identity of a change, to know one that was refused again. */
-export function wishKey(change: RegisterChange): string {
+/** Identity of a change, to recognise a refused one. */
+export function changeKey(change: RegisterChange): string {
   return JSON.stringify(change);
 }
 
@@ -46,39 +46,41 @@ export function aggregateOf(operationType: string): Aggregate | undefined {
   return operations[operationType];
 }
 
-/** Each aggregate of a register that exists: what is wanted of it and what is under way. */
-export function standings(world: RegisterWorld, facts: RegisterFacts): readonly AggregateStanding[] {
-  const { register, validatorSet, setNames } = world;
+/** State of each aggregate of an existing register: difference and pending change. */
+export function aggregateStates(input: RegisterPlanInput, facts: RegisterFacts): readonly AggregateState[] {
+  const { register, validatorSet, setNames } = input;
   return [
-    standing(world, facts, 'metadata', metadataWish(register, facts)),
-    standing(world, facts, 'policy', policyWish(register, facts)),
-    standing(world, facts, 'devMode', devModeWish(register, facts)),
-    standing(world, facts, 'members', memberWish(register, facts)),
-    standing(world, facts, 'validators', validatorWish(validatorSet, setNames, facts)),
+    aggregateState(input, facts, 'metadata', metadataChange(register, facts)),
+    aggregateState(input, facts, 'policy', policyChange(register, facts)),
+    aggregateState(input, facts, 'devMode', devModeChange(register, facts)),
+    aggregateState(input, facts, 'members', memberChange(register, facts)),
+    aggregateState(input, facts, 'validators', validatorChange(validatorSet, setNames, facts)),
   ];
 }
 
-function standing(
-  { refused }: RegisterWorld,
+function aggregateState(
+  { refused }: RegisterPlanInput,
   facts: RegisterFacts,
   aggregate: Aggregate,
-  wish: Wish | undefined,
-): AggregateStanding {
-  if (wish === undefined) return { aggregate, disrupts: 'none', isStuck: false };
-  const { differs } = wish;
-  const waits = whatIsUnderWay(facts, aggregate);
-  if (waits !== undefined) return { aggregate, differs, waits, disrupts: 'none', isStuck: false };
-  if ('stuck' in wish) return { aggregate, differs, waits: wish.stuck, disrupts: 'none', isStuck: true };
-  const { change, disrupts = 'none' } = wish;
+  desired: DesiredChange | undefined,
+): AggregateState {
+  if (desired === undefined) return { aggregate, disruption: 'none', isStalled: false };
+  const { difference } = desired;
+  const waitingFor = pendingChange(facts, aggregate);
+  if (waitingFor !== undefined)
+    return { aggregate, difference, waitingFor, disruption: 'none', isStalled: false };
+  if ('stalledBecause' in desired)
+    return { aggregate, difference, waitingFor: desired.stalledBecause, disruption: 'none', isStalled: true };
+  const { change, disruption = 'none' } = desired;
   const refusal = refused.get(aggregate);
-  if (refusal?.wish === wishKey(change)) {
-    return { aggregate, differs, waits: refusal.message, disrupts: 'none', isStuck: true };
+  if (refusal?.key === changeKey(change)) {
+    return { aggregate, difference, waitingFor: refusal.message, disruption: 'none', isStalled: true };
   }
-  return { aggregate, differs, change, disrupts, isStuck: false };
+  return { aggregate, difference, change, disruption, isStalled: false };
 }
 
-/** At most one transaction of an aggregate is outstanding, and at most one proposal of ours. */
-function whatIsUnderWay(facts: RegisterFacts, aggregate: Aggregate): string | undefined {
+/** Describes the outstanding transaction or the operator's proposal of an aggregate; there is at most one of each. */
+function pendingChange(facts: RegisterFacts, aggregate: Aggregate): string | undefined {
   const transaction = facts.outstanding.find((each) => each.aggregate === aggregate);
   if (transaction !== undefined) return `Transaction ${transaction.txId} waits to be sealed`;
   const proposal = facts.proposals.find(
@@ -89,7 +91,7 @@ function whatIsUnderWay(facts: RegisterFacts, aggregate: Aggregate): string | un
   return `Proposal ${proposalId} awaits its quorum: ${votesReceived} of ${votesRequired} votes`;
 }
 
-function metadataWish({ spec }: Register, facts: RegisterFacts): Wish | undefined {
+function metadataChange({ spec }: Register, facts: RegisterFacts): DesiredChange | undefined {
   const entries = Object.entries(spec.metadata ?? {}).filter(([key, value]) => facts.metadata[key] !== value);
   const isTitled = spec.title === facts.title;
   const isDescribed = spec.description === undefined || spec.description === (facts.description ?? '');
@@ -103,13 +105,13 @@ function metadataWish({ spec }: Register, facts: RegisterFacts): Wish | undefine
     change: 'metadata',
     ...(isTitled ? {} : { title: spec.title }),
     ...(isDescribed ? {} : { description: spec.description }),
-    // the ledger takes it as a whole
+    // the ledger replaces the metadata as a whole
     ...(entries.length === 0 ? {} : { metadata: { ...facts.metadata, ...spec.metadata } }),
   };
-  return { differs: `Change ${changes.join(', ')}`, change };
+  return { difference: `Change ${changes.join(', ')}`, change };
 }
 
-function policyWish({ spec }: Register, { policy }: RegisterFacts): Wish | undefined {
+function policyChange({ spec }: Register, { policy }: RegisterFacts): DesiredChange | undefined {
   const differences = policyDifferences(spec.policy, policy);
   if (differences.length === 0) return undefined;
   const transitionMode = spec.transitionMode === 'Immediate' ? 'immediate' : 'grace-period';
@@ -118,21 +120,21 @@ function policyWish({ spec }: Register, { policy }: RegisterFacts): Wish | undef
     policy: policyPatch(differences),
     ...(needsTransition(differences) ? { transitionMode } : {}),
   };
-  return { differs: `Change the policy: ${describeDifferences(differences)}`, change };
+  return { difference: `Change the policy: ${describeDifferences(differences)}`, change };
 }
 
-function devModeWish({ spec }: Register, facts: RegisterFacts): Wish | undefined {
+function devModeChange({ spec }: Register, facts: RegisterFacts): DesiredChange | undefined {
   if (spec.devMode === facts.devMode) return undefined;
-  if (!spec.devMode) return { differs: 'Switch development mode off', change: { change: 'devModeOff' } };
-  const stuck = 'Development mode was switched off, for good; write devMode: false';
-  return { differs: 'Development mode is off in the ledger', stuck };
+  if (!spec.devMode) return { difference: 'Switch development mode off', change: { change: 'devModeOff' } };
+  const stalledBecause = 'Development mode cannot be switched on again; write devMode: false';
+  return { difference: 'Development mode is off in the ledger', stalledBecause };
 }
 
 /**
- * Admins who had not signed when the register began join through the roster. Once all of them are in, the roster
- * belongs to its members: nobody whom they remove is brought back.
+ * Admins who had not signed at the genesis are added through governance. Once all of them are members, the roster belongs
+ * to its members: an admin whom they remove is not added again.
  */
-function memberWish({ spec, status }: Register, { roster }: RegisterFacts): Wish | undefined {
+function memberChange({ spec, status }: Register, { roster }: RegisterFacts): DesiredChange | undefined {
   const isSettled = status.conditions?.some(
     ({ type, status: holds }) => type === 'AttestationsComplete' && holds === 'True',
   );
@@ -143,18 +145,18 @@ function memberWish({ spec, status }: Register, { roster }: RegisterFacts): Wish
   if (missing === undefined) return undefined;
   const { walletAddress, role } = missing;
   const change: RegisterChange = { change: 'addMember', walletAddress, role };
-  return { differs: `Take ${walletAddress} into the roster as ${role}`, change };
+  return { difference: `Add ${walletAddress} to the roster as ${role}`, change };
 }
 
-function validatorWish(
+function validatorChange(
   set: ValidatorSet | undefined,
   setNames: readonly string[],
   facts: RegisterFacts,
-): Wish | undefined {
+): DesiredChange | undefined {
   if (set === undefined) return undefined;
   const { next, blocked } = planMembership(set, setNames, facts);
-  if (blocked !== undefined) return { differs: blocked, stuck: blocked };
+  if (blocked !== undefined) return { difference: blocked, stalledBecause: blocked };
   if (next === undefined) return undefined;
-  const { change, validatorId, says } = next;
-  return { differs: says, change: { change, validatorId } };
+  const { change, validatorId, summary } = next;
+  return { difference: summary, change: { change, validatorId } };
 }

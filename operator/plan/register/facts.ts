@@ -4,7 +4,7 @@ import type { ValidatorSet } from '../../api/validator-set.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** How far a register is, as the register service says it. */
+/** Phase of a register as the register service reports it. */
 export const LEDGER_PHASES = [
   'Pending',
   'AwaitingAttestations',
@@ -35,7 +35,7 @@ export interface ProposalFacts {
   readonly expiresAt?: string | undefined;
 }
 
-/** What of a register is changed by a transaction of its own; at most one of each waits at a time. */
+/** Part of a register that is changed by its own transactions; at most one of each is outstanding. */
 export type Aggregate = 'metadata' | 'policy' | 'devMode' | 'validators' | 'members';
 
 export interface SyncFacts {
@@ -61,7 +61,7 @@ export interface RegisterFacts {
   readonly height: number;
   readonly headHash?: string | undefined;
   readonly lastSealedTime?: string | undefined;
-  /** What is missing of the first roster; `dataToSign` in hex. */
+  /** Missing signatures of the first roster; `dataToSign` in hex. */
   readonly pendingAttestations: readonly {
     readonly walletAddress: string;
     readonly role: string;
@@ -72,7 +72,7 @@ export interface RegisterFacts {
   /** Role of the operator's wallet; undefined when it is not on the roster. */
   readonly operatorRole?: string | undefined;
   readonly policyVersion: number;
-  /** The whole policy in force, in the ledger's words; empty before the register is created. */
+  /** The complete policy in force, in the ledger's notation; empty before the register is created. */
   readonly policy: Json;
   readonly proposals: readonly ProposalFacts[];
   /** Control transactions that are neither sealed nor refused. */
@@ -84,7 +84,7 @@ export interface RegisterFacts {
     readonly faultTolerance: number;
     readonly operational: number;
   };
-  /** What the validators do with the register; undefined while none answers. */
+  /** Validation state at the validators; undefined while none answers. */
   readonly validation?: 'Running' | 'Paused' | 'Stopped' | 'Halted' | 'WaitingForValidators' | undefined;
   readonly haltedReason?: string | undefined;
   readonly sync?: SyncFacts | undefined;
@@ -93,8 +93,8 @@ export interface RegisterFacts {
   readonly deletion?: { readonly policy: 'Tombstone' | 'Purge' } | undefined;
 }
 
-/** What the register service is asked to make; the uid of the resource names the register. */
-export interface RegisterWish {
+/** Desired state that is sent to the register service; the uid of the resource identifies the register. */
+export interface DesiredRegister {
   readonly title: string;
   readonly description?: string | undefined;
   readonly purpose: RegisterSpec['purpose'];
@@ -106,13 +106,13 @@ export interface RegisterWish {
   readonly policy?: Json | undefined;
   /** Ids of the first validators. */
   readonly validators: readonly string[];
-  /** Id of an existing register that is adopted. */
+  /** Id of an existing register to adopt. */
   readonly registerId?: string | undefined;
-  /** Uid of a resource that is gone and whose register is adopted. */
+  /** Uid of a deleted resource whose register is adopted. */
   readonly replaces?: string | undefined;
 }
 
-/** One change of a register that exists. */
+/** One change of an existing register. */
 export type RegisterChange =
   | {
       readonly change: 'metadata';
@@ -122,7 +122,7 @@ export type RegisterChange =
     }
   | {
       readonly change: 'policy';
-      /** Members to change; the others stay. */
+      /** Members to change; others stay. */
       readonly policy: Json;
       readonly transitionMode?: 'immediate' | 'grace-period' | undefined;
     }
@@ -130,24 +130,24 @@ export type RegisterChange =
   | { readonly change: 'addValidator' | 'removeValidator'; readonly validatorId: string }
   | { readonly change: 'addMember'; readonly walletAddress: string; readonly role: string };
 
-/** A change that the ledger refused, and which is not asked for again for a while. */
-export interface Refused {
-  /** Identity of the change: see wishKey. */
-  readonly wish: string;
+/** A change that the ledger refused and that is not requested again for a while. */
+export interface RefusedChange {
+  /** Identity of the change: see changeKey. */
+  readonly key: string;
   readonly message: string;
 }
 
-/** Everything that is known when a register is planned. */
-export interface RegisterWorld {
+/** Input of the plan of a register. */
+export interface RegisterPlanInput {
   readonly register: Register;
-  /** The one that spec.tenantRef names; undefined when it does not exist. */
+  /** The Tenant of spec.tenantRef; undefined when it does not exist. */
   readonly tenant: Tenant | undefined;
-  /** The one that spec.validatorSetRef names; undefined when it does not exist. */
+  /** The ValidatorSet of spec.validatorSetRef; undefined when it does not exist. */
   readonly validatorSet: ValidatorSet | undefined;
-  /** Names of all validator sets of the namespace: their members are the operator's to remove. */
+  /** Names of all ValidatorSets of the namespace; the operator may remove their members from registers. */
   readonly setNames: readonly string[];
-  /** Undefined when the register service knows nothing of the uid. */
+  /** Undefined when the register service does not know the uid. */
   readonly facts: RegisterFacts | undefined;
-  readonly refused: ReadonlyMap<Aggregate, Refused>;
+  readonly refused: ReadonlyMap<Aggregate, RefusedChange>;
   readonly nowMs: number;
 }

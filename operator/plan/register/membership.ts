@@ -4,25 +4,25 @@ import type { ValidatorSet } from '../../api/validator-set.ts';
 import type { RegisterFacts, ValidatorFacts } from './facts.ts';
 import { policyNumber } from './policy.ts';
 
-/** What the members of a set do for the membership of a register. */
+/** Plan from the validators of a register to the members of its set. */
 export interface MembershipPlan {
   /** The next change; one at a time. */
   readonly next?: {
     readonly change: 'addValidator' | 'removeValidator';
     readonly validatorId: string;
-    /** The arithmetic that makes it safe. */
-    readonly says: string;
+    /** Description with the arithmetic that proves it safe. */
+    readonly summary: string;
   };
-  /** Why the next change is not made, although one is wanted. */
+  /** Why the next change is not made. */
   readonly blocked?: string;
-  /** Changes that are wanted in all. */
+  /** Number of remaining changes. */
   readonly remaining: number;
 }
 
 const usablePhases = new Set(['KeyReady', 'Registered', 'PendingApproval', 'Syncing', 'Active']);
 const PREFIX = 'validator-';
 
-/** Members of a set that have a key and run, lowest ordinal first. */
+/** Running members of a set with a key, lowest ordinal first. */
 export function usableMembers(set: ValidatorSet): readonly string[] {
   const members = set.status.members ?? [];
   return members
@@ -34,15 +34,15 @@ export function usableMembers(set: ValidatorSet): readonly string[] {
     .flatMap(({ validatorId }) => validatorId ?? []);
 }
 
-/** Ordinal of a validator within a set; undefined for a validator of something else. */
+/** Ordinal of a validator within a set; undefined for a validator outside it. */
 function ordinalIn(setName: string, validatorId: string): number | undefined {
   return validatorId.startsWith(PREFIX) ? findOrdinal(setName, validatorId.slice(PREFIX.length)) : undefined;
 }
 
 /**
- * Walks the validators of a register towards the members of its set: new ones come before old ones go, one at a time,
- * and nobody goes whom the rest could not do without.
- * @param setNames sets of the namespace; validators of other places are not the operator's to remove
+ * Plans one change of the validators of a register towards the members of its set. New members are added before old ones
+ * are removed. A member is not removed if the others have no quorum.
+ * @param setNames sets of the namespace; validators of other sets are never removed
  */
 export function planMembership(
   set: ValidatorSet,
@@ -57,20 +57,20 @@ export function planMembership(
   const missing = set.spec.registration.autoApprove
     ? usableMembers(set).filter((validatorId) => !ids.has(validatorId))
     : [];
-  const leaving = leavingMembers(set, setNames, present);
-  const remaining = missing.length + leaving.length;
+  const surplus = surplusMembers(set, setNames, present);
+  const remaining = missing.length + surplus.length;
   const [added] = missing;
-  const [removed] = leaving;
+  const [removed] = surplus;
   const active = present.filter(({ status }) => status === 'Active');
-  const most = policyNumber(facts.policy, 'validators.maxValidators', 100);
-  if (added !== undefined && (active.length < most || removed === undefined)) {
-    return planAddition(added, active.length, { facts, most, remaining });
+  const maxValidators = policyNumber(facts.policy, 'validators.maxValidators', 100);
+  if (added !== undefined && (active.length < maxValidators || removed === undefined)) {
+    return planAddition(added, active.length, { facts, maxValidators, remaining });
   }
   if (removed !== undefined) return planRemoval(removed, active, { facts, remaining });
   return { remaining: 0 };
 }
 
-interface Place {
+interface ChangeContext {
   readonly facts: RegisterFacts;
   readonly remaining: number;
 }
@@ -78,37 +78,37 @@ interface Place {
 function planAddition(
   validatorId: string,
   size: number,
-  { facts, most, remaining }: Place & { readonly most: number },
+  { facts, maxValidators, remaining }: ChangeContext & { readonly maxValidators: number },
 ): MembershipPlan {
-  if (size >= most) {
-    const blocked = `${validatorId} cannot join: validators.maxValidators of the policy is ${most}; raise it`;
+  if (size >= maxValidators) {
+    const blocked = `${validatorId} cannot be added: validators.maxValidators of the policy is ${maxValidators}; raise it`;
     return { blocked, remaining };
   }
-  const says = `Add ${validatorId}: ${arithmetic(size, size + 1, facts)}`;
-  return { next: { change: 'addValidator', validatorId, says }, remaining };
+  const summary = `Add ${validatorId}: ${arithmetic(size, size + 1, facts)}`;
+  return { next: { change: 'addValidator', validatorId, summary }, remaining };
 }
 
 function planRemoval(
-  leaving: ValidatorFacts,
+  surplus: ValidatorFacts,
   active: readonly ValidatorFacts[],
-  { facts, remaining }: Place,
+  { facts, remaining }: ChangeContext,
 ): MembershipPlan {
-  const { validatorId } = leaving;
-  const staying = active.filter((each) => each !== leaving);
+  const { validatorId } = surplus;
+  const staying = active.filter((each) => each !== surplus);
   const size = staying.length;
-  const least = policyNumber(facts.policy, 'validators.minValidators', 1);
-  if (size < least) {
-    const blocked = `${validatorId} stays: validators.minValidators of the policy is ${least}; lower it or raise replicas`;
+  const minValidators = policyNumber(facts.policy, 'validators.minValidators', 1);
+  if (size < minValidators) {
+    const blocked = `${validatorId} cannot be removed: validators.minValidators of the policy is ${minValidators}; lower it or raise replicas`;
     return { blocked, remaining };
   }
   const needed = quorum(size, thresholdOf(facts));
   const operational = staying.filter((each) => each.operational).length;
   if (operational < needed) {
-    const blocked = `${validatorId} stays: without it ${operational} of ${size} validators answer and ${needed} must agree; bring back the others`;
+    const blocked = `${validatorId} cannot be removed: without it ${operational} of ${size} validators answer and ${needed} must agree; bring back the others`;
     return { blocked, remaining };
   }
-  const says = `Remove ${validatorId}: ${arithmetic(active.length, size, facts)}, ${operational} answer`;
-  return { next: { change: 'removeValidator', validatorId, says }, remaining };
+  const summary = `Remove ${validatorId}: ${arithmetic(active.length, size, facts)}, ${operational} answer`;
+  return { next: { change: 'removeValidator', validatorId, summary }, remaining };
 }
 
 function thresholdOf({ policy }: RegisterFacts): number {
@@ -121,8 +121,8 @@ function arithmetic(from: number, to: number, facts: RegisterFacts): string {
   return `${from} -> ${to} validators, quorum ${quorum(from, threshold)} -> ${quorum(to, threshold)}`;
 }
 
-/** Those who must go, in order: who does not answer first, then the highest ordinal. */
-function leavingMembers(
+/** Surplus members in the order of removal: unresponsive ones first, then by descending ordinal. */
+function surplusMembers(
   set: ValidatorSet,
   setNames: readonly string[],
   present: readonly ValidatorFacts[],
@@ -131,15 +131,15 @@ function leavingMembers(
   const { replicas } = set.spec;
   const ordinals = present.flatMap(({ validatorId }) => ordinalIn(name, validatorId) ?? []);
   const isComplete = ordinals.filter((ordinal) => ordinal < replicas).length >= replicas;
-  const mustGo = ({ validatorId }: ValidatorFacts): boolean => {
+  const isSurplus = ({ validatorId }: ValidatorFacts): boolean => {
     const own = ordinalIn(name, validatorId);
     if (own !== undefined) return own >= replicas;
-    // members of another set go when the whole of the new one has come
+    // members of another set are removed once all members of the new set are added
     return isComplete && setNames.some((each) => ordinalIn(each, validatorId) !== undefined);
   };
   const order = ({ validatorId }: ValidatorFacts): number => Number(/\d+$/.exec(validatorId)?.[0] ?? 0);
   return present
-    .filter(mustGo)
+    .filter(isSurplus)
     .toSorted(
       (left, right) => Number(left.operational) - Number(right.operational) || order(right) - order(left),
     );

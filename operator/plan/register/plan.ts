@@ -2,75 +2,88 @@ import { quorum } from '#core/ledger/consensus.ts';
 import { annotations } from '../../api/names.ts';
 import type { Register, RegisterSpec, RegisterStatus } from '../../api/register.ts';
 import { type Disruption, defined, type Judgement, ready, reconciling, stalled } from '../outcome.ts';
-import { type AggregateStanding, standings } from './changes.ts';
-import type { Aggregate, RegisterChange, RegisterFacts, RegisterWish, RegisterWorld } from './facts.ts';
+import { type AggregateState, aggregateStates } from './changes.ts';
+import type {
+  Aggregate,
+  DesiredRegister,
+  RegisterChange,
+  RegisterFacts,
+  RegisterPlanInput,
+} from './facts.ts';
 import { usableMembers } from './membership.ts';
-import { findings, hasQuorum, isBegun, pendingFindings, registerStatus, silent } from './status.ts';
+import {
+  conditionUpdates,
+  hasQuorum,
+  hasStarted,
+  pendingUpdates,
+  registerStatus,
+  silentValidators,
+} from './status.ts';
 
-/** One call of the register service; every one may be repeated. */
+/** One call of the register service; calls are idempotent. */
 export type RegisterStep = (
-  | { readonly act: 'upsert'; readonly wish: RegisterWish }
-  | { readonly act: 'change'; readonly aggregate: Aggregate; readonly change: RegisterChange }
-  | { readonly act: 'validation'; readonly state: RegisterSpec['validation'] }
-  | { readonly act: 'remove'; readonly policy: RegisterSpec['deletionPolicy'] }
+  | { readonly action: 'upsert'; readonly desired: DesiredRegister }
+  | { readonly action: 'change'; readonly aggregate: Aggregate; readonly change: RegisterChange }
+  | { readonly action: 'validation'; readonly state: RegisterSpec['validation'] }
+  | { readonly action: 'remove'; readonly policy: RegisterSpec['deletionPolicy'] }
 ) & {
-  /** What it does, for people. */
-  readonly says: string;
-  readonly disrupts: Disruption;
+  /** Description for people. */
+  readonly summary: string;
+  readonly disruption: Disruption;
 };
 
 export interface RegisterPlan {
-  /** In order. After the last one the plan is made anew from what there is then. */
+  /** In order. After the last step a new plan is made from the new state. */
   readonly steps: readonly RegisterStep[];
-  /** Of what was seen, before any step. */
+  /** Judgement of the observed state, before any step. */
   readonly judgement: Judgement<RegisterStatus>;
 }
 
-/** So long a new register waits for the last members of its set, before it begins with a quorum of them. */
-const PATIENCE_MS = 120_000;
+/** How long a new register waits for all members of its set before it starts with a quorum of them. */
+const MEMBER_WAIT_MS = 120_000;
 
 /**
- * What makes a ledger what a Register wants. The resource states intent, the ledger states truth: a change is a
- * control transaction, and the roster may refuse it.
+ * Plans the steps from a register to the desired state of its resource. The resource states intent, the ledger states
+ * truth: a change is a control transaction, which the roster may refuse.
  */
-export function planRegister(world: RegisterWorld): RegisterPlan {
-  const { register, facts } = world;
+export function planRegister(input: RegisterPlanInput): RegisterPlan {
+  const { register, facts } = input;
   if (facts === undefined) {
     const { registerId } = register.status;
-    return registerId === undefined ? planBeginning(world) : lost(registerId);
+    return registerId === undefined ? planCreation(input) : registerLost(registerId);
   }
-  const unfit = whyUnfit(facts);
-  if (unfit !== undefined) return standStill(facts, unfit);
-  if (facts.phase === 'Pending') return planBeginning(world);
-  if (facts.phase === 'AwaitingAttestations') return planAttestations(world, facts);
-  return planLedger(world, facts);
+  const deleted = deletedMessage(facts);
+  if (deleted !== undefined) return stalledPlan(facts, deleted);
+  if (facts.phase === 'Pending') return planCreation(input);
+  if (facts.phase === 'AwaitingAttestations') return planAttestations(input, facts);
+  return planLedger(input, facts);
 }
 
-function lost(registerId: string): RegisterPlan {
-  // a second one in the place of one that was lost would hide the loss
-  const text = `Register ${registerId} is gone from the register service; restore its database, or delete this object and make another Register`;
+function registerLost(registerId: string): RegisterPlan {
+  // a new register in place of a lost one would hide the loss
+  const text = `Register ${registerId} does not exist in the register service any more; restore its database, or delete this object and create another Register`;
   const outcome = stalled('InvalidReference', text);
-  return { steps: [], judgement: { outcome, findings: [], status: { registerId, phase: 'Failed' } } };
+  return { steps: [], judgement: { outcome, conditionUpdates: [], status: { registerId, phase: 'Failed' } } };
 }
 
-function whyUnfit({ registerId, deletion }: RegisterFacts): string | undefined {
+function deletedMessage({ registerId, deletion }: RegisterFacts): string | undefined {
   if (deletion === undefined) return undefined;
-  return `Register ${registerId} was deleted (${deletion.policy}) and does not come back; delete this object as well`;
+  return `Register ${registerId} was deleted (${deletion.policy}) and cannot be restored; delete this object too`;
 }
 
-function standStill(facts: RegisterFacts, text: string): RegisterPlan {
+function stalledPlan(facts: RegisterFacts, text: string): RegisterPlan {
   const outcome = stalled('InvalidReference', text);
-  return { steps: [], judgement: { outcome, findings: [], status: registerStatus(facts) } };
+  return { steps: [], judgement: { outcome, conditionUpdates: [], status: registerStatus(facts) } };
 }
 
-/** What a new register waits for; undefined when it can begin. */
-function whatIsMissing({ register, tenant, validatorSet, nowMs }: RegisterWorld) {
+/** The dependency that a new register waits for; undefined when it can start. */
+function missingDependency({ register, tenant, validatorSet, nowMs }: RegisterPlanInput) {
   const { tenantRef, validatorSetRef } = register.spec;
   if (tenantRef !== undefined) {
     if (tenant === undefined) {
       return stalled(
         'InvalidReference',
-        `Tenant ${tenantRef.name} of spec.tenantRef does not exist; make it`,
+        `Tenant ${tenantRef.name} of spec.tenantRef does not exist; create it`,
       );
     }
     if (tenant.status.organizationId === undefined || tenant.status.state === 'Terminating') {
@@ -78,48 +91,48 @@ function whatIsMissing({ register, tenant, validatorSet, nowMs }: RegisterWorld)
     }
   }
   if (validatorSet === undefined) {
-    const text = `ValidatorSet ${validatorSetRef.name} of spec.validatorSetRef does not exist; make it`;
+    const text = `ValidatorSet ${validatorSetRef.name} of spec.validatorSetRef does not exist; create it`;
     return stalled('InvalidReference', text);
   }
-  // an adopted register has its validators; a System one may be made under the id that is stated
+  // an adopted register has its validators; a System register is created under the stated id
   if (register.spec.registerId !== undefined && register.spec.purpose !== 'System') return undefined;
   const { replicas } = validatorSet.spec;
   const usable = usableMembers(validatorSet).length;
   if (usable >= replicas) return undefined;
   const createdMs = Date.parse(register.metadata.creationTimestamp ?? '');
-  const isImpatient = nowMs - createdMs >= PATIENCE_MS && usable >= quorum(replicas);
-  if (isImpatient) return undefined;
-  const text = `${usable} of ${replicas} validators of ${validatorSetRef.name} have a key and run`;
+  const mayStartWithQuorum = nowMs - createdMs >= MEMBER_WAIT_MS && usable >= quorum(replicas);
+  if (mayStartWithQuorum) return undefined;
+  const text = `${usable} of ${replicas} validators of ${validatorSetRef.name} are running and have a key`;
   return reconciling('DependencyNotReady', text);
 }
 
-function planBeginning(world: RegisterWorld): RegisterPlan {
-  const { facts } = world;
-  const missing = whatIsMissing(world);
+function planCreation(input: RegisterPlanInput): RegisterPlan {
+  const { facts } = input;
+  const missing = missingDependency(input);
   const status: RegisterStatus = facts === undefined ? { phase: 'Pending' } : registerStatus(facts);
   if (missing !== undefined) {
     return {
       steps: [],
-      judgement: { outcome: missing, findings: pendingFindings(missing.message), status },
+      judgement: { outcome: missing, conditionUpdates: pendingUpdates(missing.message), status },
     };
   }
-  const step = begin(world);
-  const outcome = reconciling('GenesisPending', step.says);
-  return { steps: [step], judgement: { outcome, findings: pendingFindings(step.says), status } };
+  const step = creationStep(input);
+  const outcome = reconciling('GenesisPending', step.summary);
+  return { steps: [step], judgement: { outcome, conditionUpdates: pendingUpdates(step.summary), status } };
 }
 
-function begin(world: RegisterWorld): RegisterStep {
-  const { spec } = world.register;
-  const wish = wishOf(world);
-  const size = wish.validators.length;
-  const says =
+function creationStep(input: RegisterPlanInput): RegisterStep {
+  const { spec } = input.register;
+  const desired = desiredRegister(input);
+  const size = desired.validators.length;
+  const summary =
     spec.registerId === undefined || spec.purpose === 'System'
-      ? `Make register ${spec.title} with ${size} validators, quorum ${quorum(size, spec.policy?.consensus?.signatureThresholdMin)}`
+      ? `Create register ${spec.title} with ${size} validators, quorum ${quorum(size, spec.policy?.consensus?.signatureThresholdMin)}`
       : `Adopt register ${spec.registerId}`;
-  return { act: 'upsert', wish, says, disrupts: 'none' };
+  return { action: 'upsert', desired, summary, disruption: 'none' };
 }
 
-function wishOf({ register, tenant, validatorSet }: RegisterWorld): RegisterWish {
+function desiredRegister({ register, tenant, validatorSet }: RegisterPlanInput): DesiredRegister {
   const { spec } = register;
   const { title, description, purpose, owners, admins, devMode, metadata, policy, registerId } = spec;
   return {
@@ -139,60 +152,62 @@ function wishOf({ register, tenant, validatorSet }: RegisterWorld): RegisterWish
   };
 }
 
-/** Owners have not signed, or what they signed has run out or changed. */
-function planAttestations(world: RegisterWorld, facts: RegisterFacts): RegisterPlan {
-  const { register, nowMs } = world;
+/** Waits for the owners' signatures, and drafts again when the attestation has expired or the spec has changed. */
+function planAttestations(input: RegisterPlanInput, facts: RegisterFacts): RegisterPlan {
+  const { register, nowMs } = input;
   const owners = facts.pendingAttestations.filter(({ role }) => role === 'Owner');
   const isExpired = owners.some(({ expiresAt }) => Date.parse(expiresAt ?? '') <= nowMs);
   const isRevised = register.status.observedGeneration !== register.metadata.generation;
   const status = registerStatus(facts);
-  if (owners.length === 0 || isExpired || isRevised) return planBeginning(world);
+  if (owners.length === 0 || isExpired || isRevised) return planCreation(input);
   const names = owners.map(({ walletAddress }) => walletAddress).join(', ');
   const text = `Waits for the signature of ${names}: sign status.pendingAttestations and POST it to /api/registers/${facts.registerId}/attestations`;
   const outcome = reconciling('GenesisPending', text);
-  return { steps: [], judgement: { outcome, findings: pendingFindings(text), status } };
+  return { steps: [], judgement: { outcome, conditionUpdates: pendingUpdates(text), status } };
 }
 
-/** The register has a genesis transaction at least. */
-function planLedger(world: RegisterWorld, facts: RegisterFacts): RegisterPlan {
-  // before docket 0 and after a halt nothing can be changed
-  const canChange = isBegun(facts) && facts.phase !== 'Halted';
-  const standing = isBegun(facts) ? standings(world, facts) : [];
+/** Plans a register that has a genesis transaction. */
+function planLedger(input: RegisterPlanInput, facts: RegisterFacts): RegisterPlan {
+  // changes are impossible before docket 0 and after a halt
+  const canChange = hasStarted(facts) && facts.phase !== 'Halted';
+  const states = hasStarted(facts) ? aggregateStates(input, facts) : [];
   const steps: readonly RegisterStep[] = canChange
-    ? [...validationSteps(world, facts), ...changeSteps(standing)]
+    ? [...validationSteps(input, facts), ...changeSteps(states)]
     : [];
   const judgement = {
-    outcome: outcomeOf(world, facts, { standing, steps }),
-    findings: findings(facts, standing),
+    outcome: outcomeOf(input, facts, { states, steps }),
+    conditionUpdates: conditionUpdates(facts, states),
     status: registerStatus(facts),
   };
   return { steps, judgement };
 }
 
-function changeSteps(standing: readonly AggregateStanding[]): readonly RegisterStep[] {
-  return standing.flatMap(({ aggregate, change, differs = '', disrupts }) =>
-    change === undefined ? [] : [{ act: 'change', aggregate, change, says: differs, disrupts }],
+function changeSteps(states: readonly AggregateState[]): readonly RegisterStep[] {
+  return states.flatMap(({ aggregate, change, difference = '', disruption }) =>
+    change === undefined ? [] : [{ action: 'change', aggregate, change, summary: difference, disruption }],
   );
 }
 
 function validationSteps(
-  { register }: RegisterWorld,
+  { register }: RegisterPlanInput,
   { validation }: RegisterFacts,
 ): readonly RegisterStep[] {
   const { validation: state } = register.spec;
   const found = validation === 'WaitingForValidators' ? 'Running' : validation;
   if (found === undefined || found === 'Halted' || found === state) return [];
-  const says = `Validation: ${found} -> ${state}`;
-  return [{ act: 'validation', state, says, disrupts: state === 'Running' ? 'none' : 'sealing-stops' }];
+  const summary = `Validation: ${found} -> ${state}`;
+  return [
+    { action: 'validation', state, summary, disruption: state === 'Running' ? 'none' : 'sealing-stops' },
+  ];
 }
 
-interface Doing {
-  readonly standing: readonly AggregateStanding[];
+interface PlanState {
+  readonly states: readonly AggregateState[];
   readonly steps: readonly RegisterStep[];
 }
 
-/** The first thing that keeps a register from being as wanted. */
-function outcomeOf(world: RegisterWorld, facts: RegisterFacts, { standing, steps }: Doing) {
+/** The outcome: the first obstacle to the desired state. */
+function outcomeOf(input: RegisterPlanInput, facts: RegisterFacts, { states, steps }: PlanState) {
   if (facts.phase === 'Halted') {
     return stalled(
       'QuorumAtRisk',
@@ -200,49 +215,52 @@ function outcomeOf(world: RegisterWorld, facts: RegisterFacts, { standing, steps
     );
   }
   const { operational, size, quorum: needed } = facts.validators;
-  const isStopped = world.register.spec.validation !== 'Running' && facts.validation !== 'Running';
+  const isStopped = input.register.spec.validation !== 'Running' && facts.validation !== 'Running';
   if (!hasQuorum(facts) && !isStopped) {
-    const text = `${operational} of ${size} validators answer and ${needed} must agree. Silent: ${silent(facts)}`;
+    const text = `${operational} of ${size} validators answer and ${needed} must agree. Silent: ${silentValidators(facts)}`;
     return reconciling('QuorumLost', text);
   }
-  if (!isBegun(facts)) return reconciling('GenesisPending', 'The genesis transaction waits to be sealed');
+  if (!hasStarted(facts)) return reconciling('GenesisPending', 'The genesis transaction waits to be sealed');
   const [first] = steps;
-  if (first !== undefined) return reconciling('Progressing', first.says);
-  return whatDiffers(standing) ?? whatIsUnsettled(world, facts) ?? settled(world);
+  if (first !== undefined) return reconciling('Progressing', first.summary);
+  return outcomeOfDifferences(states) ?? unmetDependency(input, facts) ?? inSyncOutcome(input);
 }
 
-function whatDiffers(standing: readonly AggregateStanding[]) {
-  const waiting = standing.find(({ differs, isStuck }) => differs !== undefined && !isStuck);
+function outcomeOfDifferences(states: readonly AggregateState[]) {
+  const waiting = states.find(({ difference, isStalled }) => difference !== undefined && !isStalled);
   if (waiting !== undefined) {
-    return reconciling('PolicyPending', `${waiting.differs}: ${waiting.waits}`);
+    return reconciling('PolicyPending', `${waiting.difference}: ${waiting.waitingFor}`);
   }
-  const stuck = standing.filter(({ isStuck }) => isStuck);
-  if (stuck.length === 0) return undefined;
-  const texts = stuck.map(({ differs = '', waits }) =>
-    waits === differs ? differs : `${differs}: ${waits}`,
+  const stalledBecause = states.filter(({ isStalled }) => isStalled);
+  if (stalledBecause.length === 0) return undefined;
+  const texts = stalledBecause.map(({ difference = '', waitingFor }) =>
+    waitingFor === difference ? difference : `${difference}: ${waitingFor}`,
   );
-  const isRollout = stuck.some(({ aggregate }) => aggregate === 'validators');
+  const isRollout = stalledBecause.some(({ aggregate }) => aggregate === 'validators');
   return stalled(isRollout ? 'RolloutBlocked' : 'PolicyRejected', texts.join('; '));
 }
 
-function whatIsUnsettled({ register, tenant, validatorSet }: RegisterWorld, facts: RegisterFacts) {
+function unmetDependency({ register, tenant, validatorSet }: RegisterPlanInput, facts: RegisterFacts) {
   const { tenantRef, validatorSetRef } = register.spec;
   if (validatorSet === undefined) {
-    const text = `ValidatorSet ${validatorSetRef.name} of spec.validatorSetRef does not exist; make it, or name another one`;
+    const text = `ValidatorSet ${validatorSetRef.name} of spec.validatorSetRef does not exist; create it, or name another one`;
     return stalled('InvalidReference', text);
   }
   if (tenantRef !== undefined && tenant === undefined) {
-    return stalled('InvalidReference', `Tenant ${tenantRef.name} of spec.tenantRef does not exist; make it`);
+    return stalled(
+      'InvalidReference',
+      `Tenant ${tenantRef.name} of spec.tenantRef does not exist; create it`,
+    );
   }
   if (facts.phase === 'Online') return undefined;
   return reconciling('Progressing', `The register service is ${facts.phase.toLowerCase()}`);
 }
 
-function settled({ register }: RegisterWorld) {
+function inSyncOutcome({ register }: RegisterPlanInput) {
   const { validation } = register.spec;
-  if (validation === 'Running') return ready('The ledger is as wanted');
+  if (validation === 'Running') return ready('The register matches the spec');
   return {
-    ...ready(`The ledger is as wanted; validation is ${validation.toLowerCase()}`),
+    ...ready(`The register matches the spec; validation is ${validation.toLowerCase()}`),
     reason: 'Suspended' as const,
   };
 }
@@ -251,7 +269,7 @@ export type RegisterRemoval =
   | { readonly steps: readonly RegisterStep[]; readonly blocked?: undefined }
   | { readonly steps: readonly []; readonly blocked: string };
 
-/** What happens to the register of an object that is being deleted; no steps: nothing is left to do. */
+/** Steps for the register of an object that is being deleted; empty when nothing is left to do. */
 export function planRegisterRemoval(register: Register, facts: RegisterFacts | undefined): RegisterRemoval {
   if (facts === undefined) return { steps: [] };
   const { registerId, deletion, isReplicatedElsewhere } = facts;
@@ -263,11 +281,11 @@ export function planRegisterRemoval(register: Register, facts: RegisterFacts | u
     const blocked = `Other installations replicate register ${registerId}; annotate the object with ${annotations.confirmDelete}: ${registerId}`;
     return { steps: [], blocked };
   }
-  const says = {
-    Retain: `Keep register ${registerId}, without an object that stands for it`,
-    Tombstone: `Take register ${registerId} out of every list; its data stays for 7 days`,
-    Purge: `Delete register ${registerId}; its data goes after 24 hours`,
+  const summary = {
+    Retain: `Keep register ${registerId}, without a resource`,
+    Tombstone: `Remove register ${registerId} from all lists; its data is kept for 7 days`,
+    Purge: `Delete register ${registerId}; its data is deleted after 24 hours`,
   };
-  const disrupts = { Retain: 'none', Tombstone: 'sealing-stops', Purge: 'data-goes' } as const;
-  return { steps: [{ act: 'remove', policy, says: says[policy], disrupts: disrupts[policy] }] };
+  const disruption = { Retain: 'none', Tombstone: 'sealing-stops', Purge: 'data-deleted' } as const;
+  return { steps: [{ action: 'remove', policy, summary: summary[policy], disruption: disruption[policy] }] };
 }

@@ -2,51 +2,56 @@ import type { RegisterSpec } from '../../api/register.ts';
 import { isRecord } from '../../kube/resource.ts';
 import type { Json } from './facts.ts';
 
-type Wanted = NonNullable<RegisterSpec['policy']>;
+type DesiredPolicy = NonNullable<RegisterSpec['policy']>;
 
-/** One setting of a policy that is not as wanted. */
+/** One setting of a policy that differs from the spec. */
 export interface PolicyDifference {
   /** `consensus.docketBuildIntervalMs`. */
   readonly field: string;
-  readonly wanted: unknown;
+  readonly desired: unknown;
   readonly found: unknown;
 }
 
-/** Words are written in PascalCase here and with hyphens in the ledger. */
-function plain(value: unknown): unknown {
+/** Enum values are in PascalCase here and hyphenated in the ledger. */
+function normalised(value: unknown): unknown {
   return typeof value === 'string' ? value.toLowerCase().replaceAll(/[-_]/g, '') : value;
 }
 
-/** What a resource sets and the ledger has otherwise; what the resource leaves out keeps the ledger's value. */
-export function policyDifferences(wanted: Wanted | undefined, found: Json): readonly PolicyDifference[] {
-  return Object.entries(wanted ?? {}).flatMap(([part, settings]) => {
+/** Settings of a resource that differ from the ledger; absent settings keep the ledger's values. */
+export function policyDifferences(
+  desired: DesiredPolicy | undefined,
+  found: Json,
+): readonly PolicyDifference[] {
+  return Object.entries(desired ?? {}).flatMap(([part, settings]) => {
     const current = isRecord(found[part]) ? found[part] : {};
     return Object.entries(settings ?? {}).flatMap(([name, value]) => {
-      if (value === undefined || plain(value) === plain(current[name])) return [];
-      return [{ field: `${part}.${name}`, wanted: value, found: current[name] }];
+      if (value === undefined || normalised(value) === normalised(current[name])) return [];
+      return [{ field: `${part}.${name}`, desired: value, found: current[name] }];
     });
   });
 }
 
-/** The patch that makes a policy as wanted, with nothing else in it. */
+/** The minimal patch that removes the differences. */
 export function policyPatch(differences: readonly PolicyDifference[]): Json {
   const patch = new Map<string, Record<string, unknown>>();
-  for (const { field, wanted } of differences) {
+  for (const { field, desired } of differences) {
     const [part = '', name = ''] = field.split('.');
-    patch.set(part, { ...patch.get(part), [name]: wanted });
+    patch.set(part, { ...patch.get(part), [name]: desired });
   }
   return Object.fromEntries(patch);
 }
 
-/** Whether the change ends open registration, for which the ledger wants to know when. */
+/** Whether the change ends public registration, for which the ledger requires a transition mode. */
 export function needsTransition(differences: readonly PolicyDifference[]): boolean {
   return differences.some(
-    ({ field, wanted, found }) =>
-      field === 'validators.registrationMode' && plain(wanted) === 'consent' && plain(found) === 'public',
+    ({ field, desired, found }) =>
+      field === 'validators.registrationMode' &&
+      normalised(desired) === 'consent' &&
+      normalised(found) === 'public',
   );
 }
 
-/** A number of a policy in the ledger's form; the fallback when it is not there. */
+/** A number of a policy in the ledger's notation; the fallback when it is absent. */
 export function policyNumber(policy: Json, field: string, fallback: number): number {
   const [part = '', name = ''] = field.split('.');
   const settings = policy[part];
@@ -58,8 +63,8 @@ export function policyNumber(policy: Json, field: string, fallback: number): num
 export function describeDifferences(differences: readonly PolicyDifference[]): string {
   return differences
     .map(
-      ({ field, wanted, found }) =>
-        `${field} ${found === undefined ? '(unset)' : String(found)} -> ${String(wanted)}`,
+      ({ field, desired, found }) =>
+        `${field} ${found === undefined ? '(unset)' : String(found)} -> ${String(desired)}`,
     )
     .join(', ');
 }

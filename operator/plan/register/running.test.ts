@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { ADMIN, setOf } from '../testing/objects.ts';
-import { type Case, judge, members, world } from '../testing/world.ts';
-import { validatorNumbers } from './carried-out.ts';
-import { wishKey } from './changes.ts';
+import { type Case, checkPlan, members, planInput } from '../testing/register-input.ts';
+import { validatorNumbers } from './apply-change.ts';
+import { changeKey } from './changes.ts';
 import { planRegister } from './plan.ts';
 
-describe('a register that runs', () => {
+describe('a running register', () => {
   const cases: readonly Case[] = [
-    { name: 'is as wanted', facts: {}, outcome: ['ready', 'Reconciled'], phase: 'Online' },
+    { name: 'matches the spec', facts: {}, outcome: ['ready', 'Reconciled'], phase: 'Online' },
     {
       name: 'waits for docket 0',
       facts: { phase: 'GenesisSubmitted', height: 0 },
@@ -16,7 +16,7 @@ describe('a register that runs', () => {
       phase: 'GenesisSubmitted',
     },
     {
-      name: 'fetches dockets that it lacks',
+      name: 'fetches missing dockets',
       facts: { phase: 'Recovering' },
       outcome: ['reconciling', 'Progressing', 'recovering'],
     },
@@ -28,12 +28,12 @@ describe('a register that runs', () => {
       outcome: ['reconciling', 'Progressing'],
     },
     {
-      name: 'leaves a description alone that the spec does not set',
+      name: 'keeps a description that the spec does not set',
       facts: { description: 'theirs' },
       outcome: ['ready', 'Reconciled'],
     },
     {
-      name: 'gets a policy, and only what differs of it',
+      name: 'gets a policy change with the differences only',
       facts: {},
       spec: {
         policy: {
@@ -67,7 +67,7 @@ describe('a register that runs', () => {
       outcome: ['reconciling', 'PolicyPending', 'Proposal p1 awaits its quorum: 1 of 2 votes'],
     },
     {
-      name: 'changes the title while the policy is voted for',
+      name: 'changes the title during a vote about the policy',
       facts: { outstanding: [{ aggregate: 'policy', txId: 'ff' }] },
       spec: { title: 'Bills', policy: { consensus: { docketBuildIntervalMs: 500 } } },
       steps: ['Change title'],
@@ -80,7 +80,7 @@ describe('a register that runs', () => {
       outcome: ['reconciling', 'Progressing'],
     },
     {
-      name: 'cannot go back to development mode',
+      name: 'cannot return to development mode',
       facts: {},
       spec: { devMode: true },
       outcome: ['stalled', 'PolicyRejected', 'write devMode: false'],
@@ -93,13 +93,13 @@ describe('a register that runs', () => {
       outcome: ['reconciling', 'Progressing'],
     },
     {
-      name: 'is paused as wanted',
+      name: 'is paused as the spec requests',
       facts: { validation: 'Paused' },
       spec: { validation: 'Paused' },
       outcome: ['ready', 'Suspended', 'validation is paused'],
     },
     {
-      name: 'leaves the validation alone while nobody can tell',
+      name: 'keeps the validation state while it is unknown',
       facts: { validation: undefined },
       spec: { validation: 'Paused' },
       outcome: ['ready', 'Suspended'],
@@ -110,24 +110,24 @@ describe('a register that runs', () => {
       outcome: ['reconciling', 'QuorumLost', '2 of 4 validators answer and 3 must agree'],
     },
     {
-      name: 'is halted and nothing is changed',
+      name: 'is not changed while it is halted',
       facts: { phase: 'Halted', haltedReason: 'two certificates for docket 4' },
       spec: { title: 'Bills' },
       outcome: ['stalled', 'QuorumAtRisk', 'two certificates for docket 4'],
     },
     {
-      name: 'was deleted by somebody',
+      name: 'was deleted through the API',
       facts: { phase: 'Deleting', deletion: { policy: 'Purge' } },
       outcome: ['stalled', 'InvalidReference', 'was deleted (Purge)'],
     },
     {
-      name: 'lost the object of its set',
+      name: 'refers to a deleted set',
       facts: {},
       validatorSet: undefined,
       outcome: ['stalled', 'InvalidReference', 'ValidatorSet main'],
     },
     {
-      name: 'lost the object of its tenant',
+      name: 'refers to a deleted tenant',
       facts: {},
       tenant: undefined,
       outcome: ['stalled', 'InvalidReference', 'Tenant acme'],
@@ -146,14 +146,14 @@ describe('a register that runs', () => {
       outcome: ['stalled', 'RolloutBlocked', 'validators.minValidators of the policy is 4'],
     },
     {
-      name: 'takes in an admin who had not signed',
+      name: 'adds an admin who had not signed',
       facts: {},
       spec: { admins: [{ walletAddress: ADMIN }] },
-      steps: [`Take ${ADMIN} into the roster as Admin`],
+      steps: [`Add ${ADMIN} to the roster as Admin`],
       outcome: ['reconciling', 'Progressing'],
     },
     {
-      name: 'does not bring back an admin whom the roster removed',
+      name: 'does not add an admin whom the roster removed',
       facts: {},
       spec: { admins: [{ walletAddress: ADMIN }] },
       status: {
@@ -170,41 +170,41 @@ describe('a register that runs', () => {
       outcome: ['ready', 'Reconciled'],
     },
   ];
-  test.each(cases)('$name', (one) => void judge(one));
+  test.each(cases)('$name', (one) => void checkPlan(one));
 
-  test('says when a policy ends open registration', () => {
+  test('sends the transition mode when a policy ends public registration', () => {
     const spec = { policy: { validators: { registrationMode: 'Consent' } }, transitionMode: 'GracePeriod' };
-    const { steps } = planRegister(world({ facts: {}, spec }));
+    const { steps } = planRegister(planInput({ facts: {}, spec }));
     expect(steps).toMatchObject([{ change: { change: 'policy', transitionMode: 'grace-period' } }]);
   });
 
-  test('does not ask again for what the ledger refused', () => {
+  test('does not request a refused change again', () => {
     const spec = { policy: { consensus: { docketBuildIntervalMs: 500 } } };
-    const [step] = planRegister(world({ facts: {}, spec })).steps;
-    if (step?.act !== 'change') throw new Error('no change');
+    const [step] = planRegister(planInput({ facts: {}, spec })).steps;
+    if (step?.action !== 'change') throw new Error('no change');
     const refused = new Map([
-      ['policy', { wish: wishKey(step.change), message: 'VAL_POLICY_002: no' }],
+      ['policy', { key: changeKey(step.change), message: 'VAL_POLICY_002: no' }],
     ] as const);
-    const plan = judge({
+    const plan = checkPlan({
       name: '',
       facts: {},
       spec,
       refused,
       outcome: ['stalled', 'PolicyRejected', 'VAL_POLICY_002: no'],
     });
-    expect(plan.judgement.findings).toContainEqual(
+    expect(plan.judgement.conditionUpdates).toContainEqual(
       expect.objectContaining({ type: 'PolicyInSync', status: 'False', reason: 'PolicyRejected' }),
     );
     const other = { policy: { consensus: { docketBuildIntervalMs: 600 } } };
-    expect(planRegister(world({ facts: {}, spec: other, refused })).steps).toHaveLength(1);
+    expect(planRegister(planInput({ facts: {}, spec: other, refused })).steps).toHaveLength(1);
   });
 
-  test('shows in its conditions what holds', () => {
-    const { judgement } = planRegister(world({ facts: { validators: validatorNumbers(members(4, 1)) } }));
-    const said = Object.fromEntries(
-      judgement.findings.map((each) => [each.type, `${each.status}/${each.reason}`]),
+  test('has conditions for its state', () => {
+    const { judgement } = planRegister(planInput({ facts: { validators: validatorNumbers(members(4, 1)) } }));
+    const conditions = Object.fromEntries(
+      judgement.conditionUpdates.map((each) => [each.type, `${each.status}/${each.reason}`]),
     );
-    expect(said).toEqual({
+    expect(conditions).toEqual({
       AttestationsComplete: 'True/Reconciled',
       GenesisSealed: 'True/Reconciled',
       QuorumAvailable: 'True/Reconciled',

@@ -1,7 +1,7 @@
-import type { Finding } from '../../api/conditions.ts';
+import type { ConditionUpdate } from '../../api/conditions.ts';
 import { MAX_PENDING_PROPOSALS, type RegisterStatus } from '../../api/register.ts';
 import { defined } from '../outcome.ts';
-import type { AggregateStanding } from './changes.ts';
+import type { AggregateState } from './changes.ts';
 import type { Aggregate, LedgerPhase, RegisterFacts } from './facts.ts';
 
 const phases: Readonly<Record<LedgerPhase, NonNullable<RegisterStatus['phase']>>> = {
@@ -16,12 +16,12 @@ const phases: Readonly<Record<LedgerPhase, NonNullable<RegisterStatus['phase']>>
   Deleted: 'Deleting',
 };
 
-/** Whether docket 0 is behind it. */
-export function isBegun({ phase }: RegisterFacts): boolean {
+/** Whether docket 0 is sealed. */
+export function hasStarted({ phase }: RegisterFacts): boolean {
   return phase !== 'Pending' && phase !== 'AwaitingAttestations' && phase !== 'GenesisSubmitted';
 }
 
-/** The status of a register that the register service knows. */
+/** The status of an existing register. */
 export function registerStatus(facts: RegisterFacts): RegisterStatus {
   const { size, quorum, faultTolerance, operational } = facts.validators;
   return {
@@ -36,12 +36,12 @@ export function registerStatus(facts: RegisterFacts): RegisterStatus {
       sync: facts.sync,
     }),
     ...(facts.pendingAttestations.length === 0 ? {} : { pendingAttestations: attestations(facts) }),
-    ...(isBegun(facts) ? { policyVersion: facts.policyVersion } : {}),
+    ...(hasStarted(facts) ? { policyVersion: facts.policyVersion } : {}),
     ...(facts.proposals.length === 0 ? {} : { pendingProposals: proposals(facts) }),
     ...(size === 0
       ? {}
       : { validators: { size, quorum, faultTolerance, operational, summary: `${operational}/${size}` } }),
-    ...(isBegun(facts) ? { mempool: { pending: facts.pendingTransactions } } : {}),
+    ...(hasStarted(facts) ? { mempool: { pending: facts.pendingTransactions } } : {}),
   };
 }
 
@@ -66,13 +66,13 @@ function proposals({ proposals: all }: RegisterFacts) {
     }));
 }
 
-function holds(type: Finding['type'], message: string): Finding {
+function inForce(type: ConditionUpdate['type'], message: string): ConditionUpdate {
   return { type, status: 'True', reason: 'Reconciled', message };
 }
 
-/** Conditions of a register that has not begun. */
-export function pendingFindings(message: string): readonly Finding[] {
-  const pending = (type: Finding['type']): Finding => ({
+/** Conditions of a register without a genesis transaction. */
+export function pendingUpdates(message: string): readonly ConditionUpdate[] {
+  const pending = (type: ConditionUpdate['type']): ConditionUpdate => ({
     type,
     status: type === 'AttestationsComplete' || type === 'GenesisSealed' ? 'False' : 'Unknown',
     reason: 'GenesisPending',
@@ -90,13 +90,16 @@ export function pendingFindings(message: string): readonly Finding[] {
   ];
 }
 
-/** Conditions of a register that has a genesis transaction at least. */
-export function findings(facts: RegisterFacts, standing: readonly AggregateStanding[]): readonly Finding[] {
-  const aggregate = (name: Aggregate) => standing.find((each) => each.aggregate === name);
+/** Conditions of a register with a genesis transaction. */
+export function conditionUpdates(
+  facts: RegisterFacts,
+  states: readonly AggregateState[],
+): readonly ConditionUpdate[] {
+  const aggregate = (name: Aggregate) => states.find((each) => each.aggregate === name);
   return [
-    inSync('AttestationsComplete', 'Everybody has signed', aggregate('members')),
-    isBegun(facts)
-      ? holds('GenesisSealed', 'Docket 0 is sealed')
+    inSync('AttestationsComplete', 'Every member of the first roster has signed', aggregate('members')),
+    hasStarted(facts)
+      ? inForce('GenesisSealed', 'Docket 0 is sealed')
       : {
           type: 'GenesisSealed',
           status: 'False',
@@ -105,8 +108,8 @@ export function findings(facts: RegisterFacts, standing: readonly AggregateStand
         },
     quorumAvailable(facts),
     synced(facts),
-    inSync('PolicyInSync', 'The policy in force is the wanted one', aggregate('policy')),
-    inSync('DevModeInSync', 'The development mode is the wanted one', aggregate('devMode')),
+    inSync('PolicyInSync', 'The policy in force is the desired one', aggregate('policy')),
+    inSync('DevModeInSync', 'The development mode is the desired one', aggregate('devMode')),
     degraded(facts),
     halted(facts),
   ];
@@ -115,15 +118,16 @@ export function findings(facts: RegisterFacts, standing: readonly AggregateStand
 function inSync(
   type: 'AttestationsComplete' | 'PolicyInSync' | 'DevModeInSync',
   good: string,
-  standing: AggregateStanding | undefined,
-): Finding {
-  if (standing?.differs === undefined) return holds(type, good);
-  const message = standing.waits === undefined ? standing.differs : `${standing.differs}: ${standing.waits}`;
-  return { type, status: 'False', reason: standing.isStuck ? 'PolicyRejected' : 'PolicyPending', message };
+  states: AggregateState | undefined,
+): ConditionUpdate {
+  if (states?.difference === undefined) return inForce(type, good);
+  const message =
+    states.waitingFor === undefined ? states.difference : `${states.difference}: ${states.waitingFor}`;
+  return { type, status: 'False', reason: states.isStalled ? 'PolicyRejected' : 'PolicyPending', message };
 }
 
 /** The validators that do not answer, for people. */
-export function silent({ validators }: RegisterFacts): string {
+export function silentValidators({ validators }: RegisterFacts): string {
   const names = validators.members
     .filter(({ status, operational }) => status === 'Active' && !operational)
     .map(({ validatorId }) => validatorId);
@@ -134,25 +138,25 @@ export function hasQuorum({ validators }: RegisterFacts): boolean {
   return validators.size > 0 && validators.operational >= validators.quorum;
 }
 
-function quorumAvailable(facts: RegisterFacts): Finding {
+function quorumAvailable(facts: RegisterFacts): ConditionUpdate {
   const { operational, size, quorum } = facts.validators;
-  if (hasQuorum(facts)) return holds('QuorumAvailable', `At least ${quorum} of ${size} validators answer`);
-  const message = `${operational} of ${size} validators answer and ${quorum} must agree; nothing is sealed. Silent: ${silent(facts)}`;
+  if (hasQuorum(facts)) return inForce('QuorumAvailable', `At least ${quorum} of ${size} validators answer`);
+  const message = `${operational} of ${size} validators answer and ${quorum} must agree; nothing is sealed. Silent: ${silentValidators(facts)}`;
   return { type: 'QuorumAvailable', status: 'False', reason: 'QuorumLost', message };
 }
 
-function synced({ sync }: RegisterFacts): Finding {
+function synced({ sync }: RegisterFacts): ConditionUpdate {
   if (sync === undefined) {
-    const message = 'The register service does not say how far it is';
+    const message = 'The register service does not report its synchronisation';
     return { type: 'Synced', status: 'Unknown', reason: 'DependencyNotReady', message };
   }
   if (sync.status === 'Synced' && !sync.isStale)
-    return holds('Synced', 'The register service has every docket');
-  const message = `The register service fetches dockets that only validators have${sync.isStale ? ', without progress' : ''}`;
+    return inForce('Synced', 'The register service has every docket');
+  const message = `The register service fetches missing dockets from validators${sync.isStale ? ', without progress' : ''}`;
   return { type: 'Synced', status: 'False', reason: 'Progressing', message };
 }
 
-function degraded(facts: RegisterFacts): Finding {
+function degraded(facts: RegisterFacts): ConditionUpdate {
   const { operational, size, quorum } = facts.validators;
   if (size === 0 || operational >= size) {
     return { type: 'Degraded', status: 'False', reason: 'Reconciled', message: 'Every validator answers' };
@@ -163,7 +167,7 @@ function degraded(facts: RegisterFacts): Finding {
   }
   const spare = operational - quorum;
   const rest = spare === 0 ? 'one more failure stops sealing' : `${spare} more may fail`;
-  const message = `${operational} of ${size} validators answer, ${rest}. Silent: ${silent(facts)}`;
+  const message = `${operational} of ${size} validators answer, ${rest}. Silent: ${silentValidators(facts)}`;
   return {
     type: 'Degraded',
     status: 'True',
@@ -172,10 +176,15 @@ function degraded(facts: RegisterFacts): Finding {
   };
 }
 
-function halted({ phase, haltedReason }: RegisterFacts): Finding {
+function halted({ phase, haltedReason }: RegisterFacts): ConditionUpdate {
   if (phase !== 'Halted') {
-    return { type: 'Halted', status: 'False', reason: 'Reconciled', message: 'It takes transactions' };
+    return {
+      type: 'Halted',
+      status: 'False',
+      reason: 'Reconciled',
+      message: 'The register accepts transactions',
+    };
   }
-  const message = `${haltedReason ?? 'Two certificates for one docket were seen'}; find out which validator cannot be trusted, then resume it with POST /api/admin/registers/{id}/resume-halted`;
+  const message = `${haltedReason ?? 'Two certificates for one docket were found'}; find the faulty validator, then resume the register with POST /api/admin/registers/{id}/resume-halted`;
   return { type: 'Halted', status: 'True', reason: 'QuorumAtRisk', message };
 }

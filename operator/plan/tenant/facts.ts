@@ -1,4 +1,4 @@
-/** How the pages of an organisation look; what is absent is not set. */
+/** Branding of an organisation; absent members are not set. */
 export interface BrandingFacts {
   readonly primaryColor?: string | undefined;
   readonly secondaryColor?: string | undefined;
@@ -17,14 +17,14 @@ export interface OrganizationFacts {
   readonly userCount: number;
 }
 
-/** What the tenant service is asked to make true; the uid of the resource names the organisation. */
-export interface OrganizationWish {
+/** Desired state that is sent to the tenant service; the uid of the resource identifies the organisation. */
+export interface DesiredOrganization {
   readonly name: string;
   readonly subdomain: string;
   readonly organizationType: 'Standard' | 'Public';
   readonly suspended: boolean;
-  /** The whole of it; left as it is when absent. */
+  /** The complete branding; unchanged when absent. */
   readonly branding?: BrandingFacts | undefined;
-  /** Id of an existing organisation that no resource stands for yet. */
+  /** Id of an existing organisation without a resource. */
   readonly organizationId?: string | undefined;
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { goodSpecsOf } from '../../api/testing/arbitraries.ts';
 import { ORGANIZATION_ID, tenantOf } from '../testing/objects.ts';
-import type { OrganizationFacts, OrganizationWish } from './facts.ts';
+import type { DesiredOrganization, OrganizationFacts } from './facts.ts';
 import { planTenant, planTenantRemoval } from './plan.ts';
 
 function organization(facts: Partial<OrganizationFacts> = {}): OrganizationFacts {
@@ -20,12 +20,12 @@ function organization(facts: Partial<OrganizationFacts> = {}): OrganizationFacts
 
 const colours = { primaryColor: '#112233', secondaryColor: '#445566' };
 
-describe('an organisation that is there', () => {
+describe('an existing organisation', () => {
   interface Case {
     readonly name: string;
     readonly spec?: Record<string, unknown>;
     readonly found?: Partial<OrganizationFacts>;
-    readonly says?: string;
+    readonly summary?: string;
     readonly state: string;
     readonly reason: string;
   }
@@ -35,13 +35,13 @@ describe('an organisation that is there', () => {
   const foreignId = '9a3f6c0e-91b4-4f0e-8f7a-56b2c1d0e9f8';
   const tagline = { ...colours, companyTagline: 'ours' };
   const cases: readonly Case[] = [
-    { name: 'is as wanted', ...done },
-    { name: 'has another name', spec: { displayName: 'New' }, says: 'change its name to New', ...working },
+    { name: 'matches the spec', ...done },
+    { name: 'has another name', spec: { displayName: 'New' }, summary: 'change its name to New', ...working },
     {
       name: 'has another colour',
       spec: { branding: colours },
       found: { branding: { ...colours, primaryColor: '#000000' } },
-      says: ': change primaryColor',
+      summary: ': change primaryColor',
       ...working,
     },
     {
@@ -51,28 +51,35 @@ describe('an organisation that is there', () => {
       ...done,
     },
     { name: 'has branding and the spec none', found: { branding: colours }, ...done },
-    { name: 'must be suspended', spec: { suspended: true }, says: 'suspend it', ...working },
+    { name: 'must be suspended', spec: { suspended: true }, summary: 'suspend it', ...working },
     {
-      name: 'is suspended as wanted',
+      name: 'is suspended as the spec requests',
       spec: { suspended: true },
       found: { state: 'Suspended' },
       state: 'ready',
       reason: 'Suspended',
     },
-    { name: 'was suspended by somebody', found: { state: 'Suspended' }, says: 'resume it', ...working },
+    {
+      name: 'was suspended through the API',
+      found: { state: 'Suspended' },
+      summary: 'resume it',
+      ...working,
+    },
     { name: 'has another subdomain', found: { subdomain: 'acme2' }, ...refused },
     { name: 'is of another type', found: { organizationType: 'Public' }, ...refused },
     { name: 'is not the one to adopt', spec: { organizationId: foreignId }, ...refused },
     {
-      name: 'was deleted by somebody',
+      name: 'was deleted through the API',
       found: { state: 'Terminating' },
       state: 'stalled',
       reason: 'InvalidReference',
     },
   ];
-  test.each(cases)('$name', ({ spec, found, says, state, reason }) => {
+  test.each(cases)('$name', ({ spec, found, summary, state, reason }) => {
     const { steps, judgement } = planTenant(tenantOf(spec), organization(found));
-    expect(steps.map((step) => step.says)).toEqual(says === undefined ? [] : [expect.stringContaining(says)]);
+    expect(steps.map((step) => step.summary)).toEqual(
+      summary === undefined ? [] : [expect.stringContaining(summary)],
+    );
     expect(judgement.outcome).toMatchObject({ state, reason });
     expect(judgement.status).toMatchObject({ organizationId: ORGANIZATION_ID, userCount: 3 });
   });
@@ -80,19 +87,19 @@ describe('an organisation that is there', () => {
   test('keeps the branding that the spec does not set', () => {
     const tagline = { companyTagline: 'theirs' };
     const { steps } = planTenant(tenantOf({ branding: colours }), organization({ branding: tagline }));
-    expect(steps).toMatchObject([{ act: 'upsert', wish: { branding: { ...colours, ...tagline } } }]);
+    expect(steps).toMatchObject([{ action: 'upsert', desired: { branding: { ...colours, ...tagline } } }]);
   });
 });
 
-describe('an organisation that is not there', () => {
-  test('is made', () => {
+describe('a missing organisation', () => {
+  test('is created', () => {
     const { steps, judgement } = planTenant(tenantOf({ suspended: true }), undefined);
     expect(steps).toEqual([
       {
-        act: 'upsert',
-        wish: { name: 'Acme', subdomain: 'acme', organizationType: 'Standard', suspended: true },
-        says: 'Make organisation Acme with the subdomain acme',
-        disrupts: 'sign-in-stops',
+        action: 'upsert',
+        desired: { name: 'Acme', subdomain: 'acme', organizationType: 'Standard', suspended: true },
+        summary: 'Create organisation Acme with the subdomain acme',
+        disruption: 'sign-in-stops',
       },
     ]);
     expect(judgement).toMatchObject({ outcome: { state: 'reconciling' }, status: { state: 'Pending' } });
@@ -100,10 +107,10 @@ describe('an organisation that is not there', () => {
 
   test('is adopted by its id', () => {
     const { steps } = planTenant(tenantOf({ organizationId: ORGANIZATION_ID }), undefined);
-    expect(steps).toMatchObject([{ act: 'upsert', wish: { organizationId: ORGANIZATION_ID } }]);
+    expect(steps).toMatchObject([{ action: 'upsert', desired: { organizationId: ORGANIZATION_ID } }]);
   });
 
-  test('is not made a second time when it was lost', () => {
+  test('is not created again when it was lost', () => {
     const lost = tenantOf({}, { status: { organizationId: ORGANIZATION_ID } });
     const { steps, judgement } = planTenant(lost, undefined);
     expect(steps).toEqual([]);
@@ -116,26 +123,26 @@ describe('removal', () => {
   test.each([
     ['Suspend', 'sign-in-stops'],
     ['Retain', 'none'],
-    ['Delete', 'data-goes'],
-  ])('%s', (deletionPolicy, disrupts) => {
+    ['Delete', 'data-deleted'],
+  ])('%s', (deletionPolicy, disruption) => {
     const steps = planTenantRemoval(tenantOf({ deletionPolicy }), organization());
-    expect(steps).toMatchObject([{ act: 'remove', policy: deletionPolicy, disrupts }]);
+    expect(steps).toMatchObject([{ action: 'remove', policy: deletionPolicy, disruption }]);
   });
 
-  test('has nothing to do for an organisation that is gone or going', () => {
+  test('has no steps for a missing or terminating organisation', () => {
     expect(planTenantRemoval(tenantOf(), undefined)).toEqual([]);
     expect(planTenantRemoval(tenantOf(), organization({ state: 'Terminating' }))).toEqual([]);
   });
 });
 
-/** What the tenant service makes of a wish. */
-function carriedOut(found: OrganizationFacts | undefined, wish: OrganizationWish): OrganizationFacts {
-  const { name, subdomain, organizationType, suspended, branding } = wish;
+/** The organisation after an upsert. */
+function carriedOut(found: OrganizationFacts | undefined, desired: DesiredOrganization): OrganizationFacts {
+  const { name, subdomain, organizationType, suspended, branding } = desired;
   const base = found ?? organization({ subdomain, organizationType });
   return { ...base, name, branding: branding ?? base.branding, state: suspended ? 'Suspended' : 'Active' };
 }
 
-test('whatever there was: one round settles it, and a settled one is left alone', () => {
+test('from any state one round reaches the desired state, which then has no steps', () => {
   const found = fc.option(
     fc.record({
       state: fc.constantFrom('Active' as const, 'Suspended' as const),
@@ -150,7 +157,7 @@ test('whatever there was: one round settles it, and a settled one is left alone'
     let organisation =
       facts === undefined ? undefined : organization({ ...facts, subdomain, organizationType });
     for (const step of planTenant(tenant, organisation).steps) {
-      if (step.act === 'upsert') organisation = carriedOut(organisation, step.wish);
+      if (step.action === 'upsert') organisation = carriedOut(organisation, step.desired);
     }
     const again = planTenant(tenant, organisation);
     expect(again.steps).toEqual([]);

@@ -1,48 +1,48 @@
 import type { Tenant, TenantSpec, TenantStatus } from '../../api/tenant.ts';
 import { type Disruption, defined, type Judgement, ready, reconciling, stalled } from '../outcome.ts';
-import type { BrandingFacts, OrganizationFacts, OrganizationWish } from './facts.ts';
+import type { BrandingFacts, DesiredOrganization, OrganizationFacts } from './facts.ts';
 
-/** One call of the tenant service; every one may be repeated. */
+/** One call of the tenant service; calls are idempotent. */
 export type TenantStep = (
-  | { readonly act: 'upsert'; readonly wish: OrganizationWish }
-  | { readonly act: 'remove'; readonly policy: TenantSpec['deletionPolicy'] }
+  | { readonly action: 'upsert'; readonly desired: DesiredOrganization }
+  | { readonly action: 'remove'; readonly policy: TenantSpec['deletionPolicy'] }
 ) & {
-  /** What it does, for people. */
-  readonly says: string;
-  readonly disrupts: Disruption;
+  /** Description for people. */
+  readonly summary: string;
+  readonly disruption: Disruption;
 };
 
 export interface TenantPlan {
-  /** In order. After the last one the plan is made anew from what there is then. */
+  /** In order. After the last step a new plan is made from the new state. */
   readonly steps: readonly TenantStep[];
-  /** Of what was seen, before any step. */
+  /** Judgement of the observed state, before any step. */
   readonly judgement: Judgement<TenantStatus>;
 }
 
 /**
- * What makes an organisation what a Tenant wants. What the spec sets is enforced; what it leaves out stays with the
- * API of the tenant service.
- * @param organization the one that stands for the uid of the resource; undefined when there is none
+ * Plans the steps from an organisation to the desired state of its Tenant. Members of the spec are enforced; absent
+ * members stay under the control of the tenant service's API.
+ * @param organization the organisation of the resource's uid; undefined when there is none
  */
 export function planTenant(tenant: Tenant, organization: OrganizationFacts | undefined): TenantPlan {
-  if (organization === undefined) return planBeginning(tenant);
+  if (organization === undefined) return planCreation(tenant);
   const status = statusOf(organization);
-  const found = { findings: [], status };
-  const foreign = whyForeign(tenant, organization);
-  if (foreign !== undefined) {
-    return { steps: [], judgement: { outcome: stalled('AdoptionRefused', foreign), ...found } };
+  const found = { conditionUpdates: [], status };
+  const mismatchMessage = mismatch(tenant, organization);
+  if (mismatchMessage !== undefined) {
+    return { steps: [], judgement: { outcome: stalled('AdoptionRefused', mismatchMessage), ...found } };
   }
   if (organization.state === 'Terminating') {
-    const text = `Organisation ${organization.organizationId} was deleted through the API and does not come back; delete this object as well`;
+    const text = `Organisation ${organization.organizationId} was deleted through the API and cannot be restored; delete this object too`;
     return { steps: [], judgement: { outcome: stalled('InvalidReference', text), ...found } };
   }
   const steps = planChanges(tenant, organization);
   const [first] = steps;
-  const outcome = first === undefined ? settled(tenant) : reconciling('Progressing', first.says);
+  const outcome = first === undefined ? inSyncOutcome(tenant) : reconciling('Progressing', first.summary);
   return { steps, judgement: { outcome, ...found } };
 }
 
-/** What happens to the organisation of a Tenant that is being deleted; no steps: nothing is left to do. */
+/** Steps for the organisation of a Tenant that is being deleted; empty when nothing is left to do. */
 export function planTenantRemoval(
   tenant: Tenant,
   organization: OrganizationFacts | undefined,
@@ -50,46 +50,51 @@ export function planTenantRemoval(
   if (organization === undefined || organization.state === 'Terminating') return [];
   const { organizationId } = organization;
   const policy = tenant.spec.deletionPolicy;
-  const says = {
-    Retain: `Keep organisation ${organizationId} as it is, without an object that stands for it`,
+  const summary = {
+    Retain: `Keep organisation ${organizationId} unchanged, without a Tenant`,
     Suspend: `Suspend organisation ${organizationId} and keep its data`,
-    Delete: `Delete organisation ${organizationId}; its subdomain is never given away again`,
+    Delete: `Delete organisation ${organizationId}; its subdomain is never reused`,
   };
-  const disrupts = { Retain: 'none', Suspend: 'sign-in-stops', Delete: 'data-goes' } as const;
-  return [{ act: 'remove', policy, says: says[policy], disrupts: disrupts[policy] }];
+  const disruption = { Retain: 'none', Suspend: 'sign-in-stops', Delete: 'data-deleted' } as const;
+  return [{ action: 'remove', policy, summary: summary[policy], disruption: disruption[policy] }];
 }
 
-/** There is no organisation of this uid. */
-function planBeginning({ spec, status }: Tenant): TenantPlan {
+/** Plans the creation; there is no organisation of this uid. */
+function planCreation({ spec, status }: Tenant): TenantPlan {
   if (status.organizationId !== undefined) {
-    // a second one in the place of one that was lost would hide the loss
-    const text = `Organisation ${status.organizationId} is gone from the tenant service; restore its database, or delete this object and make another Tenant`;
+    // a new organisation in place of a lost one would hide the loss
+    const text = `Organisation ${status.organizationId} does not exist in the tenant service any more; restore its database, or delete this object and create another Tenant`;
     const { organizationId } = status;
     const outcome = stalled('InvalidReference', text);
-    return { steps: [], judgement: { outcome, findings: [], status: { organizationId } } };
+    return { steps: [], judgement: { outcome, conditionUpdates: [], status: { organizationId } } };
   }
   const { organizationId, subdomain, displayName } = spec;
-  const says =
+  const summary =
     organizationId === undefined
-      ? `Make organisation ${displayName} with the subdomain ${subdomain}`
+      ? `Create organisation ${displayName} with the subdomain ${subdomain}`
       : `Adopt organisation ${organizationId}`;
   const steps: readonly TenantStep[] = [
-    { act: 'upsert', wish: wishOf(spec, {}), says, disrupts: spec.suspended ? 'sign-in-stops' : 'none' },
+    {
+      action: 'upsert',
+      desired: desiredOrganization(spec, {}),
+      summary,
+      disruption: spec.suspended ? 'sign-in-stops' : 'none',
+    },
   ];
-  const outcome = reconciling('Progressing', says);
-  return { steps, judgement: { outcome, findings: [], status: { state: 'Pending' } } };
+  const outcome = reconciling('Progressing', summary);
+  return { steps, judgement: { outcome, conditionUpdates: [], status: { state: 'Pending' } } };
 }
 
-function whyForeign({ spec }: Tenant, found: OrganizationFacts): string | undefined {
+function mismatch({ spec }: Tenant, found: OrganizationFacts): string | undefined {
   const { organizationId, subdomain, organizationType } = found;
   if (spec.organizationId !== undefined && spec.organizationId !== organizationId) {
-    return `This object stands for organisation ${organizationId}, not for ${spec.organizationId} of spec.organizationId; delete it and make another Tenant`;
+    return `This Tenant is bound to organisation ${organizationId}, not to ${spec.organizationId} of spec.organizationId; delete it and create another Tenant`;
   }
   if (spec.subdomain !== subdomain) {
-    return `Organisation ${organizationId} has the subdomain ${subdomain}; make a Tenant with spec.subdomain: ${subdomain}`;
+    return `Organisation ${organizationId} has the subdomain ${subdomain}; create a Tenant with spec.subdomain: ${subdomain}`;
   }
   if (spec.organizationType !== organizationType) {
-    return `Organisation ${organizationId} is of type ${organizationType}; make a Tenant with spec.organizationType: ${organizationType}`;
+    return `Organisation ${organizationId} is of type ${organizationType}; create a Tenant with spec.organizationType: ${organizationType}`;
   }
   return undefined;
 }
@@ -103,25 +108,25 @@ function planChanges({ spec }: Tenant, found: OrganizationFacts): readonly Tenan
     ...(!spec.suspended && isSuspended ? ['resume it'] : []),
   ];
   if (changes.length === 0) return [];
-  const says = `Organisation ${found.organizationId}: ${changes.join(', ')}`;
-  const disrupts = spec.suspended && !isSuspended ? 'sign-in-stops' : 'none';
-  return [{ act: 'upsert', wish: wishOf(spec, found.branding), says, disrupts }];
+  const summary = `Organisation ${found.organizationId}: ${changes.join(', ')}`;
+  const disruption = spec.suspended && !isSuspended ? 'sign-in-stops' : 'none';
+  return [{ action: 'upsert', desired: desiredOrganization(spec, found.branding), summary, disruption }];
 }
 
-function differences(wanted: BrandingFacts, found: BrandingFacts): readonly string[] {
+function differences(desired: BrandingFacts, found: BrandingFacts): readonly string[] {
   const names = ['primaryColor', 'secondaryColor', 'companyTagline', 'logoUrl'] as const;
-  return names.filter((name) => wanted[name] !== undefined && wanted[name] !== found[name]);
+  return names.filter((name) => desired[name] !== undefined && desired[name] !== found[name]);
 }
 
-function wishOf(spec: TenantSpec, found: BrandingFacts): OrganizationWish {
+function desiredOrganization(spec: TenantSpec, found: BrandingFacts): DesiredOrganization {
   const { displayName: name, subdomain, organizationType, suspended, organizationId } = spec;
   const branding = spec.branding === undefined ? undefined : { ...found, ...spec.branding };
   return { name, subdomain, organizationType, suspended, ...defined({ branding, organizationId }) };
 }
 
-function settled({ spec }: Tenant) {
-  if (!spec.suspended) return ready('The organisation is as wanted');
-  return { ...ready('The organisation is suspended, as wanted'), reason: 'Suspended' as const };
+function inSyncOutcome({ spec }: Tenant) {
+  if (!spec.suspended) return ready('The organisation matches the spec');
+  return { ...ready('The organisation is suspended, as the spec requests'), reason: 'Suspended' as const };
 }
 
 function statusOf({ organizationId, state, userCount }: OrganizationFacts): TenantStatus {

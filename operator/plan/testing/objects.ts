@@ -16,12 +16,12 @@ export const ADMIN = `w1${'p'.repeat(59)}`;
 const CREATED = '2026-01-01T00:00:00Z';
 export const NOW_MS = Date.parse('2026-01-01T00:00:10Z');
 
-interface Made {
+interface ObjectParts {
   readonly metadata?: Members;
   readonly status?: Members;
 }
 
-function object(kind: string, name: string, uid: string, { metadata = {}, status = {} }: Made) {
+function object(kind: string, name: string, uid: string, { metadata = {}, status = {} }: ObjectParts) {
   return {
     apiVersion: 'chancery.dev/v1alpha1',
     kind,
@@ -31,25 +31,25 @@ function object(kind: string, name: string, uid: string, { metadata = {}, status
 }
 
 /** A Tenant called acme. */
-export function tenantOf(spec: Members = {}, made: Made = {}): Tenant {
+export function tenantOf(spec: Members = {}, parts: ObjectParts = {}): Tenant {
   const full = { displayName: 'Acme', subdomain: 'acme', ...spec };
-  return parseTenant({ ...object('Tenant', 'acme', UIDS.tenant, made), spec: full });
+  return parseTenant({ ...object('Tenant', 'acme', UIDS.tenant, parts), spec: full });
 }
 
-/** A Tenant whose organisation is there. */
+/** A Tenant with an organisation. */
 export function readyTenant(): Tenant {
   return tenantOf({}, { status: { organizationId: ORGANIZATION_ID, state: 'Active' } });
 }
 
 /** A Register called invoices. */
-export function registerOf(spec: Members = {}, made: Made = {}): Register {
+export function registerOf(spec: Members = {}, parts: ObjectParts = {}): Register {
   const full = { title: 'Invoices', tenantRef: { name: 'acme' }, validatorSetRef: { name: 'main' }, ...spec };
-  return parseRegister({ ...object('Register', 'invoices', UIDS.register, made), spec: full });
+  return parseRegister({ ...object('Register', 'invoices', UIDS.register, parts), spec: full });
 }
 
 export interface SetOptions {
   readonly name?: string;
-  /** Members that have a key and run; all of them when absent. */
+  /** Running members with a key; all of them when absent. */
   readonly usable?: number;
   readonly spec?: Members;
 }

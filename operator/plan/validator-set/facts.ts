@@ -1,12 +1,12 @@
 import type { ValidatorSet } from '../../api/validator-set.ts';
 
-/** What a register is to one member, in the member's own words. */
+/** A register as one member reports it. */
 export interface RegisterReport {
   readonly registerId: string;
   readonly status: string;
   readonly membership: string;
   readonly isMember: boolean;
-  /** Docket that is being decided: as many are sealed. */
+  /** Height of the docket that is being decided, which is the number of sealed dockets. */
   readonly height: number;
   readonly round: number;
   readonly role: string;
@@ -14,13 +14,13 @@ export interface RegisterReport {
   readonly quorum: number;
   /** Validator ids of the members. */
   readonly members: readonly string[];
-  /** Dockets that others say they have beyond its own. */
+  /** Number of dockets that other validators have announced beyond its own. */
   readonly behind: number;
   readonly roots: readonly { readonly height: number; readonly root: string }[];
   readonly evidence: readonly { readonly kind: string; readonly validatorIds: readonly string[] }[];
 }
 
-/** What a member says of itself. It answers for itself alone. */
+/** The report of a member about itself. */
 export interface MemberReport {
   readonly validatorId: string;
   readonly did?: string | undefined;
@@ -44,18 +44,18 @@ export interface MemberReport {
 export interface PodFacts {
   readonly uid: string;
   readonly isReady: boolean;
-  /** Since when; of a pod that is not ready since when it is not. Milliseconds of the epoch. */
+  /** Time of the last change of readiness; milliseconds of the epoch. */
   readonly readySinceMs: number;
   readonly isTerminating: boolean;
-  /** Its own node says that its container does not work; of a node that is silent nothing is known. */
+  /** The kubelet reports that the container does not work. A silent node reports nothing. */
   readonly isBroken: boolean;
-  /** Revision of the StatefulSet that it was made from. */
+  /** Revision of the StatefulSet that the pod was created from. */
   readonly revision: string;
   readonly node?: string | undefined;
   readonly address?: string | undefined;
-  /** Why its container does not run: CrashLoopBackOff, ImagePullBackOff, Unschedulable ... */
+  /** Reason why the container does not run: CrashLoopBackOff, ImagePullBackOff, Unschedulable ... */
   readonly trouble?: string | undefined;
-  /** Somebody wants this very pod to be replaced. */
+  /** The force-roll annotation requests the replacement of this pod. */
   readonly isForced: boolean;
 }
 
@@ -69,13 +69,13 @@ export interface ClaimFacts {
   readonly conditions: readonly string[];
 }
 
-/** A claim that no member has now, or that was noted as such. */
-export interface LeftClaim {
+/** A claim without a member, or one that is annotated as left. */
+export interface RetainedClaim {
   readonly ordinal: number;
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Since when its member is gone, as was noted on it; milliseconds of the epoch, undefined when nothing is noted. */
+  /** Time of the left-at annotation in milliseconds of the epoch; undefined without one. */
   readonly leftAtMs?: number | undefined;
 }
 
@@ -84,54 +84,54 @@ export interface MemberFacts {
   readonly name: string;
   readonly pod?: PodFacts | undefined;
   readonly claim?: ClaimFacts | undefined;
-  /** Undefined when it did not answer within 5 s: unknown, and never safe. */
+  /** Undefined when it did not answer within 5 s; the member is then unknown and blocks unsafe steps. */
   readonly report?: MemberReport | undefined;
   /** When it last answered; milliseconds of the epoch. */
   readonly answeredAtMs?: number | undefined;
-  /** It has become ready and was not asked since: that it has not answered says nothing. */
-  readonly isUnasked?: boolean | undefined;
-  /** Since when it has said the height that it says now, by register id; milliseconds of the epoch. */
+  /** It became ready and was not queried since, so a missing report does not mean silence. */
+  readonly isUnqueried?: boolean | undefined;
+  /** Since when it has reported its current height, by register id; milliseconds of the epoch. */
   readonly heightSinceMs?: ReadonlyMap<string, number> | undefined;
 }
 
 export interface StatefulSetFacts {
   readonly uid: string;
   readonly replicas: number;
-  /** Revision of the template that is wanted; undefined until the cluster has seen the last change. */
+  /** Revision of the current template; undefined until the StatefulSet controller has observed the last change. */
   readonly updateRevision?: string | undefined;
-  /** Size in its claim template, a quantity. */
+  /** Size in the claim template, a quantity. */
   readonly claimSize?: string | undefined;
 }
 
-/** A Register that the set seals. */
+/** A Register that refers to the set. */
 export interface BoundRegister {
   readonly name: string;
   readonly registerId?: string | undefined;
-  /** The register or its resource is deleted: nobody counts on it any more. */
+  /** The register or its resource is being deleted, so it depends on the set no longer. */
   readonly isDeleting: boolean;
-  /** What keeps it from changing its members, in the words of its conditions. */
+  /** Obstacle to changes of its members, from its conditions. */
   readonly blocked?: string | undefined;
 }
 
-/** Everything that a plan for a set is made from. */
+/** Input of the plan of a set. */
 export interface SetFacts {
   readonly set: ValidatorSet;
   /** Name of the installation. */
   readonly installation: string;
   readonly nowMs: number;
-  /** Undefined before it was made, and while it is made anew. */
+  /** Undefined before its creation and while it is recreated. */
   readonly statefulSet?: StatefulSetFacts | undefined;
-  /** Every ordinal that is wanted or there, in order. */
+  /** Desired and existing members, by ordinal. */
   readonly members: readonly MemberFacts[];
   readonly registers: readonly BoundRegister[];
-  /** Claims that no member has now, and those that were noted as such. */
-  readonly leftClaims?: readonly LeftClaim[] | undefined;
-  /** Why nobody could be asked; the silence of members means nothing then. */
-  readonly blind?: string | undefined;
-  /** Uid of the pod that was evicted last, until the cache has seen it go. */
+  /** Claims without a member, and claims that are annotated as left. */
+  readonly retainedClaims?: readonly RetainedClaim[] | undefined;
+  /** Why no member could be queried; missing reports then do not mean silence. */
+  readonly unreachable?: string | undefined;
+  /** Uid of the pod that was evicted last, until the cache shows its deletion. */
   readonly evictedUid?: string | undefined;
-  /** Its StatefulSet was written just now: what is known of it is from before. */
+  /** The StatefulSet was just written, so its facts are outdated. */
   readonly isChanging?: boolean | undefined;
-  /** Why no other set may begin a roll now. */
-  readonly rollLimit?: string | undefined;
+  /** Why this set may not start a rollout now. */
+  readonly rolloutLimit?: string | undefined;
 }

@@ -6,7 +6,7 @@ import { planSet } from './plan.ts';
 import { tallies } from './quorum.ts';
 import { World } from './testing/world.ts';
 
-/** Edits, losses, crashes and bad versions in any order, and what must hold whatever happens (notes/operator.md 3.6). */
+/** Invariants under edits, losses, crashes and bad versions in any order. */
 
 type Happening =
   | { readonly what: 'replicas'; readonly to: number }
@@ -52,30 +52,30 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 2, arbitrary: fc.constant({ what: 'stale' as const }) },
 );
 
-/** One look of the operator, with everything that must hold of what it decides. */
-function look(world: World, steps?: number): void {
+/** One reconcile, with the invariants of its decisions. */
+function reconcile(world: World, steps?: number): void {
   const facts = world.facts();
   const plan = planSet(facts);
-  const replacements = plan.acts.filter((act) => act.kind === 'replace');
+  const replacements = plan.actions.filter((action) => action.kind === 'replace');
   expect(replacements.length).toBeLessThanOrEqual(1);
   for (const { replacement } of replacements) {
     const voting = world.voting();
     const counts = voting.includes(replacement.member.ordinal);
     const left = counts ? voting.length - 1 : voting.length;
     const needed = world.listed.length === 0 ? 0 : quorum(world.listed.length);
-    // never below a quorum that is there; a set of one has no other way
+    // an existing quorum is never lost; a set of one member is the exception
     if (counts && world.hasQuorum() && world.listed.length > 1) expect(left).toBeGreaterThanOrEqual(needed);
-    // of what is cut off nothing is known: it stays
+    // an unreachable member is unknown and is not removed
     expect(world.unreachable.has(replacement.member.ordinal) && replacement.how === 'delete').toBe(
       world.unreachable.has(replacement.member.ordinal) &&
         facts.members[replacement.member.ordinal]?.pod?.isBroken === true,
     );
   }
   const before = world.statefulSet?.replicas ?? 0;
-  if (!world.wish.suspend && plan.replicas < before) {
+  if (!world.desired.suspend && plan.replicas < before) {
     expect(before - plan.replicas).toBe(1);
     const id = validatorId(`main-${plan.replicas}`);
-    // who is on a list that anybody tells about does not go
+    // a member that is listed by a reported register is not removed
     expect(tallies(facts).some(({ live }) => live.includes(id))).toBe(false);
     if (world.voting().length > 0) expect(world.listed).not.toContain(plan.replicas);
   }
@@ -87,17 +87,18 @@ function look(world: World, steps?: number): void {
 function happen(world: World, event: Happening): void {
   switch (event.what) {
     case 'replicas':
-      world.wish.replicas = event.to;
+      world.desired.replicas = event.to;
       return;
     case 'version':
-      world.wish.revision = event.isBad ? `${event.to}-bad` : event.to;
-      if (event.isBad) world.bad.add(world.wish.revision);
+      world.desired.revision = event.isBad ? `${event.to}-bad` : event.to;
+      if (event.isBad) world.bad.add(world.desired.revision);
       return;
     case 'size':
-      if (Number.parseInt(event.to, 10) > Number.parseInt(world.wish.size, 10)) world.wish.size = event.to;
+      if (Number.parseInt(event.to, 10) > Number.parseInt(world.desired.size, 10))
+        world.desired.size = event.to;
       return;
     case 'suspend':
-      world.wish.suspend = event.to;
+      world.desired.suspend = event.to;
       return;
     case 'lose':
       world.pods.delete(event.ordinal);
@@ -110,24 +111,24 @@ function happen(world: World, event: Happening): void {
       return;
     case 'bind':
       if (world.listed.length === 0)
-        world.listed = [...world.pods.keys()].filter((each) => each < world.wish.replicas);
+        world.listed = [...world.pods.keys()].filter((each) => each < world.desired.replicas);
       return;
     case 'reconcile':
-      look(world, event.steps);
+      reconcile(world, event.steps);
       world.pass();
       return;
     case 'stale':
-      look(world);
+      reconcile(world);
       return;
   }
 }
 
-/** A set of a size, whose pods run and seal a register. */
+/** A set of a given size whose pods run and seal a register. */
 function begin(replicas: number): World {
   const world = new World();
-  world.wish.replicas = replicas;
+  world.desired.replicas = replicas;
   for (let round = 0; round < 3; round += 1) {
-    look(world);
+    reconcile(world);
     world.pass();
   }
   happen(world, { what: 'bind' });
@@ -135,15 +136,15 @@ function begin(replicas: number): World {
 }
 
 function isDone(world: World): boolean {
-  const { outcome, acts } = planSet(world.facts());
+  const { outcome, actions } = planSet(world.facts());
   return (
     outcome.reason === 'Reconciled' &&
-    acts.length === 0 &&
-    world.wish.replicas === world.statefulSet?.replicas
+    actions.length === 0 &&
+    world.desired.replicas === world.statefulSet?.replicas
   );
 }
 
-test('whatever happens: a quorum that is there stays, nobody goes who is on a list, volumes stay; and it ends as wanted', () => {
+test('under any events quorums remain, listed members are not removed, volumes stay, and the state converges', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 8 }),
@@ -151,29 +152,29 @@ test('whatever happens: a quorum that is there stays, nobody goes who is on a li
       (replicas, events) => {
         const world = begin(replicas);
         for (const event of events) happen(world, event);
-        // faults end
+        // end of all faults
         world.unreachable.clear();
-        world.wish.suspend = false;
-        world.wish.revision = 'v9';
-        if (world.wish.replicas < 4) world.wish.replicas = 4;
+        world.desired.suspend = false;
+        world.desired.revision = 'v9';
+        if (world.desired.replicas < 4) world.desired.replicas = 4;
         for (let round = 0; round < 60 && !isDone(world); round += 1) {
-          look(world);
+          reconcile(world);
           world.pass();
         }
         const plan = planSet(world.facts());
-        const { outcome, acts } = plan;
-        expect({ outcome, acts, listed: world.listed }).toMatchObject({
+        const { outcome, actions } = plan;
+        expect({ outcome, actions, listed: world.listed }).toMatchObject({
           outcome: { reason: 'Reconciled' },
-          acts: [],
+          actions: [],
         });
         expect([...world.pods.values()].every(({ revision }) => revision === 'v9')).toBe(true);
         expect(world.statefulSet).toMatchObject({
-          replicas: world.wish.replicas,
-          claimSize: world.wish.size,
+          replicas: world.desired.replicas,
+          claimSize: world.desired.size,
         });
-        look(world);
+        reconcile(world);
         const { writes } = world;
-        look(world);
+        reconcile(world);
         expect(world.writes).toBe(writes);
       },
     ),

@@ -3,24 +3,24 @@ import { planSet } from './plan.ts';
 import { makeFacts, makePod, makeSet, withMembers } from './testing/sets.ts';
 
 const statefulSet = { uid: 'sts', replicas: 4, updateRevision: 'new', claimSize: '1Gi' };
-/** Four members, of which three have pods of the former revision. */
+/** Four members, of which three have pods of the old revision. */
 const rolling = withMembers(makeFacts(4), ({ ordinal }) => ({
   pod: makePod(ordinal, { revision: ordinal === 3 ? 'new' : 'old' }),
 }));
 
 describe('updatedReplicas', () => {
   test.each([
-    ['all of a set that is as it is wanted', makeFacts(4), 4],
-    ['the members of the wanted revision', rolling, 1],
+    ['all of an up-to-date set', makeFacts(4), 4],
+    ['the members of the current revision', rolling, 1],
     [
-      'nobody while the StatefulSet has no revision for the last edit',
+      'none while the StatefulSet has no revision for the last edit',
       { ...makeFacts(4), statefulSet: { ...statefulSet, updateRevision: undefined } },
       0,
     ],
-    ['nobody while the StatefulSet was written just now', { ...makeFacts(4), isChanging: true }, 0],
-    ['nobody while the StatefulSet is made anew', { ...makeFacts(4), statefulSet: undefined }, 0],
+    ['none while the StatefulSet was just written', { ...makeFacts(4), isChanging: true }, 0],
+    ['none while the StatefulSet is recreated', { ...makeFacts(4), statefulSet: undefined }, 0],
     [
-      'the members of the wanted revision while one leaves',
+      'the members of the current revision during a removal',
       {
         ...withMembers(makeFacts(5), ({ ordinal }) =>
           ordinal === 0 ? {} : { pod: makePod(ordinal, { revision: 'old' }) },
@@ -30,7 +30,7 @@ describe('updatedReplicas', () => {
       1,
     ],
     [
-      'nobody who is on the way out to be replaced',
+      'no outdated member during a replacement',
       withMembers(makeFacts(4), ({ ordinal }) =>
         ordinal === 3 ? { pod: makePod(3, { revision: 'old', isTerminating: true }) } : {},
       ),

@@ -1,96 +1,96 @@
-import type { Finding, Outcome } from '../../api/conditions.ts';
+import type { ConditionUpdate, Outcome } from '../../api/conditions.ts';
 import { validatorId } from '../../api/names.ts';
-import type { Occurrence } from '../../kube/events.ts';
+import type { EventDetails } from '../../kube/events.ts';
 import { ready, reconciling, stalled } from '../outcome.ts';
-import { conditionsOf, describeLoss, silent } from './conditions.ts';
+import { conditionsOf, describeLoss, silentMembers } from './conditions.ts';
 import type { ClaimFacts, MemberFacts, SetFacts } from './facts.ts';
-import { type LeftAct, planLeft } from './left.ts';
-import { type MemberStatus, memberStatuses } from './members.ts';
+import { type MemberStatus, memberStatuses } from './member-status.ts';
 import {
   type Arithmetic,
-  arithmetic,
+  definitelyLost,
   nodeFaultTolerance,
-  sightings,
-  surelyLost,
+  quorumArithmetic,
+  reportsByRegister,
   type Tally,
   tallies,
 } from './quorum.ts';
-import { findFork, isFresh, planRoll, type Replacement, type Roll } from './roll.ts';
+import { type ClaimAction, planRetainedClaims } from './retained-claims.ts';
+import { findFork, isFresh, planRollout, type Replacement, type RolloutPlan } from './rollout.ts';
+import { planScaling, type ScalingStep } from './scaling.ts';
 import { type Growth, planGrowth } from './storage.ts';
-import { planWalk, type Walk } from './walk.ts';
 
-/** One thing that is done besides rendering the children. */
-export type Act =
+/** An action besides the apply of the children. */
+export type Action =
   | { readonly kind: 'resize'; readonly claim: ClaimFacts; readonly size: string }
   | { readonly kind: 'recreate'; readonly uid: string }
   | { readonly kind: 'drain'; readonly member: MemberFacts }
   | { readonly kind: 'undrain'; readonly member: MemberFacts }
   | { readonly kind: 'replace'; readonly replacement: Replacement }
-  | LeftAct;
+  | ClaimAction;
 
-/** What becomes of a set: everything that is decided about it, from facts alone. */
+/** All decisions about a set. */
 export interface SetPlan {
   readonly replicas: number;
-  readonly numbers: Arithmetic;
-  readonly acts: readonly Act[];
+  readonly arithmetic: Arithmetic;
+  readonly actions: readonly Action[];
   readonly outcome: Outcome;
-  readonly findings: readonly Finding[];
+  readonly conditionUpdates: readonly ConditionUpdate[];
   readonly status: Readonly<Record<string, unknown>>;
   readonly members: readonly MemberStatus[];
-  /** Pods are not of the wanted revision, and it is the operator who replaces them. */
-  readonly isRolling: boolean;
+  /** Pods are outdated and the operator replaces them. */
+  readonly isRollingOut: boolean;
   readonly requeueAfterMs?: number;
 }
 
-/** With registers, heights in the status are as old as this at most. */
+/** Maximum age of the heights in the status of a set with registers. */
 const REFRESH_MS = 15_000;
 const STEP_MS = 2_000;
 
-interface Parts {
+interface PlanState {
   readonly facts: SetFacts;
-  readonly walk: Walk;
+  readonly scaling: ScalingStep;
   readonly growth: Growth;
-  readonly roll: Roll;
-  readonly known: readonly Tally[];
-  readonly numbers: Arithmetic;
+  readonly rollout: RolloutPlan;
+  readonly tallied: readonly Tally[];
+  readonly arithmetic: Arithmetic;
   readonly members: readonly MemberStatus[];
 }
 
 /** Plans the next step of a set. */
 export function planSet(facts: SetFacts): SetPlan {
-  const walk = planWalk(facts);
+  const scaling = planScaling(facts);
   const growth = planGrowth(facts);
-  const known = tallies(facts);
+  const tallied = tallies(facts);
   const { spec } = facts.set;
-  const numbers = arithmetic(spec.suspend ? spec.replicas : Math.max(walk.replicas, 1), known);
-  const members = memberStatuses(facts, walk);
-  // volumes and the number of pods first; a roll would wait for them anyway
-  const isBusy = spec.suspend || walk.leaving !== undefined;
-  const roll = isBusy ? { outdated: [] } : planRoll(facts);
-  const parts = { facts, walk, growth, roll, known, numbers, members };
+  const arithmetic = quorumArithmetic(spec.suspend ? spec.replicas : Math.max(scaling.replicas, 1), tallied);
+  const members = memberStatuses(facts, scaling);
+  // volumes and scaling first; a rollout waits for them anyway
+  const isScalingOrSuspended = spec.suspend || scaling.leaving !== undefined;
+  const rollout = isScalingOrSuspended ? { outdated: [] } : planRollout(facts);
+  const state = { facts, scaling, growth, rollout, tallied, arithmetic, members };
   return {
-    replicas: walk.replicas,
-    numbers,
-    acts: actsOf(parts),
-    outcome: outcomeOf(parts),
-    findings: conditionsOf(parts),
-    status: statusOf(parts),
+    replicas: scaling.replicas,
+    arithmetic,
+    actions: actsOf(state),
+    outcome: outcomeOf(state),
+    conditionUpdates: conditionsOf(state),
+    status: statusOf(state),
     members,
-    isRolling: roll.outdated.length > 0 && spec.update.strategy === 'QuorumAware',
-    ...requeue(parts),
+    isRollingOut: rollout.outdated.length > 0 && spec.update.strategy === 'QuorumAware',
+    ...requeue(state),
   };
 }
 
-function actsOf({ facts, walk, growth, roll }: Parts): readonly Act[] {
+function actsOf({ facts, scaling, growth, rollout }: PlanState): readonly Action[] {
   const { size } = facts.set.spec.storage;
-  const resize = growth.resize.map((claim): Act => ({ kind: 'resize', claim, size }));
+  const resize = growth.resize.map((claim): Action => ({ kind: 'resize', claim, size }));
   const uid = growth.recreate ? facts.statefulSet?.uid : undefined;
-  const drain = walk.drain;
-  // who stays takes up its work again; who is on its way out does not
+  const drain = scaling.drain;
+  // a member that is not removed resumes its work
   const undrain = facts.members.filter(
     ({ ordinal, name, pod, report }) =>
-      ordinal < walk.replicas &&
-      name !== walk.leaving &&
+      ordinal < scaling.replicas &&
+      name !== scaling.leaving &&
       pod?.isTerminating === false &&
       report !== undefined &&
       report.drain.state !== 'None',
@@ -101,43 +101,45 @@ function actsOf({ facts, walk, growth, roll }: Parts): readonly Act[] {
     ...(drain === undefined || drain.report?.drain.state !== 'None'
       ? []
       : [{ kind: 'drain', member: drain } as const]),
-    ...undrain.map((member): Act => ({ kind: 'undrain', member })),
-    ...(roll.next === undefined ? [] : [{ kind: 'replace', replacement: roll.next } as const]),
-    ...planLeft(facts),
+    ...undrain.map((member): Action => ({ kind: 'undrain', member })),
+    ...(rollout.next === undefined ? [] : [{ kind: 'replace', replacement: rollout.next } as const]),
+    ...planRetainedClaims(facts),
   ];
 }
 
-type Rule = (of: Parts) => Outcome | undefined;
+type Rule = (of: PlanState) => Outcome | undefined;
 
 const isSuspended: Rule = ({ facts }) => {
   if (!facts.set.spec.suspend) return undefined;
   const left = facts.members.filter(({ pod }) => pod !== undefined).length;
-  if (left > 0) return reconciling('Suspended', `${left} pods stop; volumes and keys are kept`);
+  if (left > 0) return reconciling('Suspended', `${left} pods are stopping; volumes and keys are kept`);
   return { ...ready('Every member is stopped; volumes and keys are kept'), reason: 'Suspended' };
 };
 
-const isForked: Rule = ({ facts }) => {
+const hasFork: Rule = ({ facts }) => {
   const fork = findFork(facts);
   return fork === undefined ? undefined : stalled('QuorumAtRisk', fork);
 };
 
-const hasLostQuorum: Rule = ({ facts, known }) => {
-  const [first] = facts.blind === undefined ? surelyLost(known) : [];
+const hasLostQuorum: Rule = ({ facts, tallied }) => {
+  const [first] = facts.unreachable === undefined ? definitelyLost(tallied) : [];
   return first === undefined ? undefined : reconciling('QuorumLost', describeLoss(first, facts.members));
 };
 
-const isWalking: Rule = ({ walk }) => {
-  if (walk.leaving === undefined) return undefined;
-  const message = walk.waits ?? `${walk.leaving} goes`;
-  return walk.isStuck === true ? stalled('RolloutBlocked', message) : reconciling('Progressing', message);
+const isScaling: Rule = ({ scaling }) => {
+  if (scaling.leaving === undefined) return undefined;
+  const message = scaling.waitingFor ?? `${scaling.leaving} is being removed`;
+  return scaling.isStalled === true
+    ? stalled('RolloutBlocked', message)
+    : reconciling('Progressing', message);
 };
 
-const isReplacing: Rule = ({ roll }) => {
-  if (roll.next !== undefined)
-    return reconciling('Progressing', `Replaces ${roll.next.member.name}: ${roll.next.proof}`);
-  if (roll.blocked !== undefined) return reconciling(roll.blocked.reason, roll.blocked.message);
-  if (roll.outdated.length === 0) return undefined;
-  const message = `update.strategy is OnDelete: delete ${roll.outdated.join(', ')} to replace them`;
+const isReplacing: Rule = ({ rollout }) => {
+  if (rollout.next !== undefined)
+    return reconciling('Progressing', `Replacing ${rollout.next.member.name}: ${rollout.next.proof}`);
+  if (rollout.blocked !== undefined) return reconciling(rollout.blocked.reason, rollout.blocked.message);
+  if (rollout.outdated.length === 0) return undefined;
+  const message = `update.strategy is OnDelete: delete ${rollout.outdated.join(', ')} to replace them`;
   return reconciling('Progressing', message);
 };
 
@@ -152,8 +154,8 @@ const isWaiting: Rule = ({ facts }) => {
 };
 
 const isUnanswered: Rule = ({ facts }) => {
-  if (facts.blind !== undefined) return reconciling('DependencyNotReady', facts.blind);
-  const names = silent(facts.members);
+  if (facts.unreachable !== undefined) return reconciling('DependencyNotReady', facts.unreachable);
+  const names = silentMembers(facts.members);
   if (names.length === 0) return undefined;
   const isLasting = facts.members.some((each) => names.includes(each.name) && !isFresh(each, facts.nowMs));
   const reason = isLasting ? 'DependencyNotReady' : 'WaitingForPods';
@@ -163,61 +165,64 @@ const isUnanswered: Rule = ({ facts }) => {
 const isGrowing: Rule = ({ growth }) => {
   const names = [...growth.resize.map(({ name }) => name), ...growth.growing];
   if (names.length === 0 && !growth.recreate) return undefined;
-  return reconciling('Progressing', `Volumes grow: ${names.join(', ') || 'the template follows'}`);
+  return reconciling(
+    'Progressing',
+    `Volumes are being expanded: ${names.join(', ') || 'the StatefulSet is recreated with the new size'}`,
+  );
 };
 
-/** A member that some register does not list yet, unless people approve members themselves. */
+/** A member that is not yet listed by every register; not checked when people approve members themselves. */
 const isJoining: Rule = ({ facts, members }) => {
   if (!facts.set.spec.registration.autoApprove || facts.registers.length === 0) return undefined;
   const waiting = members.filter(
     ({ phase }) => phase === 'KeyReady' || phase === 'Registered' || phase === 'Syncing',
   );
   const [first] = waiting;
-  if (first === undefined || sightings(facts.members).size === 0) return undefined;
+  if (first === undefined || reportsByRegister(facts.members).size === 0) return undefined;
   const names = waiting.map(({ name }) => name).join(', ');
   return reconciling('Progressing', `Not yet voting in every register: ${names}`);
 };
 
-/** A change of the template makes the pods outdated once its StatefulSet has a revision for it. */
-const isUnseen: Rule = ({ facts }) => {
+/** The StatefulSet controller has not observed the last change of the template. */
+const isUnobserved: Rule = ({ facts }) => {
   if (facts.statefulSet === undefined && facts.isChanging !== true) return undefined;
-  if (seenRevision(facts) !== undefined) return undefined;
-  return reconciling('Progressing', 'The cluster has yet to see the last change');
+  if (observedRevision(facts) !== undefined) return undefined;
+  return reconciling('Progressing', 'Waiting for Kubernetes to observe the last change of the StatefulSet');
 };
 
-/** The first that applies is what is said of the set. */
+/** Rules for the outcome; the first that applies wins. */
 const rules: readonly Rule[] = [
   isSuspended,
-  isForked,
+  hasFork,
   hasLostQuorum,
-  isWalking,
+  isScaling,
   isReplacing,
   isWaiting,
   isUnanswered,
   isGrowing,
   isJoining,
-  isUnseen,
+  isUnobserved,
 ];
 
-function outcomeOf(parts: Parts): Outcome {
+function outcomeOf(state: PlanState): Outcome {
   for (const rule of rules) {
-    const outcome = rule(parts);
+    const outcome = rule(state);
     if (outcome !== undefined) return outcome;
   }
-  const { members, known, numbers } = parts;
-  const what = known.length === 1 ? '1 register' : `${known.length} registers`;
+  const { members, tallied, arithmetic } = state;
+  const what = tallied.length === 1 ? '1 register' : `${tallied.length} registers`;
   const working = members.filter(({ phase }) => phase !== 'Removed').length;
-  return ready(`${working} validators work for ${what}; ${numbers.quorum} must agree`);
+  return ready(`${working} validators serve ${what}; ${arithmetic.quorum} must agree`);
 }
 
-/** Revision of the template that is wanted now; undefined while the cluster has yet to see it. */
-function seenRevision({ isChanging, statefulSet }: SetFacts): string | undefined {
+/** Revision of the current template; undefined until it is observed. */
+function observedRevision({ isChanging, statefulSet }: SetFacts): string | undefined {
   return isChanging === true ? undefined : statefulSet?.updateRevision;
 }
 
-/** Pods that are as the set is wanted now. As long as nobody knows which these are, none is said to be. */
+/** Number of up-to-date pods; 0 while the current revision is unknown. */
 function updated(facts: SetFacts): number {
-  const revision = seenRevision(facts);
+  const revision = observedRevision(facts);
   if (revision === undefined) return 0;
   return facts.members.filter(({ pod }) => pod?.revision === revision).length;
 }
@@ -231,7 +236,7 @@ function lowest(versions: readonly string[]): string | undefined {
   })[0];
 }
 
-function statusOf({ facts, numbers, known }: Parts): Readonly<Record<string, unknown>> {
+function statusOf({ facts, arithmetic, tallied }: PlanState): Readonly<Record<string, unknown>> {
   const { set } = facts;
   const pods = facts.members.filter(({ pod }) => pod !== undefined);
   const reports = facts.members.flatMap(({ report }) => report ?? []);
@@ -242,33 +247,35 @@ function statusOf({ facts, numbers, known }: Parts): Readonly<Record<string, unk
     readyReplicas: pods.filter(({ pod }) => pod?.isReady === true).length,
     updatedReplicas: updated(facts),
     selector: `chancery.dev/validator-set=${set.metadata.name}`,
-    size: numbers.size,
-    quorum: numbers.quorum,
-    faultTolerance: numbers.faultTolerance,
-    nodeFaultTolerance: nodeFaultTolerance(facts.members, known),
+    size: arithmetic.size,
+    quorum: arithmetic.quorum,
+    faultTolerance: arithmetic.faultTolerance,
+    nodeFaultTolerance: nodeFaultTolerance(facts.members, tallied),
     height: heights.length === 0 ? set.status.height : Math.max(...heights),
     version: lowest(reports.map(({ version }) => version)) ?? set.status.version,
     protocolVersion: protocols.length === 0 ? set.status.protocolVersion : Math.min(...protocols),
   };
 }
 
-function requeue({ facts, walk, roll, growth, known }: Parts): { readonly requeueAfterMs?: number } {
+function requeue({ facts, scaling, rollout, growth, tallied }: PlanState): {
+  readonly requeueAfterMs?: number;
+} {
   const times = [
-    ...(walk.leaving === undefined ? [] : [STEP_MS]),
+    ...(scaling.leaving === undefined ? [] : [STEP_MS]),
     ...(growth.growing.length + growth.resize.length === 0 ? [] : [STEP_MS]),
-    ...(roll.blocked?.retryAfterMs === undefined ? [] : [roll.blocked.retryAfterMs + 100]),
-    ...(roll.outdated.length === 0 ? [] : [STEP_MS]),
-    ...(known.every(({ undecided }) => undecided.length === 0) ? [] : [STEP_MS]),
+    ...(rollout.blocked?.retryAfterMs === undefined ? [] : [rollout.blocked.retryAfterMs + 100]),
+    ...(rollout.outdated.length === 0 ? [] : [STEP_MS]),
+    ...(tallied.every(({ undecided }) => undecided.length === 0) ? [] : [STEP_MS]),
     ...(facts.registers.length === 0 ? [] : [REFRESH_MS]),
   ];
   return times.length === 0 ? {} : { requeueAfterMs: Math.min(...times) };
 }
 
-/** Events that acts are told by, before they are done. */
-export function eventOf(act: Act): Occurrence | undefined {
-  switch (act.kind) {
+/** The event of an action. */
+export function eventOf(action: Action): EventDetails | undefined {
+  switch (action.kind) {
     case 'replace': {
-      const { isForced, proof } = act.replacement;
+      const { isForced, proof } = action.replacement;
       return { type: isForced ? 'Warning' : 'Normal', reason: 'Progressing', action: 'Roll', note: proof };
     }
     case 'drain':
@@ -276,28 +283,28 @@ export function eventOf(act: Act): Occurrence | undefined {
         type: 'Normal',
         reason: 'Progressing',
         action: 'Drain',
-        note: `${validatorId(act.member.name)} leaves`,
+        note: `${validatorId(action.member.name)} is drained before its removal`,
       };
     case 'recreate':
       return {
         type: 'Normal',
         reason: 'Progressing',
         action: 'Grow',
-        note: 'The StatefulSet is made anew around its pods',
+        note: 'The StatefulSet is recreated around its pods, with a larger claim template',
       };
     case 'resize':
       return {
         type: 'Normal',
         reason: 'Progressing',
         action: 'Grow',
-        note: `${act.claim.name} grows to ${act.size}`,
+        note: `${action.claim.name} is expanded to ${action.size}`,
       };
     case 'discard':
       return {
         type: 'Normal',
         reason: 'Progressing',
         action: 'Discard',
-        note: `${act.claim.name} goes: its member left 7 days ago`,
+        note: `${action.claim.name} is deleted: its member was removed 7 days ago`,
       };
     case 'note':
     case 'undrain':

@@ -3,7 +3,13 @@ import { quorum } from '#core/ledger/consensus.ts';
 import { validatorId } from '../../api/names.ts';
 import type { RegisterReport } from './facts.ts';
 import { planSet } from './plan.ts';
-import { arithmetic, brokenBy, lost, nodeFaultTolerance, tallies } from './quorum.ts';
+import {
+  losingQuorumWithout,
+  nodeFaultTolerance,
+  quorumArithmetic,
+  tallies,
+  withoutProvenQuorum,
+} from './quorum.ts';
 import {
   makeFacts,
   makeMember,
@@ -19,9 +25,9 @@ const sizes = Array.from({ length: 100 }, (_, each) => each + 1);
 
 describe('for every size up to 100', () => {
   test.each(sizes)(
-    'of %i members: two quorums share an honest member, and those who may fail leave one',
+    'of %i members: two quorums share an honest member, and a quorum remains after the tolerated failures',
     (size) => {
-      const { quorum: needed, faultTolerance } = arithmetic(size, []);
+      const { quorum: needed, faultTolerance } = quorumArithmetic(size, []);
       const faulty = Math.floor((size - 1) / 3);
       expect(2 * needed - size).toBeGreaterThan(faulty);
       expect(size - faultTolerance).toBeGreaterThanOrEqual(needed);
@@ -29,34 +35,35 @@ describe('for every size up to 100', () => {
     },
   );
 
-  test.each(sizes)(
-    'of %i members: nobody is taken whose absence would leave fewer than must agree',
-    (size) => {
-      for (const away of [0, 1, Math.floor((size - 1) / 3), Math.ceil(size / 3)]) {
-        const facts = withMembers(makeFacts(size), ({ ordinal }) =>
-          ordinal < away ? { report: undefined } : {},
-        );
-        const known = tallies(facts);
-        const live = size - Math.min(away, size);
-        if (live === 0) {
-          expect(known).toEqual([]);
-          continue;
-        }
-        const last = validatorId(`main-${size - 1}`);
-        expect(lost(known).length > 0).toBe(live < quorum(size));
-        expect(brokenBy(last, known).length > 0).toBe(live === quorum(size));
+  test.each(sizes)('of %i members: no member is replaced if fewer than a quorum would remain', (size) => {
+    for (const away of [0, 1, Math.floor((size - 1) / 3), Math.ceil(size / 3)]) {
+      const facts = withMembers(makeFacts(size), ({ ordinal }) =>
+        ordinal < away ? { report: undefined } : {},
+      );
+      const known = tallies(facts);
+      const live = size - Math.min(away, size);
+      if (live === 0) {
+        expect(known).toEqual([]);
+        continue;
       }
-    },
-  );
+      const last = validatorId(`main-${size - 1}`);
+      expect(withoutProvenQuorum(known).length > 0).toBe(live < quorum(size));
+      expect(losingQuorumWithout(last, known).length > 0).toBe(live === quorum(size));
+    }
+  });
 });
 
-test('numbers follow the strictest register', () => {
+test('the arithmetic follows the strictest register', () => {
   const strict = { size: 7, quorum: 7 };
-  expect(arithmetic(7, [{ size: 7, quorum: 5 }, strict])).toEqual({ size: 7, quorum: 7, faultTolerance: 0 });
-  expect(arithmetic(0, [])).toEqual({ size: 0, quorum: 0, faultTolerance: 0 });
+  expect(quorumArithmetic(7, [{ size: 7, quorum: 5 }, strict])).toEqual({
+    size: 7,
+    quorum: 7,
+    faultTolerance: 0,
+  });
+  expect(quorumArithmetic(0, [])).toEqual({ size: 0, quorum: 0, faultTolerance: 0 });
 });
 
-test('who is behind, halted or no member does not count; a member that states less than the formula is not believed', () => {
+test('a member that is behind, halted or not listed does not count; a reported quorum below the formula is ignored', () => {
   const change = (ordinal: number) =>
     [
       makeRegister(4, { behind: 2 }),
@@ -78,7 +85,7 @@ test('who is behind, halted or no member does not count; a member that states le
   ]);
 });
 
-test('a register that everybody who knows it has stopped needs nobody: it was stopped, or deleted', () => {
+test('a register that all reporting members have stopped has no tally', () => {
   const stopped = makeRegister(4, { status: 'Stopped' });
   const knownTo = (count: number, others: readonly RegisterReport[]) =>
     withMembers(makeFacts(4), ({ ordinal }) => ({
@@ -88,7 +95,7 @@ test('a register that everybody who knows it has stopped needs nobody: it was st
   expect(tallies(knownTo(3, [makeRegister(4)]))).toHaveLength(1);
 });
 
-test('a member of another set counts while one of ours has heard it lately', () => {
+test('a member of another set counts while a member of this set has heard it recently', () => {
   const members = ['validator-main-0', 'validator-main-1', 'validator-old-0', 'validator-old-1'];
   const register = makeRegister(4, { members });
   const heard = [
@@ -101,7 +108,7 @@ test('a member of another set counts while one of ours has heard it lately', () 
   expect(tallies(facts)[0]?.live).toEqual(['validator-main-0', 'validator-main-1', 'validator-old-0']);
 });
 
-test('node losses are counted from the fullest node; a member of which the node is unknown saves nothing', () => {
+test('node losses are counted from the fullest node; members on unknown nodes do not count', () => {
   const place = (nodes: readonly (string | undefined)[]) => {
     const size = nodes.length;
     const members = nodes.map((node, ordinal) =>
@@ -117,7 +124,7 @@ test('node losses are counted from the fullest node; a member of which the node 
   expect(nodeFaultTolerance([], [])).toBe(0);
 });
 
-describe('a member that answers and votes nowhere', () => {
+describe('an answering member that does not vote', () => {
   const message = 'There is no room on the volume of the log';
   const full = (ordinal: number) =>
     withMembers(makeFacts(4), (each) =>
@@ -129,11 +136,11 @@ describe('a member that answers and votes nowhere', () => {
   test('does not count', () => {
     const known = tallies(full(1));
     expect(known[0]?.live).toEqual(['validator-main-0', 'validator-main-2', 'validator-main-3']);
-    expect(brokenBy('validator-main-3', known)).toHaveLength(1);
-    expect(brokenBy('validator-main-1', known)).toHaveLength(0);
+    expect(losingQuorumWithout('validator-main-3', known)).toHaveLength(1);
+    expect(losingQuorumWithout('validator-main-1', known)).toHaveLength(0);
   });
 
-  test('counts while it is paused by hand: it votes so that the others go on', () => {
+  test('counts while it is paused manually, because it still votes', () => {
     const report = makeReport(1, [makeRegister(4, { status: 'Paused' })]);
     const facts = withMembers(makeFacts(4), ({ ordinal }) => (ordinal === 1 ? { report } : {}));
     expect(tallies(facts)[0]?.live).toHaveLength(4);
@@ -141,18 +148,18 @@ describe('a member that answers and votes nowhere', () => {
 
   test('is named with its reason', () => {
     const status = { members: [0, 1, 2, 3].map((each) => ({ name: `main-${each}`, publicKey: 'key' })) };
-    const { findings } = planSet({ ...full(1), set: makeSet({ replicas: 4 }, { status }) });
-    expect(findings.find(({ type }) => type === 'Degraded')).toMatchObject({
+    const { conditionUpdates } = planSet({ ...full(1), set: makeSet({ replicas: 4 }, { status }) });
+    expect(conditionUpdates.find(({ type }) => type === 'Degraded')).toMatchObject({
       status: 'True',
       message: `main-1: ${message}`,
     });
   });
 });
 
-test('a register that was stopped by its resource is no reason not to know', () => {
+test('a register that its resource has stopped does not make QuorumHealthy unknown', () => {
   const stopped = withMembers(makeFacts(4), ({ ordinal }) => ({
     report: makeReport(ordinal, [makeRegister(4, { status: 'Stopped' })]),
   }));
-  const { findings } = planSet(stopped);
-  expect(findings.find(({ type }) => type === 'QuorumHealthy')).toMatchObject({ status: 'True' });
+  const { conditionUpdates } = planSet(stopped);
+  expect(conditionUpdates.find(({ type }) => type === 'QuorumHealthy')).toMatchObject({ status: 'True' });
 });

@@ -2,34 +2,36 @@ import { faultTolerance, quorum } from '#core/ledger/consensus.ts';
 import { validatorId } from '../../api/names.ts';
 import type { BoundRegister, MemberFacts, MemberReport, RegisterReport, SetFacts } from './facts.ts';
 
-/** The votes of one register, counted from what members say of themselves. */
+/** Votes of one register, counted from the reports of its members. */
 export interface Tally {
   readonly registerId: string;
   readonly size: number;
-  /** Members that must agree. */
+  /** Number of members that must agree. */
   readonly quorum: number;
-  /** Validator ids of the members that answer, work and are caught up. */
+  /** Validator ids of members that answer, vote and are caught up. */
   readonly live: readonly string[];
-  /** Validator ids of the members that may work: they have become ready and were not asked since, or are catching up. */
+  /** Validator ids of members that may vote: newly ready and not queried yet, or catching up. */
   readonly undecided: readonly string[];
 }
 
-/** A member of another set is counted when one of ours heard it within this time. */
+/** A member of another set counts if a member of this set received a message of it within this time. */
 const HEARD_MS = 15_000;
-/** A member that is behind, and whose height has not grown for so long, does not catch up. */
+/** A member that is behind and whose height has not grown for this time is not catching up. */
 const STANDSTILL_MS = 5_000;
-/** States in which a member seals, or would when there is something to seal. */
+/** States of a register in which a member can vote. */
 const working = new Set(['Running', 'Paused', 'Stopped', 'WaitingForValidators']);
 
-/** What every member of a set says of one register. */
-export interface Sighting {
+/** The report of one member about one register. */
+export interface RegisterSighting {
   readonly member: MemberFacts;
   readonly report: RegisterReport;
 }
 
-/** Sightings by register, of the members that answered. */
-export function sightings(members: readonly MemberFacts[]): ReadonlyMap<string, readonly Sighting[]> {
-  const found = new Map<string, Sighting[]>();
+/** Reports of the answering members, by register id. */
+export function reportsByRegister(
+  members: readonly MemberFacts[],
+): ReadonlyMap<string, readonly RegisterSighting[]> {
+  const found = new Map<string, RegisterSighting[]>();
   for (const member of members) {
     for (const report of member.report?.registers ?? []) {
       const seen = found.get(report.registerId) ?? [];
@@ -40,80 +42,80 @@ export function sightings(members: readonly MemberFacts[]): ReadonlyMap<string, 
   return found;
 }
 
-/** A Register that counts on the set and that none of these members tells about. */
-export function untold(
+/** A Register that depends on the set and that none of these members reports. */
+export function unreportedRegister(
   registers: readonly BoundRegister[],
   members: readonly MemberFacts[],
 ): BoundRegister | undefined {
-  const told = sightings(members);
+  const reported = reportsByRegister(members);
   return registers.find(
-    ({ registerId, isDeleting }) => registerId !== undefined && !isDeleting && !told.has(registerId),
+    ({ registerId, isDeleting }) => registerId !== undefined && !isDeleting && !reported.has(registerId),
   );
 }
 
-/** The newest view of a register: who is furthest knows its members best. */
-function newest(seen: readonly Sighting[]): RegisterReport | undefined {
+/** The report with the greatest height, which has the newest list of members. */
+function newest(seen: readonly RegisterSighting[]): RegisterReport | undefined {
   return seen.map(({ report }) => report).toSorted((left, right) => right.height - left.height)[0];
 }
 
-/** Whether a member does its part for a register, as far as the register goes. */
+/** Whether a member votes in a register and is not behind. */
 export function isCaughtUp({ status, isMember, behind }: RegisterReport, maxBehind: number): boolean {
   return isMember && working.has(status) && behind <= maxBehind;
 }
 
-/** Conditions of a member that signs nothing for any register: its volume is full, or its log or signer failed. */
-const mute = new Set(['Paused', 'SealingStopped']);
+/** Conditions of a member that signs nothing: its volume is full, or its log or signer failed. */
+const nonVotingConditions = new Set(['Paused', 'SealingStopped']);
 
-/** Why a member that answers votes nowhere; undefined of one that votes. */
-export function whyMute({ conditions }: MemberReport): string | undefined {
-  return conditions.find(({ type }) => mute.has(type))?.message;
+/** Why an answering member does not vote; undefined for a voting member. */
+export function nonVotingReason({ conditions }: MemberReport): string | undefined {
+  return conditions.find(({ type }) => nonVotingConditions.has(type))?.message;
 }
 
-/** Whether a member that answers lacks what the others have, or votes nowhere, although a register counts on it. */
-export function fallsShort(report: MemberReport, maxBehind: number): boolean {
+/** Whether an answering member is behind or does not vote in a register that depends on it. */
+export function isImpaired(report: MemberReport, maxBehind: number): boolean {
   const counted = report.registers.filter(({ isMember, status }) => isMember && status !== 'Stopped');
-  const isMute = whyMute(report) !== undefined;
-  return counted.some((each) => isMute || !isCaughtUp(each, maxBehind));
+  const isNonVoting = nonVotingReason(report) !== undefined;
+  return counted.some((each) => isNonVoting || !isCaughtUp(each, maxBehind));
 }
 
-function heardOf(seen: readonly Sighting[], nowMs: number): ReadonlySet<string> {
+function recentlyHeard(seen: readonly RegisterSighting[], nowMs: number): ReadonlySet<string> {
   const heard = seen.flatMap(({ member }) => member.report?.heard ?? []);
   const recent = heard.filter(({ heardAt }) => nowMs - Date.parse(heardAt) <= HEARD_MS);
   return new Set(recent.map((each) => each.validatorId));
 }
 
-function isLive({ member, report }: Sighting, maxBehind: number): boolean {
-  const isMute = member.report !== undefined && whyMute(member.report) !== undefined;
-  return !isMute && isCaughtUp(report, maxBehind);
+function isLive({ member, report }: RegisterSighting, maxBehind: number): boolean {
+  const isNonVoting = member.report !== undefined && nonVotingReason(member.report) !== undefined;
+  return !isNonVoting && isCaughtUp(report, maxBehind);
 }
 
-/** Whether a member does its part but for dockets that it lacks, which it is taking in. */
-function isCatchingUp({ member, report }: Sighting, nowMs: number): boolean {
+/** Whether a member is behind but its height grows. */
+function isCatchingUp({ member, report }: RegisterSighting, nowMs: number): boolean {
   const sinceMs = member.heightSinceMs?.get(report.registerId) ?? -Infinity;
   return isLive({ member, report }, Infinity) && nowMs - sinceMs < STANDSTILL_MS;
 }
 
-/** Whether a member has not answered because nobody has asked it since it became ready. */
-export function mayAnswer({ report, isUnasked }: MemberFacts): boolean {
-  return report === undefined && isUnasked === true;
+/** Whether a member has no report only because it was not queried since it became ready. */
+export function mayStillAnswer({ report, isUnqueried }: MemberFacts): boolean {
+  return report === undefined && isUnqueried === true;
 }
 
-function tallyOf(registerId: string, seen: readonly Sighting[], facts: SetFacts): Tally | undefined {
+function tallyOf(registerId: string, seen: readonly RegisterSighting[], facts: SetFacts): Tally | undefined {
   const view = newest(seen);
   if (view === undefined || view.members.length === 0) return undefined;
   const { maxBehindDockets } = facts.set.spec.update;
   const own = new Map(seen.map((each) => [validatorId(each.member.name), each]));
   const ours = new Set(facts.members.map(({ name }) => validatorId(name)));
-  const heard = heardOf(seen, facts.nowMs);
+  const heard = recentlyHeard(seen, facts.nowMs);
   const live = view.members.filter((id) => {
     const sighting = own.get(id);
     if (sighting !== undefined) return isLive(sighting, maxBehindDockets);
     return !ours.has(id) && heard.has(id);
   });
   const size = view.members.length;
-  // what a member states may only ask for more than the formula does
+  // the reported quorum may raise the computed one, but never lower it
   const needed = Math.min(size, Math.max(quorum(size), view.quorum));
-  const waiting = new Set(facts.members.filter(mayAnswer).map(({ name }) => validatorId(name)));
+  const waiting = new Set(facts.members.filter(mayStillAnswer).map(({ name }) => validatorId(name)));
   const undecided = view.members.filter((id) => {
     const sighting = own.get(id);
     if (sighting === undefined) return waiting.has(id);
@@ -122,16 +124,16 @@ function tallyOf(registerId: string, seen: readonly Sighting[], facts: SetFacts)
   return { registerId, size, quorum: needed, live, undecided };
 }
 
-/** Nobody seals it: it was stopped, or deleted, which members that run on know as stopped and others not at all. */
-export function isAtRest(seen: readonly Sighting[]): boolean {
+/** Whether all reporting members have stopped a register, which is also the state of a deleted one. */
+export function isStoppedEverywhere(seen: readonly RegisterSighting[]): boolean {
   return seen.every(({ report }) => report.status === 'Stopped');
 }
 
-/** The votes of every register that a member of the set seals. */
+/** Tallies of all registers with a member of this set. */
 export function tallies(facts: SetFacts): readonly Tally[] {
   const ours = new Set(facts.members.map(({ name }) => validatorId(name)));
-  return [...sightings(facts.members)].flatMap(([registerId, seen]) => {
-    if (isAtRest(seen)) return [];
+  return [...reportsByRegister(facts.members)].flatMap(([registerId, seen]) => {
+    if (isStoppedEverywhere(seen)) return [];
     const tally = tallyOf(registerId, seen, facts);
     const isSealedHere = newest(seen)?.members.some((id) => ours.has(id)) === true;
     return tally === undefined || !isSealedHere ? [] : [tally];
@@ -146,14 +148,17 @@ export interface Arithmetic {
 }
 
 /**
- * The arithmetic of a set of `size` members: by the formula (decision D1), and as strict as the strictest register.
- * @param known of the registers that members told about
+ * Quorum and fault tolerance of a set of `size` members: by the formula, and as strict as the strictest register.
+ * @param tallied tallies of the reported registers
  */
-export function arithmetic(size: number, known: readonly Pick<Tally, 'size' | 'quorum'>[]): Arithmetic {
-  if (known.length === 0)
+export function quorumArithmetic(
+  size: number,
+  tallied: readonly Pick<Tally, 'size' | 'quorum'>[],
+): Arithmetic {
+  if (tallied.length === 0)
     return { size, quorum: size === 0 ? 0 : quorum(size), faultTolerance: toleranceOf(size) };
-  const widest = known.reduce((left, right) => (right.quorum > left.quorum ? right : left));
-  const tolerances = known.map((each) => each.size - each.quorum);
+  const widest = tallied.reduce((left, right) => (right.quorum > left.quorum ? right : left));
+  const tolerances = tallied.map((each) => each.size - each.quorum);
   return {
     size: widest.size,
     quorum: widest.quorum,
@@ -166,30 +171,30 @@ function toleranceOf(size: number): number {
 }
 
 /** `register 0a1b2c3d: 3 of 4 answer and are caught up, 3 must agree`. */
-export function describe({ registerId, size, quorum: needed, live }: Tally): string {
+export function describeTally({ registerId, size, quorum: needed, live }: Tally): string {
   return `register ${registerId.slice(0, 8)}: ${live.length} of ${size} answer and are caught up, ${needed} must agree`;
 }
 
-/** Registers that have a quorum now and would not without one member. */
-export function brokenBy(candidate: string, known: readonly Tally[]): readonly Tally[] {
-  return known.filter((each) => each.live.includes(candidate) && each.live.length === each.quorum);
+/** Registers that have a quorum and would lose it without one member. */
+export function losingQuorumWithout(candidate: string, tallied: readonly Tally[]): readonly Tally[] {
+  return tallied.filter((each) => each.live.includes(candidate) && each.live.length === each.quorum);
 }
 
-/** Registers that have no quorum now even if every member works of which that is open. */
-export function surelyLost(known: readonly Tally[]): readonly Tally[] {
-  return known.filter(({ live, undecided, quorum: needed }) => live.length + undecided.length < needed);
+/** Registers without a quorum even if every undecided member votes. */
+export function definitelyLost(tallied: readonly Tally[]): readonly Tally[] {
+  return tallied.filter(({ live, undecided, quorum: needed }) => live.length + undecided.length < needed);
 }
 
-/** Registers of which nobody knows that they have a quorum now: of whom that is open counts for nothing. */
-export function lost(known: readonly Tally[]): readonly Tally[] {
-  return known.filter((each) => each.live.length < each.quorum);
+/** Registers without a proven quorum: undecided members do not count. */
+export function withoutProvenQuorum(tallied: readonly Tally[]): readonly Tally[] {
+  return tallied.filter((each) => each.live.length < each.quorum);
 }
 
-/** Node losses that every register survives with the live members where they are; 0 when a node is unknown. */
-export function nodeFaultTolerance(members: readonly MemberFacts[], known: readonly Tally[]): number {
+/** Number of node losses that every register survives; members on unknown nodes do not count. */
+export function nodeFaultTolerance(members: readonly MemberFacts[], tallied: readonly Tally[]): number {
   const nodes = new Map(members.map(({ name, pod }) => [validatorId(name), pod?.node]));
-  const each = known.map(({ live, quorum: needed }) =>
-    survivable(
+  const each = tallied.map(({ live, quorum: needed }) =>
+    tolerableNodeLosses(
       live.map((id) => nodes.get(id)),
       needed,
     ),
@@ -197,8 +202,8 @@ export function nodeFaultTolerance(members: readonly MemberFacts[], known: reado
   return each.length === 0 ? 0 : Math.min(...each);
 }
 
-/** The fullest nodes go first: the worst case. */
-function survivable(places: readonly (string | undefined)[], needed: number): number {
+/** Worst case: the nodes with most members fail first. */
+function tolerableNodeLosses(places: readonly (string | undefined)[], needed: number): number {
   const counts = new Map<string, number>();
   for (const node of places) {
     if (node !== undefined) counts.set(node, (counts.get(node) ?? 0) + 1);

@@ -1,29 +1,29 @@
 import { compareQuantities } from '../../api/quantity.ts';
 import type { ClaimFacts, MemberFacts, SetFacts } from './facts.ts';
 
-/** What makes volumes grow. It looks at no pod: a full volume is why its pod is not well. */
+/** Expansion of volumes. It does not depend on the state of pods, because a full volume breaks its pod. */
 export interface Growth {
-  /** Claims that ask for less than the spec. */
+  /** Claims that request less than the spec. */
   readonly resize: readonly ClaimFacts[];
-  /** The StatefulSet has the former size in its template and all claims ask for the new one. */
+  /** All claims request the new size and the StatefulSet has the old one in its claim template. */
   readonly recreate: boolean;
-  /** Pods whose volumes are not as large yet. */
+  /** Pods whose volumes do not have the new size yet. */
   readonly growing: readonly string[];
 }
 
 const resizing = new Set(['Resizing', 'FileSystemResizePending']);
 
-function isSmaller(quantity: string | undefined, wanted: string): boolean {
-  return quantity !== undefined && compareQuantities(quantity, wanted) < 0;
+function isSmaller(quantity: string | undefined, desired: string): boolean {
+  return quantity !== undefined && compareQuantities(quantity, desired) < 0;
 }
 
-/** Whether a member's volume is on its way to another size. */
+/** Whether a member's volume is being expanded. */
 export function isGrowing({ claim }: MemberFacts, size: string): boolean {
   if (claim === undefined) return false;
   return isSmaller(claim.capacity, size) || claim.conditions.some((each) => resizing.has(each));
 }
 
-/** Claims first, then the template: the API server lets nobody change the template of a StatefulSet's claims. */
+/** Plans claims first, then the StatefulSet: its claim template is immutable, so it must be recreated. */
 export function planGrowth({ set, members, statefulSet }: SetFacts): Growth {
   const { size } = set.spec.storage;
   const claims = members.flatMap(({ claim }) => claim ?? []);

@@ -11,33 +11,33 @@ interface FakeRegister {
   height: number;
 }
 
-/** Members without a network: a test says who is silent, behind, or a member of what. */
+/** Fake members whose state a test controls. */
 export class FakeMembers implements Members, Principals {
   readonly registers = new Map<string, FakeRegister>();
   /** Names of pods that do not answer. */
   readonly silent = new Set<string>();
-  /** Names of pods whose answers are held back until they are called for. */
+  /** Names of pods whose answers are delayed by a promise. */
   readonly held = new Map<string, Promise<void>>();
   readonly drains = new Map<string, 'None' | 'Draining' | 'Drained'>();
   /** Dockets that a pod is behind. */
   readonly behind = new Map<string, number>();
-  /** Root of a pod that has another history. */
+  /** Root of a pod with another history. */
   readonly roots = new Map<string, string>();
-  readonly guilty = new Set<string>();
+  readonly equivocating = new Set<string>();
   proposer: string | undefined;
   /** Client ids with a principal. */
   readonly principals = new Set<string>();
   /** Client ids whose keys were destroyed. */
   readonly keyless = new Set<string>();
   version = '0.1.0';
-  /** Why nobody can be asked. */
+  /** Error when no member can be queried. */
   fault: AppError | undefined;
 
   async ready(): Promise<void> {
     if (this.fault !== undefined) throw this.fault;
   }
 
-  async ask(_: unknown, { name }: { readonly name: string }): Promise<MemberReport> {
+  async queryReport(_: unknown, { name }: { readonly name: string }): Promise<MemberReport> {
     await this.held.get(name);
     this.#listen(name);
     return {
@@ -103,7 +103,7 @@ export class FakeMembers implements Members, Principals {
       members: [...members],
       behind,
       roots: [{ height: 1, root: this.roots.get(name) ?? 'root' }],
-      evidence: [...this.guilty].map((each) => ({ kind: 'vote', validatorIds: [validatorId(each)] })),
+      evidence: [...this.equivocating].map((each) => ({ kind: 'vote', validatorIds: [validatorId(each)] })),
     };
   }
 }

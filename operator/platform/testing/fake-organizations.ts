@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import type { ErrorKind } from '#core/errors/errors.ts';
-import type { OrganizationFacts, OrganizationWish } from '../../plan/tenant/facts.ts';
+import type { DesiredOrganization, OrganizationFacts } from '../../plan/tenant/facts.ts';
 import type { Organizations } from '../organizations.ts';
 import { ServiceRefusal } from '../refusals.ts';
 
-interface Kept extends OrganizationFacts {
+interface StoredFacts extends OrganizationFacts {
   readonly uid: string | undefined;
 }
 
 export interface FakeOrganizations extends Organizations {
-  /** All of them, deleted ones too. */
+  /** All organisations, also deleted ones. */
   readonly all: () => readonly OrganizationFacts[];
-  /** Calls that changed something. */
+  /** Number of calls that changed something. */
   readonly writes: () => number;
-  /** Whether an organisation still stands for a resource and works. */
+  /** Whether a working organisation is bound to a resource. */
   readonly stateOf: (uid: string) => 'bound' | 'free';
-  /** What somebody else does through the public API. */
+  /** Changes an organisation through the public API. */
   readonly edit: (organizationId: string, change: Partial<OrganizationFacts>) => void;
-  /** An organisation that no resource stands for. */
-  readonly plant: (facts: Partial<OrganizationFacts>) => OrganizationFacts;
+  /** Adds an organisation without a resource. */
+  readonly addUnbound: (facts: Partial<OrganizationFacts>) => OrganizationFacts;
 }
 
 function refuse(kind: ErrorKind, code: string, members: Readonly<Record<string, unknown>> = {}): never {
@@ -27,34 +27,35 @@ function refuse(kind: ErrorKind, code: string, members: Readonly<Record<string, 
 
 /** The tenant service in memory, by the rules that the operator relies on. */
 export function fakeOrganizations(): FakeOrganizations {
-  const kept = new Map<string, Kept>();
+  const stored = new Map<string, StoredFacts>();
   let writes = 0;
-  const byUid = (uid: string) => [...kept.values()].find((each) => each.uid === uid);
-  const store = (organization: Kept): Kept => {
-    const before = kept.get(organization.organizationId);
+  const byUid = (uid: string) => [...stored.values()].find((each) => each.uid === uid);
+  const store = (organization: StoredFacts): StoredFacts => {
+    const before = stored.get(organization.organizationId);
     if (JSON.stringify(before) !== JSON.stringify(organization)) writes += 1;
-    kept.set(organization.organizationId, organization);
+    stored.set(organization.organizationId, organization);
     return organization;
   };
-  const change = (found: Kept, wish: OrganizationWish, uid: string): Kept => {
+  const change = (found: StoredFacts, desired: DesiredOrganization, uid: string): StoredFacts => {
     if (found.state === 'Terminating') refuse('gone', 'ORGANIZATION_DELETED');
-    const { name, suspended, branding = found.branding } = wish;
+    const { name, suspended, branding = found.branding } = desired;
     return store({ ...found, uid, name, branding, state: suspended ? 'Suspended' : 'Active' });
   };
-  const adopt = (organizationId: string, wish: OrganizationWish, uid: string): Kept => {
-    const found = kept.get(organizationId);
+  const adopt = (organizationId: string, desired: DesiredOrganization, uid: string): StoredFacts => {
+    const found = stored.get(organizationId);
     if (found === undefined) return refuse('not_found', 'ORGANIZATION_NOT_FOUND');
     if (found.uid !== undefined) refuse('conflict', 'ORGANIZATION_BOUND');
-    const isSame = found.subdomain === wish.subdomain && found.organizationType === wish.organizationType;
+    const isSame =
+      found.subdomain === desired.subdomain && found.organizationType === desired.organizationType;
     if (!isSame) refuse('conflict', 'ADOPTION_MISMATCH');
-    return change(found, wish, uid);
+    return change(found, desired, uid);
   };
-  const create = (wish: OrganizationWish, uid: string): Kept => {
-    const { name, subdomain, organizationType, suspended, branding = {} } = wish;
-    const rival = [...kept.values()].find((each) => each.subdomain === subdomain);
-    if (rival !== undefined) {
-      const { organizationId, state } = rival;
-      const adoptable = rival.uid === undefined && state !== 'Terminating';
+  const create = (desired: DesiredOrganization, uid: string): StoredFacts => {
+    const { name, subdomain, organizationType, suspended, branding = {} } = desired;
+    const holder = [...stored.values()].find((each) => each.subdomain === subdomain);
+    if (holder !== undefined) {
+      const { organizationId, state } = holder;
+      const adoptable = holder.uid === undefined && state !== 'Terminating';
       refuse('conflict', 'SUBDOMAIN_CONFLICT', { organizationId, state, adoptable });
     }
     const state = suspended ? 'Suspended' : 'Active';
@@ -62,18 +63,21 @@ export function fakeOrganizations(): FakeOrganizations {
     return store({ organizationId, uid, state, name, subdomain, organizationType, branding, userCount: 0 });
   };
   return {
-    find: async (resourceUid) => strip(byUid(resourceUid)),
-    upsert: async (resourceUid, wish) => {
+    find: async (resourceUid) => factsOf(byUid(resourceUid)),
+    upsert: async (resourceUid, desired) => {
       const found = byUid(resourceUid);
       if (found === undefined) {
-        const { organizationId } = wish;
-        return bare(
-          organizationId === undefined ? create(wish, resourceUid) : adopt(organizationId, wish, resourceUid),
+        const { organizationId } = desired;
+        return withoutUid(
+          organizationId === undefined
+            ? create(desired, resourceUid)
+            : adopt(organizationId, desired, resourceUid),
         );
       }
-      const isSame = found.subdomain === wish.subdomain && found.organizationType === wish.organizationType;
+      const isSame =
+        found.subdomain === desired.subdomain && found.organizationType === desired.organizationType;
       if (!isSame) refuse('conflict', 'IMMUTABLE_FIELD');
-      return bare(change(found, wish, resourceUid));
+      return withoutUid(change(found, desired, resourceUid));
     },
     remove: async (resourceUid, policy) => {
       const found = byUid(resourceUid);
@@ -82,15 +86,15 @@ export function fakeOrganizations(): FakeOrganizations {
       else if (policy === 'Suspend') store({ ...found, uid: undefined, state: 'Suspended' });
       else store({ ...found, uid: undefined });
     },
-    all: () => [...kept.values()].map(bare),
+    all: () => [...stored.values()].map(withoutUid),
     writes: () => writes,
     stateOf: (uid) => ((byUid(uid)?.state ?? 'Terminating') === 'Terminating' ? 'free' : 'bound'),
     edit: (organizationId, edit) => {
-      const found = kept.get(organizationId);
-      if (found !== undefined) kept.set(organizationId, { ...found, ...edit });
+      const found = stored.get(organizationId);
+      if (found !== undefined) stored.set(organizationId, { ...found, ...edit });
     },
-    plant: (facts) => {
-      const planted: Kept = {
+    addUnbound: (facts) => {
+      const added: StoredFacts = {
         organizationId: randomUUID(),
         uid: undefined,
         state: 'Active',
@@ -101,16 +105,16 @@ export function fakeOrganizations(): FakeOrganizations {
         userCount: 1,
         ...facts,
       };
-      kept.set(planted.organizationId, planted);
-      return bare(planted);
+      stored.set(added.organizationId, added);
+      return withoutUid(added);
     },
   };
 }
 
-function bare({ uid: _, ...facts }: Kept): OrganizationFacts {
+function withoutUid({ uid: _, ...facts }: StoredFacts): OrganizationFacts {
   return facts;
 }
 
-function strip(found: Kept | undefined): OrganizationFacts | undefined {
-  return found === undefined ? undefined : bare(found);
+function factsOf(found: StoredFacts | undefined): OrganizationFacts | undefined {
+  return found === undefined ? undefined : withoutUid(found);
 }

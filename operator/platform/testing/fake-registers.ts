@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { ErrorKind } from '#core/errors/errors.ts';
-import { carriedOut, patched, validatorNumbers } from '../../plan/register/carried-out.ts';
+import { applyChange, mergePatch, validatorNumbers } from '../../plan/register/apply-change.ts';
 import type {
   Aggregate,
+  DesiredRegister,
   Json,
   RegisterChange,
   RegisterFacts,
-  RegisterWish,
   ValidatorFacts,
 } from '../../plan/register/facts.ts';
 import { ServiceRefusal } from '../refusals.ts';
@@ -17,7 +17,7 @@ const OPERATOR_ADDRESS = `w1${'z'.repeat(59)}`;
 
 interface Ledger {
   uid: string | undefined;
-  wish: RegisterWish;
+  desired: DesiredRegister;
   facts: RegisterFacts;
   signed: boolean;
   waiting: { readonly txId: string; readonly change: RegisterChange }[];
@@ -25,21 +25,21 @@ interface Ledger {
 
 export interface FakeRegisters extends Registers, Wallets {
   readonly all: () => readonly RegisterFacts[];
-  /** Calls that changed something. */
+  /** Number of calls that changed something. */
   readonly writes: () => number;
-  /** Whether a register still stands for a resource and is not to go. */
+  /** Whether a register that is not being deleted is bound to a resource. */
   readonly stateOf: (uid: string) => 'bound' | 'free';
-  /** Seals a docket in every register, or in those that can: what waits takes effect. */
+  /** Seals a docket in every register that can seal, so that waiting changes take effect. */
   readonly seal: (canSeal?: (facts: RegisterFacts) => boolean) => void;
   /** The owner of a register signs. */
   readonly sign: (uid: string) => void;
-  /** What happens to a register without the operator. */
+  /** Changes a register outside the operator. */
   readonly edit: (registerId: string, change: Partial<RegisterFacts>) => void;
-  /** Validators that do not answer: no register begins with them. */
+  /** Unresponsive validators; no register starts with them. */
   readonly absent: Set<string>;
-  /** The ledger's code for a change that it refuses. */
+  /** Code of the refusal of a change; undefined to accept it. */
   refuses: (change: RegisterChange) => string | undefined;
-  /** Members of every roster who vote; with more than one a change is a proposal. */
+  /** Voting members of every roster; with more than one a change becomes a proposal. */
   voters: number;
 }
 
@@ -81,19 +81,19 @@ export function fakeRegisters(): FakeRegisters {
       return OPERATOR_ADDRESS;
     },
     find: async (uid) => byUid(uid)?.facts,
-    upsert: async (uid, wish) => {
+    upsert: async (uid, desired) => {
       const before = byUid(uid);
       if (before?.facts.deletion !== undefined) refuse('gone', 'REGISTER_DELETED');
-      const ledger = before ?? bind(ledgers, uid, wish);
+      const ledger = before ?? bind(ledgers, uid, desired);
       if (before === undefined) writes += 1;
       if (ledger.facts.phase !== 'Pending' && ledger.facts.phase !== 'AwaitingAttestations')
         return ledger.facts;
-      draft(ledger, wish, wallet);
+      draft(ledger, desired, wallet);
       if (!ledger.signed) return ledger.facts;
-      const absent = wish.validators.filter((each) => fake.absent.has(each));
+      const absent = desired.validators.filter((each) => fake.absent.has(each));
       if (absent.length > 0) refuse('bad_gateway', 'VALIDATOR_SET_UNAVAILABLE', { absent });
       writes += 1;
-      return begin(ledger, wish);
+      return begin(ledger, desired);
     },
     change: async (uid, change) => {
       const ledger = get(uid);
@@ -112,9 +112,9 @@ export function fakeRegisters(): FakeRegisters {
       ledger.facts = { ...ledger.facts, validation };
     },
     count: async (organizationId) => {
-      const seen = [...ledgers.values()].filter(({ wish, facts }) => {
+      const seen = [...ledgers.values()].filter(({ desired, facts }) => {
         const isThere = facts.genesisTransactionId !== undefined && facts.deletion === undefined;
-        return isThere && wish.organizationId === organizationId;
+        return isThere && desired.organizationId === organizationId;
       });
       return seen.length;
     },
@@ -146,16 +146,16 @@ export function fakeRegisters(): FakeRegisters {
   return fake;
 }
 
-function bind(ledgers: Map<string, Ledger>, uid: string, wish: RegisterWish): Ledger {
-  if (wish.registerId === undefined) {
+function bind(ledgers: Map<string, Ledger>, uid: string, desired: DesiredRegister): Ledger {
+  if (desired.registerId === undefined) {
     const registerId = randomUUID().replaceAll('-', '');
-    const made: Ledger = { uid, wish, facts: emptyFacts(registerId), signed: false, waiting: [] };
+    const made: Ledger = { uid, desired, facts: emptyFacts(registerId), signed: false, waiting: [] };
     ledgers.set(registerId, made);
     return made;
   }
-  const found = ledgers.get(wish.registerId);
+  const found = ledgers.get(desired.registerId);
   if (found === undefined) return refuse('not_found', 'REGISTER_NOT_FOUND');
-  if (found.uid !== undefined && found.uid !== wish.replaces) {
+  if (found.uid !== undefined && found.uid !== desired.replaces) {
     refuse('conflict', 'REGISTER_BOUND', { uid: found.uid });
   }
   found.uid = uid;
@@ -182,8 +182,8 @@ function emptyFacts(registerId: string): RegisterFacts {
   };
 }
 
-function draft(ledger: Ledger, wish: RegisterWish, wallet: boolean): void {
-  const [owner] = wish.owners;
+function draft(ledger: Ledger, desired: DesiredRegister, wallet: boolean): void {
+  const [owner] = desired.owners;
   if (owner?.operatorWallet === true) {
     if (!wallet) refuse('unprocessable', 'OWNER_WALLET_REQUIRED');
     ledger.signed = true;
@@ -195,8 +195,8 @@ function draft(ledger: Ledger, wish: RegisterWish, wallet: boolean): void {
     dataToSign: 'ab'.repeat(32),
     expiresAt: '2026-02-01T00:00:00Z',
   };
-  const { title, description, devMode, metadata = {} } = wish;
-  ledger.wish = wish;
+  const { title, description, devMode, metadata = {} } = desired;
+  ledger.desired = desired;
   ledger.facts = {
     ...ledger.facts,
     phase: 'AwaitingAttestations',
@@ -208,9 +208,9 @@ function draft(ledger: Ledger, wish: RegisterWish, wallet: boolean): void {
   };
 }
 
-function begin(ledger: Ledger, wish: RegisterWish): RegisterFacts {
-  const walletAddress = wish.owners[0]?.walletAddress ?? OPERATOR_ADDRESS;
-  const members = wish.validators.map((validatorId) => active(validatorId));
+function begin(ledger: Ledger, desired: DesiredRegister): RegisterFacts {
+  const walletAddress = desired.owners[0]?.walletAddress ?? OPERATOR_ADDRESS;
+  const members = desired.validators.map((validatorId) => active(validatorId));
   ledger.facts = {
     ...ledger.facts,
     phase: 'GenesisSubmitted',
@@ -218,7 +218,7 @@ function begin(ledger: Ledger, wish: RegisterWish): RegisterFacts {
     roster: [{ walletAddress, role: 'Owner' }],
     operatorRole: walletAddress === OPERATOR_ADDRESS ? 'Owner' : undefined,
     policyVersion: 1,
-    policy: patched(defaultPolicy, ledgerWords(wish.policy ?? {})),
+    policy: mergePatch(defaultPolicy, ledgerWords(desired.policy ?? {})),
     validators: validatorNumbers(members),
     validation: 'Running',
     pendingAttestations: [],
@@ -237,7 +237,7 @@ function active(validatorId: string): ValidatorFacts {
   return { validatorId, status: 'Active', operational: true };
 }
 
-/** Words as the ledger writes them: `strict-majority` for `StrictMajority`. */
+/** Enum values in the ledger's notation: `strict-majority` for `StrictMajority`. */
 function ledgerWords(policy: Json): Json {
   const written = (value: unknown): unknown => {
     if (typeof value === 'string') return value.replaceAll(/(?<=.)([A-Z])/g, '-$1').toLowerCase();
@@ -292,7 +292,7 @@ function sealDocket(ledger: Ledger): void {
     return;
   }
   if (facts.phase !== 'Online' || ledger.waiting.length === 0) return;
-  const after = ledger.waiting.reduce((seen, { change }) => carriedOut(seen, inLedgerWords(change)), facts);
+  const after = ledger.waiting.reduce((seen, { change }) => applyChange(seen, inLedgerWords(change)), facts);
   ledger.waiting = [];
   ledger.facts = { ...after, height: facts.height + 1 };
   showWaiting(ledger);

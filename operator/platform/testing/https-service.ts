@@ -5,16 +5,16 @@ import { type TestAuthority, testAuthority } from '#kit/testing/certificates.ts'
 import { testInstallation } from '#kit/testing/runtime.ts';
 import { connectService, type Service, type ServiceOptions } from '../transport.ts';
 
-export interface Heard {
+export interface ReceivedCall {
   readonly method: string;
   readonly path: string;
   readonly body: unknown;
   readonly authorization: string | undefined;
-  /** Of the connection, so that a test can count connections. */
+  /** Client port, so that a test can count connections. */
   readonly port: number | undefined;
 }
 
-/** Status and body; undefined: no answer at all. */
+/** Status and body of a response. */
 export type Reply = {
   readonly status: number;
   readonly body?: unknown;
@@ -22,15 +22,15 @@ export type Reply = {
 };
 
 export interface HttpsService {
-  readonly heard: Heard[];
+  readonly received: ReceivedCall[];
   readonly authority: TestAuthority;
-  reply: (heard: Heard) => Reply | 'reset' | 'hang' | Promise<Reply>;
-  /** A client of it with the operator's identity. */
+  reply: (received: ReceivedCall) => Reply | 'reset' | 'hang' | Promise<Reply>;
+  /** Creates a client with the operator's identity. */
   connect(options?: Partial<ServiceOptions>): Promise<Service>;
   close(): Promise<void>;
 }
 
-/** A service of a test's own behind mutual TLS, that answers what the test says. */
+/** A fake service behind mutual TLS whose responses a test defines. */
 export async function startHttpsService(clientId = 'service-tenant'): Promise<HttpsService> {
   const authority = await testAuthority();
   const { key, cert, ca } = await authority.issue(clientId);
@@ -48,7 +48,7 @@ export async function startHttpsService(clientId = 'service-tenant'): Promise<Ht
   const { port } = server.address() as AddressInfo;
   const open: Service[] = [];
   const service: HttpsService = {
-    heard: [],
+    received: [],
     authority,
     reply: () => ({ status: 200, body: {} }),
     connect: async (options = {}) => {
@@ -82,15 +82,15 @@ async function answer(
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(Buffer.from(chunk));
   const text = Buffer.concat(chunks).toString();
-  const heard: Heard = {
+  const received: ReceivedCall = {
     method: request.method ?? '',
     path: request.url ?? '',
     body: text === '' ? undefined : JSON.parse(text),
     authorization: request.headers.authorization,
     port: request.socket.remotePort,
   };
-  service.heard.push(heard);
-  const reply = await service.reply(heard);
+  service.received.push(received);
+  const reply = await service.reply(received);
   if (reply === 'reset') return void request.socket.destroy();
   if (reply === 'hang') return;
   response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers });

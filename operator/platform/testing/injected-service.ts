@@ -6,7 +6,7 @@ export interface InjectedAnswer {
   readonly body: unknown;
 }
 
-/** A service without sockets: its routes are called directly. */
+/** A service without sockets, whose routes are called directly. */
 export function injectedService(call: (request: ServiceRequest) => Promise<InjectedAnswer>): Service {
   return {
     call: async (request, schema) => {

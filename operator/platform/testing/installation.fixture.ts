@@ -2,7 +2,7 @@ import { labels } from '../../api/names.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { INSTALLATION_KEY, type Installation, parseInstallation } from '../installation.ts';
 
-/** What the chart would write for an installation without anything special. */
+/** A default description as the chart writes it. */
 export const installationText = {
   installation: 'acme.chancery.local',
   version: '0.1.0',

@@ -1,22 +1,25 @@
 import { AppError } from '#core/errors/errors.ts';
 
-/** What becomes of one call: its question is lost before anything happens, or its answer afterwards. */
-export type Interruption = 'question' | 'answer' | undefined;
+/** Fault of one call: the request is lost before it is carried out, or the response afterwards. */
+export type Interruption = 'request' | 'response' | undefined;
 
-/** Told at once, or after the time that a silent service takes. */
+/** At once, or after the timeout of a silent service. */
 export type Interrupting = Interruption | Promise<Interruption>;
 
-/** The same port, some of whose calls break off: the caller cannot tell whether they were carried out. */
-export function interrupted<Port extends object>(port: Port, when: (call: string) => Interrupting): Port {
+/** The same port with interrupted calls, of which the caller does not know whether they were carried out. */
+export function withInterruptions<Port extends object>(
+  port: Port,
+  when: (call: string) => Interrupting,
+): Port {
   return new Proxy(port, {
     get: (target, name, receiver) => {
       const member: unknown = Reflect.get(target, name, receiver);
       if (typeof member !== 'function' || typeof name !== 'string') return member;
       return async (...given: readonly unknown[]) => {
         const interruption = await when(name);
-        if (interruption === 'question') throw broken(name);
+        if (interruption === 'request') throw broken(name);
         const answer: unknown = await Reflect.apply(member, target, given);
-        if (interruption === 'answer') throw broken(name);
+        if (interruption === 'response') throw broken(name);
         return answer;
       };
     },

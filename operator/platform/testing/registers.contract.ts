@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { walletAddress } from '#core/crypto/address.ts';
-import type { RegisterWish } from '../../plan/register/facts.ts';
+import type { DesiredRegister } from '../../plan/register/facts.ts';
 import { policyDifferences } from '../../plan/register/policy.ts';
 import type { Registers } from '../registers.ts';
 
@@ -10,12 +10,12 @@ export interface RegistersUnderTest {
   readonly organizationId: string;
   /** Validators that have announced themselves. */
   readonly validators: readonly string[];
-  /** Seals what waits. */
+  /** Seals the waiting transactions. */
   seal(registerId: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** What the operator relies on: of the register service, and of its fake. */
+/** Contract of the register service and its fake. */
 export function registersContract(name: string, start: () => Promise<RegistersUnderTest>): void {
   describe(`registers: ${name}`, () => {
     let subject: RegistersUnderTest;
@@ -25,7 +25,7 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
     });
     afterAll(() => subject.stop());
 
-    const wishOf = (over: Partial<RegisterWish> = {}): RegisterWish => ({
+    const wishOf = (over: Partial<DesiredRegister> = {}): DesiredRegister => ({
       title: 'Contract',
       purpose: 'General',
       organizationId: subject.organizationId,
@@ -34,7 +34,7 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
       validators: subject.validators,
       ...over,
     });
-    const online = async (over: Partial<RegisterWish> = {}) => {
+    const online = async (over: Partial<DesiredRegister> = {}) => {
       const uid = randomUUID();
       const { registerId } = await subject.registers.upsert(uid, wishOf(over));
       await subject.seal(registerId);
@@ -45,7 +45,7 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
       expect(await subject.registers.find(randomUUID())).toBeUndefined();
     });
 
-    test('one is made for a uid, however often it is asked for', async () => {
+    test('one is created per uid, however often it is requested', async () => {
       const uid = randomUUID();
       const made = await subject.registers.upsert(uid, wishOf());
       const again = await Promise.all([1, 2, 3].map(() => subject.registers.upsert(uid, wishOf())));
@@ -72,14 +72,14 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
       const { publicKey } = generateKeyPairSync('ed25519');
       const key = Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url');
       const owner = walletAddress('ED25519', key);
-      const wish = wishOf({ owners: [{ walletAddress: owner }] });
-      expect(await subject.registers.upsert(uid, wish)).toMatchObject({
+      const desired = wishOf({ owners: [{ walletAddress: owner }] });
+      expect(await subject.registers.upsert(uid, desired)).toMatchObject({
         phase: 'AwaitingAttestations',
         pendingAttestations: [{ walletAddress: owner, role: 'Owner' }],
       });
     });
 
-    test('a change is asked for once and holds when it is sealed', async () => {
+    test('a change is requested once and takes effect when it is sealed', async () => {
       const { uid, registerId } = await online();
       const change = { change: 'metadata', title: 'Renamed' } as const;
       await subject.registers.change(uid, change);
@@ -91,7 +91,7 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
       expect(await subject.registers.find(uid)).toMatchObject({ title: 'Renamed', outstanding: [] });
     });
 
-    test('a policy is written in our words and read in its own', async () => {
+    test('a policy is written in PascalCase and read in the notation of the ledger', async () => {
       const { uid, registerId } = await online();
       const policy = {
         governance: { quorumFormula: 'Supermajority' as const },
@@ -111,7 +111,7 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
       expect(after?.policyVersion).toBe(2);
     });
 
-    test('development mode goes off', async () => {
+    test('development mode is switched off', async () => {
       const { uid, registerId } = await online({ devMode: true });
       expect(await subject.registers.find(uid)).toMatchObject({ devMode: true });
       await subject.registers.change(uid, { change: 'devModeOff' });
@@ -138,13 +138,13 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
       expect(await subject.registers.find(third)).toMatchObject({ registerId });
     });
 
-    test('one that is not there is not adopted', async () => {
+    test('a missing one is not adopted', async () => {
       await expect(
         subject.registers.upsert(randomUUID(), wishOf({ registerId: 'f'.repeat(32) })),
       ).rejects.toMatchObject({ code: 'REGISTER_NOT_FOUND' });
     });
 
-    test.each(['Tombstone', 'Purge'] as const)('%s is for good', async (policy) => {
+    test.each(['Tombstone', 'Purge'] as const)('%s is final', async (policy) => {
       const { uid } = await online();
       await subject.registers.remove(uid, policy);
       await subject.registers.remove(uid, policy);
@@ -154,7 +154,7 @@ export function registersContract(name: string, start: () => Promise<RegistersUn
       });
     });
 
-    test('what an organisation sees is counted', async () => {
+    test('the registers of an organisation are counted', async () => {
       expect(await subject.registers.count(randomUUID())).toBe(0);
       const before = await subject.registers.count(subject.organizationId);
       const { uid } = await online();

@@ -6,13 +6,17 @@ import {
   testInstallation,
 } from '../../../platform/testing/installation.fixture.ts';
 import { makeSet } from '../testing/sets.ts';
-import type { Wanted } from '../wanted.ts';
 import { renderValidatorSet } from './children.ts';
+import type { RenderInput } from './input.ts';
 import { podMonitor } from './monitor.ts';
 import { networkPolicySpec } from './network.ts';
 import { imageOf, podTemplate } from './pod.ts';
 
-function wanted(spec: object = {}, text: object = installationText, more: Partial<Wanted> = {}): Wanted {
+function input(
+  spec: object = {},
+  text: object = installationText,
+  more: Partial<RenderInput> = {},
+): RenderInput {
   const set = makeSet(spec);
   const { size: claimSize } = set.spec.storage;
   return {
@@ -25,8 +29,8 @@ function wanted(spec: object = {}, text: object = installationText, more: Partia
   };
 }
 
-/** Everything that a spec can say of pods. */
-const whole = {
+/** A spec with every member that shapes pods. */
+const everyPodField = {
   replicas: 7,
   version: '1.4.0',
   mempool: { maxPerRegister: 500, maxBytesPerRegister: '1Mi', maxBytesTotal: '8Mi' },
@@ -56,13 +60,13 @@ const settings = {
   networkPolicies: { metricsNamespaces: ['monitoring'] },
 };
 
-const cases: readonly (readonly [string, Wanted])[] = [
-  ['service-account', wanted()],
-  ['spire', wanted({}, spireText)],
-  ['single', wanted({ replicas: 1 }, installationText, { faultTolerance: 0 })],
-  ['suspended', wanted({ suspend: true }, installationText, { replicas: 0 })],
-  ['everything-set', wanted(whole, settings, { faultTolerance: 2 })],
-  ['without-network-policies', wanted({}, { ...installationText, networkPolicies: { enabled: false } })],
+const cases: readonly (readonly [string, RenderInput])[] = [
+  ['service-account', input()],
+  ['spire', input({}, spireText)],
+  ['single', input({ replicas: 1 }, installationText, { faultTolerance: 0 })],
+  ['suspended', input({ suspend: true }, installationText, { replicas: 0 })],
+  ['everything-set', input(everyPodField, settings, { faultTolerance: 2 })],
+  ['without-network-policies', input({}, { ...installationText, networkPolicies: { enabled: false } })],
 ];
 
 describe('children', () => {
@@ -72,21 +76,21 @@ describe('children', () => {
   });
 });
 
-test('where the Prometheus operator is, it finds the members by the labels that it chooses by', async () => {
+test('the PodMonitor has the labels by which Prometheus selects it', async () => {
   const text = {
     ...installationText,
     metrics: { podMonitor: { interval: '15s', labels: { release: 'p8s' } } },
   };
-  const objects = podMonitor(wanted({}, text)).map(({ object }) => toYaml(object));
+  const objects = podMonitor(input({}, text)).map(({ object }) => toYaml(object));
   await expect(objects.join('---\n')).toMatchFileSnapshot('golden/pod-monitor.yaml');
-  expect(
-    podMonitor(wanted({}, { ...installationText, metrics: { podMonitor: { enabled: false } } })),
-  ).toEqual([]);
+  expect(podMonitor(input({}, { ...installationText, metrics: { podMonitor: { enabled: false } } }))).toEqual(
+    [],
+  );
 });
 
 test('an operator of another namespace may call the members', () => {
   const [first, ...others] = networkPolicySpec(
-    wanted({}, { ...installationText, operatorNamespace: 'platform' }),
+    input({}, { ...installationText, operatorNamespace: 'platform' }),
   ).ingress;
   expect(others).toEqual([]);
   expect(first?.from).toContainEqual({
@@ -97,9 +101,9 @@ test('an operator of another namespace may call the members', () => {
   });
 });
 
-test('a set that says its own image gets it; a version alone changes the tag of the installation’s image', () => {
+test('spec.image replaces the image; spec.version alone replaces the tag of the installation’s image', () => {
   const of = (spec: object, validator = 'registry.example.org:5000/chancery/validator:0.1.0') =>
-    imageOf(wanted(spec, { ...installationText, images: { validator } }));
+    imageOf(input(spec, { ...installationText, images: { validator } }));
   expect(of({})).toBe('registry.example.org:5000/chancery/validator:0.1.0');
   expect(of({ version: '1.4.0' })).toBe('registry.example.org:5000/chancery/validator:1.4.0');
   expect(of({ version: '1.4.0' }, `chancery/validator@sha256:${'0'.repeat(64)}`)).toBe(
@@ -108,10 +112,10 @@ test('a set that says its own image gets it; a version alone changes the tag of 
   expect(of({ version: '1.4.0', image: 'other:1' })).toBe('other:1');
 });
 
-test('the template does not depend on how many there are, on the sizes of claims or on quorums', () => {
-  const one = podTemplate(wanted({ replicas: 4 }), 'hash');
+test('the template does not depend on replicas, claim sizes or quorums', () => {
+  const one = podTemplate(input({ replicas: 4 }), 'hash');
   const two = podTemplate(
-    wanted({ replicas: 7 }, installationText, { faultTolerance: 2, claimSize: '9Gi' }),
+    input({ replicas: 7 }, installationText, { faultTolerance: 2, claimSize: '9Gi' }),
     'hash',
   );
   expect(two).toEqual(one);

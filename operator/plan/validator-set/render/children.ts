@@ -10,30 +10,30 @@ import {
   statefulSets,
 } from '../../../kube/kinds.ts';
 import { apiVersionOf, type Resource } from '../../../kube/resource.ts';
-import { childMetadata, HTTPS_PORT, namesOf, selectorLabels, type Wanted } from '../wanted.ts';
+import { childMetadata, HTTPS_PORT, namesOf, type RenderInput, selectorLabels } from './input.ts';
 import { networkPolicySpec } from './network.ts';
 import { podTemplate } from './pod.ts';
 import { memberSettings } from './settings.ts';
 
 function child(
-  wanted: Wanted,
+  input: RenderInput,
   resource: Resource,
   name: string,
   content: Readonly<Record<string, unknown>>,
 ): Child {
   const { kind } = resource;
-  const metadata = childMetadata(wanted, name);
+  const metadata = childMetadata(input, name);
   return { resource, object: { apiVersion: apiVersionOf(resource), kind, metadata, ...content } };
 }
 
-function ports({ set }: Wanted) {
+function ports({ set }: RenderInput) {
   const open = (name: string, port: number) => ({ name, port, targetPort: name, protocol: 'TCP' });
   return [open('grpc', set.spec.service.port), open('https', HTTPS_PORT)];
 }
 
-/** The StatefulSet. Who changes its claim template, which the API server refuses, makes it anew (see storage.ts). */
-function statefulSet(wanted: Wanted, configHash: string): Child {
-  const { set, replicas, claimSize } = wanted;
+/** The StatefulSet. Its claim template is immutable; a change recreates the StatefulSet (see storage.ts). */
+function statefulSet(input: RenderInput, configHash: string): Child {
+  const { set, replicas, claimSize } = input;
   const names = namesOf(set);
   const { storageClassName } = set.spec.storage;
   const claim = {
@@ -46,7 +46,7 @@ function statefulSet(wanted: Wanted, configHash: string): Child {
       resources: { requests: { storage: canonicalQuantity(claimSize) } },
     },
   };
-  return child(wanted, statefulSets, names.statefulSet, {
+  return child(input, statefulSets, names.statefulSet, {
     spec: {
       replicas,
       serviceName: names.headlessService,
@@ -55,50 +55,50 @@ function statefulSet(wanted: Wanted, configHash: string): Child {
       persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
       revisionHistoryLimit: 5,
       selector: { matchLabels: selectorLabels(set) },
-      template: podTemplate(wanted, configHash),
+      template: podTemplate(input, configHash),
       volumeClaimTemplates: [claim],
     },
   });
 }
 
-/** Drains of nodes may take as many members at once as may fail; a pod that does not work may always go. */
-function disruptionBudget(wanted: Wanted): readonly Child[] {
-  const { set, replicas, faultTolerance } = wanted;
+/** Node drains may evict as many members at once as may fail; unhealthy pods may always be evicted. */
+function disruptionBudget(input: RenderInput): readonly Child[] {
+  const { set, replicas, faultTolerance } = input;
   if (replicas <= 1) return [];
   const spec = {
     maxUnavailable: faultTolerance,
     unhealthyPodEvictionPolicy: 'AlwaysAllow',
     selector: { matchLabels: selectorLabels(set) },
   };
-  return [child(wanted, disruptionBudgets, namesOf(set).disruptionBudget, { spec })];
+  return [child(input, disruptionBudgets, namesOf(set).disruptionBudget, { spec })];
 }
 
-/** Every object of a set, in the order in which they are made. */
-export function renderValidatorSet(wanted: Wanted): readonly Child[] {
-  const { set, installation } = wanted;
+/** Every child of a set, in the order of creation. */
+export function renderValidatorSet(input: RenderInput): readonly Child[] {
+  const { set, installation } = input;
   const names = namesOf(set);
-  const data = memberSettings(wanted);
+  const data = memberSettings(input);
   const selector = selectorLabels(set);
   const policy = installation.networkPolicies.enabled
-    ? [child(wanted, networkPolicies, names.networkPolicy, { spec: networkPolicySpec(wanted) })]
+    ? [child(input, networkPolicies, names.networkPolicy, { spec: networkPolicySpec(input) })]
     : [];
   const headless = {
     type: 'ClusterIP',
     clusterIP: 'None',
-    // members find each other before they are ready
+    // members connect to each other before they are ready
     publishNotReadyAddresses: true,
     selector,
-    ports: ports(wanted),
+    ports: ports(input),
   };
   return [
-    child(wanted, serviceAccounts, names.serviceAccount, { automountServiceAccountToken: false }),
-    child(wanted, configMaps, names.configMap, { data }),
-    child(wanted, services, names.headlessService, { spec: headless }),
-    child(wanted, services, names.service, {
-      spec: { type: set.spec.service.type, selector, ports: ports(wanted) },
+    child(input, serviceAccounts, names.serviceAccount, { automountServiceAccountToken: false }),
+    child(input, configMaps, names.configMap, { data }),
+    child(input, services, names.headlessService, { spec: headless }),
+    child(input, services, names.service, {
+      spec: { type: set.spec.service.type, selector, ports: ports(input) },
     }),
     ...policy,
-    ...disruptionBudget(wanted),
-    statefulSet(wanted, hashOf(data)),
+    ...disruptionBudget(input),
+    statefulSet(input, hashOf(data)),
   ];
 }

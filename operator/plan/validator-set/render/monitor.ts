@@ -2,18 +2,18 @@ import { labels } from '../../../api/names.ts';
 import type { Child } from '../../../kube/apply.ts';
 import { podMonitors } from '../../../kube/kinds.ts';
 import { apiVersionOf } from '../../../kube/resource.ts';
-import { childLabels, childMetadata, namesOf, selectorLabels, type Wanted } from '../wanted.ts';
+import { childLabels, childMetadata, namesOf, type RenderInput, selectorLabels } from './input.ts';
 
-/** How the Prometheus operator finds the members of a set; for clusters that have its API, unless that is unwanted. */
-export function podMonitor(wanted: Pick<Wanted, 'set' | 'installation'>): readonly Child[] {
-  const { set, installation } = wanted;
+/** PodMonitor of a set, for clusters with the Prometheus operator; empty when it is disabled. */
+export function podMonitor(input: Pick<RenderInput, 'set' | 'installation'>): readonly Child[] {
+  const { set, installation } = input;
   const { enabled, interval, labels: chosenBy } = installation.metrics.podMonitor;
   if (!enabled) return [];
-  const metadata = childMetadata(wanted, namesOf(set).podMonitor);
+  const metadata = childMetadata(input, namesOf(set).podMonitor);
   const object = {
     apiVersion: apiVersionOf(podMonitors),
     kind: podMonitors.kind,
-    metadata: { ...metadata, labels: { ...chosenBy, ...childLabels(wanted) } },
+    metadata: { ...metadata, labels: { ...chosenBy, ...childLabels(input) } },
     spec: {
       jobLabel: labels.name,
       podTargetLabels: [labels.validatorSet],

@@ -1,5 +1,5 @@
 import { labels, OPERATOR_CLIENT_ID } from '../../../api/names.ts';
-import { HTTPS_PORT, OPS_PORT, selectorLabels, type Wanted } from '../wanted.ts';
+import { HTTPS_PORT, OPS_PORT, type RenderInput, selectorLabels } from './input.ts';
 
 const NATS_PORT = 4222;
 const OTLP_PORT = 4318;
@@ -12,7 +12,7 @@ const podsWith = (key: string, values: readonly string[]) => ({
   podSelector: { matchExpressions: [{ key, operator: 'In', values: [...values] }] },
 });
 
-/** Validators of any set of the installation: registers may have members of two sets while they move. */
+/** Validators of all sets of the installation, because a register that changes its set has members of both. */
 const validators = {
   podSelector: { matchExpressions: [{ key: labels.validatorSet, operator: 'Exists' }] },
 };
@@ -21,10 +21,10 @@ const namespaceOf = (name: string) => ({
   namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
 });
 
-function ingress({ set, installation }: Wanted) {
+function ingress({ set, installation }: RenderInput) {
   const { allowedClients, metricsNamespaces } = installation.networkPolicies;
   const { namespace, operatorNamespace = namespace } = installation;
-  const doors = tcp(set.spec.service.port, HTTPS_PORT);
+  const ports = tcp(set.spec.service.port, HTTPS_PORT);
   const from = [
     validators,
     ...(allowedClients.length === 0 ? [] : [podsWith(labels.clientId, allowedClients)]),
@@ -33,17 +33,17 @@ function ingress({ set, installation }: Wanted) {
       : [{ ...namespaceOf(operatorNamespace), ...podsWith(labels.clientId, [OPERATOR_CLIENT_ID]) }]),
   ];
   const readers = metricsNamespaces.map(namespaceOf);
-  return [{ from, ports: doors }, ...(readers.length === 0 ? [] : [{ from: readers, ports: tcp(OPS_PORT) }])];
+  return [{ from, ports }, ...(readers.length === 0 ? [] : [{ from: readers, ports: tcp(OPS_PORT) }])];
 }
 
-function natsPorts({ endpoints }: Wanted['installation']) {
+function natsPorts({ endpoints }: RenderInput['installation']) {
   const ports = (endpoints.nats.url ?? '')
     .split(',')
     .map((each) => Number(/:(\d{1,5})$/.exec(each)?.[1] ?? NATS_PORT));
   return tcp(...ports);
 }
 
-function egress({ set, installation }: Wanted) {
+function egress({ set, installation }: RenderInput) {
   const { tenant, wallet, register } = installation.endpoints;
   const { identity, validators: settings } = installation;
   const service = (name: string, ...ports: readonly number[]) => ({
@@ -71,18 +71,18 @@ function egress({ set, installation }: Wanted) {
     service('wallet', wallet.grpc.port),
     service('register', register.grpc.port),
     ...issuer,
-    // wherever the servers are
+    // the address of the NATS servers may be outside the cluster
     { ports: natsPorts(installation) },
     ...traces,
   ];
 }
 
-/** What may reach the members and what they may reach; everything else is denied. */
-export function networkPolicySpec(wanted: Wanted) {
+/** Allowed traffic from and to the members; everything else is denied. */
+export function networkPolicySpec(input: RenderInput) {
   return {
-    podSelector: { matchLabels: selectorLabels(wanted.set) },
+    podSelector: { matchLabels: selectorLabels(input.set) },
     policyTypes: ['Ingress', 'Egress'],
-    ingress: ingress(wanted),
-    egress: egress(wanted),
+    ingress: ingress(input),
+    egress: egress(input),
   };
 }

@@ -1,17 +1,25 @@
 import { labels, validatorId } from '../../../api/names.ts';
 import { canonicalQuantity } from '../../../api/quantity.ts';
-import { childLabels, HTTPS_PORT, namesOf, OPS_PORT, paths, selectorLabels, type Wanted } from '../wanted.ts';
+import {
+  childLabels,
+  HTTPS_PORT,
+  namesOf,
+  OPS_PORT,
+  paths,
+  type RenderInput,
+  selectorLabels,
+} from './input.ts';
 import { CONTAINER } from './settings.ts';
 
 const USER = 65_532;
 
-/** Leaves out what is undefined: server-side apply would read null as a wish. */
+/** Drops undefined members, because server-side apply would own them as null. */
 function present<T extends object>(members: T): Partial<T> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-/** Image of a set: its own, or the installation's in the version of the set. */
-export function imageOf({ set, installation }: Pick<Wanted, 'set' | 'installation'>): string {
+/** Image of a set: spec.image, or the installation's image with the version of the set as tag. */
+export function imageOf({ set, installation }: Pick<RenderInput, 'set' | 'installation'>): string {
   const { image, version } = set.spec;
   if (image !== undefined) return image;
   const { validator } = installation.images;
@@ -22,7 +30,7 @@ export function imageOf({ set, installation }: Pick<Wanted, 'set' | 'installatio
   return `${tag < 0 ? bare : bare.slice(0, tag)}:${version}`;
 }
 
-function environment({ set, installation }: Wanted) {
+function environment({ set, installation }: RenderInput) {
   const { headlessService } = namesOf(set);
   const { namespace } = set.metadata;
   const { secret } = installation.endpoints.nats;
@@ -35,8 +43,8 @@ function environment({ set, installation }: Wanted) {
   ];
 }
 
-/** Where the identity comes from, by provider (decision D51). */
-function identityVolume({ installation }: Wanted) {
+/** Volume of the identity: the SPIFFE Workload API, or a ServiceAccount token for the svid-issuer. */
+function identityVolume({ installation }: RenderInput) {
   const { identity, installation: name } = installation;
   if (identity.provider === 'spire') {
     const csi = { driver: identity.csiDriver, readOnly: true };
@@ -54,20 +62,20 @@ function identityVolume({ installation }: Wanted) {
   };
 }
 
-function volumes(wanted: Wanted) {
-  const { caConfigMap, caKey } = wanted.installation.endpoints.nats;
+function volumes(input: RenderInput) {
+  const { caConfigMap, caKey } = input.installation.endpoints.nats;
   const ca = {
     name: 'nats-ca',
     configMap: { name: caConfigMap, defaultMode: 0o644, items: [{ key: caKey, path: 'ca.crt' }] },
   };
-  return [identityVolume(wanted).volume, ...(caConfigMap === undefined ? [] : [ca])];
+  return [identityVolume(input).volume, ...(caConfigMap === undefined ? [] : [ca])];
 }
 
-function mounts(wanted: Wanted) {
-  const { caConfigMap } = wanted.installation.endpoints.nats;
+function mounts(input: RenderInput) {
+  const { caConfigMap } = input.installation.endpoints.nats;
   return [
-    { name: namesOf(wanted.set).claim, mountPath: paths.data },
-    { name: 'identity', mountPath: identityVolume(wanted).mountPath, readOnly: true },
+    { name: namesOf(input.set).claim, mountPath: paths.data },
+    { name: 'identity', mountPath: identityVolume(input).mountPath, readOnly: true },
     ...(caConfigMap === undefined ? [] : [{ name: 'nats-ca', mountPath: paths.natsCa, readOnly: true }]),
   ];
 }
@@ -77,7 +85,7 @@ interface Quantities {
   readonly limits?: Readonly<Record<string, string>> | undefined;
 }
 
-/** In the words of the API server: what it would rewrite would look changed for ever. */
+/** Resources with canonical quantities. Other forms would be rewritten by the API server and look changed forever. */
 function resources({ requests, limits }: Quantities) {
   const canonical = (list: Readonly<Record<string, string>> | undefined) =>
     list === undefined
@@ -89,22 +97,22 @@ function resources({ requests, limits }: Quantities) {
 function probes() {
   const ask = (path: string) => ({ httpGet: { path, port: 'ops', scheme: 'HTTP' } });
   return {
-    // reading a long log back takes its time, and so may the services it asks for its identity
+    // recovery of a long log takes time, and the identity depends on other services
     startupProbe: { ...ask('/alive'), periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 150 },
     livenessProbe: { ...ask('/alive'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
     readinessProbe: { ...ask('/ready'), periodSeconds: 3, timeoutSeconds: 3, failureThreshold: 2 },
   };
 }
 
-function container(wanted: Wanted) {
-  const { set, installation } = wanted;
+function container(input: RenderInput) {
+  const { set, installation } = input;
   const port = (name: string, containerPort: number) => ({ name, containerPort, protocol: 'TCP' });
   return {
     name: CONTAINER,
-    image: imageOf(wanted),
+    image: imageOf(input),
     imagePullPolicy: installation.images.pullPolicy,
     envFrom: [{ configMapRef: { name: namesOf(set).configMap } }],
-    env: environment(wanted),
+    env: environment(input),
     ports: [port('grpc', set.spec.service.port), port('https', HTTPS_PORT), port('ops', OPS_PORT)],
     ...probes(),
     resources: resources(set.spec.resources ?? installation.validators.resources),
@@ -113,12 +121,12 @@ function container(wanted: Wanted) {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     },
-    volumeMounts: mounts(wanted),
+    volumeMounts: mounts(input),
   };
 }
 
-/** Over hosts unless the spec says otherwise; a constraint without a selector means the members. */
-function spread({ set }: Wanted) {
+/** Topology spread: over hosts by default; a constraint without a selector applies to the members. */
+function spread({ set }: RenderInput) {
   const labelSelector = { matchLabels: selectorLabels(set) };
   const { topologySpreadConstraints: given } = set.spec;
   if (given !== undefined)
@@ -134,17 +142,17 @@ function spread({ set }: Wanted) {
 }
 
 /**
- * The template of the pods. Two sets of one spec and one installation have the same template, whatever version of the
- * operator renders it: a change of this function restarts validators everywhere.
- * @param configHash hash of the settings, so that a change of them is a roll
+ * The pod template. It depends on the spec and the installation only, not on the version of the operator. A change of this
+ * function restarts validators in every cluster.
+ * @param configHash hash of the settings, so that their change starts a rollout
  */
-export function podTemplate(wanted: Wanted, configHash: string) {
-  const { set, installation } = wanted;
+export function podTemplate(input: RenderInput, configHash: string) {
+  const { set, installation } = input;
   const { spec } = set;
   const pullSecrets = installation.images.pullSecrets.map((name) => ({ name }));
   return {
     metadata: {
-      labels: { ...spec.podLabels, ...childLabels(wanted) },
+      labels: { ...spec.podLabels, ...childLabels(input) },
       annotations: { ...spec.podAnnotations, [labels.configHash]: configHash },
     },
     spec: {
@@ -160,9 +168,9 @@ export function podTemplate(wanted: Wanted, configHash: string) {
         fsGroupChangePolicy: 'OnRootMismatch',
         seccompProfile: { type: 'RuntimeDefault' },
       },
-      topologySpreadConstraints: spread(wanted),
-      containers: [container(wanted)],
-      volumes: volumes(wanted),
+      topologySpreadConstraints: spread(input),
+      containers: [container(input)],
+      volumes: volumes(input),
       ...present({
         nodeSelector: spec.nodeSelector,
         tolerations: spec.tolerations,

@@ -1,5 +1,5 @@
 import { canonicalQuantity, quantityBytes, quantityMilli } from '../../../api/quantity.ts';
-import { COMPONENT, HTTPS_PORT, OPS_PORT, paths, type Wanted } from '../wanted.ts';
+import { COMPONENT, HTTPS_PORT, OPS_PORT, paths, type RenderInput } from './input.ts';
 
 const KIBI = 1024n;
 const SEGMENT_MOST = 16n * KIBI * KIBI;
@@ -7,7 +7,7 @@ const SEGMENT_LEAST = 64n * KIBI;
 
 type Settings = Readonly<Record<string, string>>;
 
-/** Files of the log: a quarter of the volume, in at least four of them (components/validator/config.ts). */
+/** Size of the log: a quarter of the volume, in at least four segments (components/validator/config.ts). */
 function logSettings(size: string): Settings {
   const retain = quantityBytes(size) / 4n;
   const quarter = retain / 4n;
@@ -18,15 +18,15 @@ function logSettings(size: string): Settings {
   };
 }
 
-/** As many threads as the pod is promised processors: what the node has says nothing. */
-function workers({ set, installation }: Wanted): string {
+/** Verification threads: the CPU limit or request of the pod, because the CPUs of the node are shared. */
+function workers({ set, installation }: RenderInput): string {
   const { requests = {}, limits = {} } = set.spec.resources ?? installation.validators.resources;
   const cpu = limits['cpu'] ?? requests['cpu'] ?? '1';
-  const whole = (quantityMilli(canonicalQuantity(cpu)) + 999n) / 1000n;
-  return String(whole > 64n ? 64n : whole < 1n ? 1n : whole);
+  const threads = (quantityMilli(canonicalQuantity(cpu)) + 999n) / 1000n;
+  return String(threads > 64n ? 64n : threads < 1n ? 1n : threads);
 }
 
-function identitySettings({ identity }: Wanted['installation']): Settings {
+function identitySettings({ identity }: RenderInput['installation']): Settings {
   return identity.provider === 'spire'
     ? { SPIFFE_ENDPOINT_SOCKET: `unix:${paths.workloadApi}/${identity.socketFile}` }
     : {
@@ -36,7 +36,7 @@ function identitySettings({ identity }: Wanted['installation']): Settings {
       };
 }
 
-function natsSettings({ endpoints }: Wanted['installation']): Settings {
+function natsSettings({ endpoints }: RenderInput['installation']): Settings {
   const { url, caConfigMap } = endpoints.nats;
   return {
     ...(url === undefined ? {} : { NATS_URL: url }),
@@ -47,9 +47,9 @@ function natsSettings({ endpoints }: Wanted['installation']): Settings {
 const text = ({ host, port }: { readonly host: string; readonly port: number }): string =>
   host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 
-/** Settings that all members share; what differs by pod stands in the pod template. */
-export function memberSettings(wanted: Wanted): Settings {
-  const { set, installation } = wanted;
+/** Settings of all members; settings that differ by pod are in the pod template. */
+export function memberSettings(input: RenderInput): Settings {
+  const { set, installation } = input;
   const { spec } = set;
   const { tenant, wallet, register } = installation.endpoints;
   const { logLevel, rateLimitProfile, tracingEndpoint } = installation.validators;
@@ -69,7 +69,7 @@ export function memberSettings(wanted: Wanted): Settings {
     CHANCERY_POOL_MAX_TRANSACTIONS: String(spec.mempool.maxPerRegister),
     CHANCERY_POOL_MAX_BYTES: String(quantityBytes(spec.mempool.maxBytesPerRegister)),
     CHANCERY_POOL_MAX_BYTES_TOTAL: String(quantityBytes(spec.mempool.maxBytesTotal)),
-    CHANCERY_VERIFY_WORKERS: workers(wanted),
+    CHANCERY_VERIFY_WORKERS: workers(input),
     ...logSettings(spec.storage.size),
     ...identitySettings(installation),
     ...natsSettings(installation),

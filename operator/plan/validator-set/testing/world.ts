@@ -1,20 +1,20 @@
 import { quorum } from '#core/ledger/consensus.ts';
 import { podName, validatorId } from '../../../api/names.ts';
 import type { ValidatorSet } from '../../../api/validator-set.ts';
-import type { ClaimFacts, LeftClaim, MemberFacts, PodFacts, SetFacts } from '../facts.ts';
-import type { Act, SetPlan } from '../plan.ts';
+import type { ClaimFacts, MemberFacts, PodFacts, RetainedClaim, SetFacts } from '../facts.ts';
+import type { Action, SetPlan } from '../plan.ts';
 import { makeRegister, makeReport, makeSet, NOW_MS, REGISTER } from './sets.ts';
 
 interface Pod {
   uid: string;
   revision: string;
-  /** Rounds until it is ready; of a bad revision it never is. */
+  /** Rounds until it is ready; a pod of a bad revision never is. */
   startsIn: number;
-  readonly bornMs: number;
+  readonly createdMs: number;
 }
 
-/** What a test wants of the set. */
-export interface Wish {
+/** Desired state of the set. */
+export interface DesiredSet {
   replicas: number;
   revision: string;
   suspend: boolean;
@@ -22,17 +22,17 @@ export interface Wish {
 }
 
 /**
- * A cluster, its validators and their register in memory: it does what plans say as Kubernetes would, and what happens
- * to clusters. One round is twenty seconds.
+ * In-memory cluster with validators and their register. It carries out plans as Kubernetes does. One round is twenty
+ * seconds.
  */
 export class World {
-  readonly wish: Wish = { replicas: 4, revision: 'v1', suspend: false, size: '1Gi' };
+  readonly desired: DesiredSet = { replicas: 4, revision: 'v1', suspend: false, size: '1Gi' };
   readonly pods = new Map<number, Pod>();
   readonly claims = new Map<number, { requested: string; capacity: string }>();
-  /** When the members of claims left, by ordinal. */
+  /** Left-at annotations of claims, by ordinal. */
   readonly leftAtMs = new Map<number, number>();
   readonly drained = new Set<number>();
-  /** Ordinals whose pods nobody can reach. */
+  /** Ordinals of unreachable pods. */
   readonly unreachable = new Set<number>();
   readonly bad = new Set<string>();
   /** Ordinals on the register's list. */
@@ -44,10 +44,10 @@ export class World {
   writes = 0;
   #uids = 0;
 
-  /** What the operator sees. */
+  /** The facts that the operator observes. */
   facts(): SetFacts {
     const count = Math.max(
-      this.wish.suspend ? 0 : this.wish.replicas,
+      this.desired.suspend ? 0 : this.desired.replicas,
       this.statefulSet?.replicas ?? 0,
       ...this.#stopped(),
       ...[...this.pods.keys()].map((ordinal) => ordinal + 1),
@@ -58,23 +58,23 @@ export class World {
       installation: 'acme.chancery.local',
       nowMs: this.nowMs,
       statefulSet:
-        statefulSet === undefined ? undefined : { ...statefulSet, updateRevision: this.wish.revision },
+        statefulSet === undefined ? undefined : { ...statefulSet, updateRevision: this.desired.revision },
       members: Array.from({ length: count }, (_, ordinal) => this.#member(ordinal)),
       registers:
         this.listed.length === 0 ? [] : [{ name: 'ledger', registerId: REGISTER, isDeleting: false }],
       evictedUid: this.evictedUid,
-      leftClaims: [...this.claims.keys()]
+      retainedClaims: [...this.claims.keys()]
         .filter((ordinal) => ordinal >= count || this.leftAtMs.has(ordinal))
-        .map((ordinal) => this.#leftClaim(ordinal)),
+        .map((ordinal) => this.#retainedClaim(ordinal)),
     };
   }
 
   set(): ValidatorSet {
-    const { replicas, suspend, size } = this.wish;
+    const { replicas, suspend, size } = this.desired;
     return makeSet({ replicas, suspend, storage: { size } }, { status: this.status });
   }
 
-  /** Ordinals that vote now. */
+  /** Ordinals that vote. */
   voting(): readonly number[] {
     return this.listed.filter((each) => this.#isUp(each) && !this.unreachable.has(each));
   }
@@ -83,33 +83,34 @@ export class World {
     return this.listed.length === 0 || this.voting().length >= quorum(this.listed.length);
   }
 
-  /** Carries out a plan as far as the operator comes before it is killed; `steps` of its calls. */
+  /** Carries out the first `steps` calls of a plan, as an operator that is killed afterwards. */
   carryOut(plan: SetPlan, steps = Infinity): void {
     let left = steps;
-    const step = (act: () => void) => {
-      if (left > 0) act();
+    const step = (action: () => void) => {
+      if (left > 0) action();
       left -= 1;
     };
     step(() => this.#apply(plan.replicas));
-    for (const act of plan.acts) step(() => this.#do(act));
+    for (const action of plan.actions) step(() => this.#perform(action));
     const members = plan.members.filter(({ phase }) => phase !== 'Removed');
     step(() => this.#write({ ...plan.status, members }));
   }
 
-  /** Kubernetes, validators and the controller of the register go on for one round. */
+  /** Runs Kubernetes, validators and the register controller for one round. */
   pass(): void {
     this.nowMs += 20_000;
-    const wanted = this.statefulSet?.replicas ?? this.pods.size;
-    for (const ordinal of this.pods.keys()) if (ordinal >= wanted) this.pods.delete(ordinal);
-    for (let ordinal = 0; ordinal < wanted; ordinal += 1) if (!this.pods.has(ordinal)) this.#born(ordinal);
+    const desired = this.statefulSet?.replicas ?? this.pods.size;
+    for (const ordinal of this.pods.keys()) if (ordinal >= desired) this.pods.delete(ordinal);
+    for (let ordinal = 0; ordinal < desired; ordinal += 1)
+      if (!this.pods.has(ordinal)) this.#createPod(ordinal);
     for (const pod of this.pods.values())
       if (!this.bad.has(pod.revision)) pod.startsIn = Math.max(0, pod.startsIn - 1);
     for (const claim of this.claims.values()) claim.capacity = claim.requested;
-    if (this.listed.length > 0 && this.hasQuorum() && !this.wish.suspend) this.#govern();
+    if (this.listed.length > 0 && this.hasQuorum() && !this.desired.suspend) this.#updateRegister();
   }
 
   #stopped(): readonly number[] {
-    if (!this.wish.suspend && (this.statefulSet?.replicas ?? 0) > 0) return [];
+    if (!this.desired.suspend && (this.statefulSet?.replicas ?? 0) > 0) return [];
     return (this.set().status.members ?? []).map(({ ordinal }) => (ordinal ?? -1) + 1);
   }
 
@@ -117,21 +118,21 @@ export class World {
     return this.pods.get(ordinal)?.startsIn === 0;
   }
 
-  #born(ordinal: number): void {
+  #createPod(ordinal: number): void {
     this.#uids += 1;
-    const { revision } = this.wish;
-    this.pods.set(ordinal, { uid: `uid-${this.#uids}`, revision, startsIn: 1, bornMs: this.nowMs });
-    const size = this.statefulSet?.claimSize ?? this.wish.size;
+    const { revision } = this.desired;
+    this.pods.set(ordinal, { uid: `uid-${this.#uids}`, revision, startsIn: 1, createdMs: this.nowMs });
+    const size = this.statefulSet?.claimSize ?? this.desired.size;
     if (!this.claims.has(ordinal)) this.claims.set(ordinal, { requested: size, capacity: size });
   }
 
-  /** The register follows the set, one member a round. */
-  #govern(): void {
+  /** The register follows the set, one member per round. */
+  #updateRegister(): void {
     const joining = [...this.pods.keys()].find(
-      (each) => each < this.wish.replicas && this.#isUp(each) && !this.listed.includes(each),
+      (each) => each < this.desired.replicas && this.#isUp(each) && !this.listed.includes(each),
     );
     if (joining !== undefined) this.listed = [...this.listed, joining].sort((a, b) => a - b);
-    const leaving = this.listed.findLast((each) => each >= this.wish.replicas);
+    const leaving = this.listed.findLast((each) => each >= this.desired.replicas);
     const staying = this.listed.filter((each) => each !== leaving);
     const live = staying.filter((each) => this.voting().includes(each)).length;
     if (joining === undefined && leaving !== undefined && live >= quorum(staying.length))
@@ -164,14 +165,14 @@ export class World {
     };
   }
 
-  #pod({ uid, revision, startsIn, bornMs }: Pod, ordinal: number): PodFacts {
-    // of a node that is cut off the cluster learns nothing new
+  #pod({ uid, revision, startsIn, createdMs }: Pod, ordinal: number): PodFacts {
+    // the cluster gets no news from an unreachable node
     const isReady = startsIn === 0;
     return {
       uid,
       revision,
       isReady: isReady && !this.unreachable.has(ordinal),
-      readySinceMs: bornMs,
+      readySinceMs: createdMs,
       isTerminating: false,
       isBroken: !isReady,
       trouble: this.bad.has(revision) ? 'CrashLoopBackOff' : undefined,
@@ -179,7 +180,7 @@ export class World {
     };
   }
 
-  #leftClaim(ordinal: number): LeftClaim {
+  #retainedClaim(ordinal: number): RetainedClaim {
     const leftAtMs = this.leftAtMs.get(ordinal);
     const name = `data-main-${ordinal}`;
     return { ordinal, name, uid: `claim-${ordinal}`, resourceVersion: '1', leftAtMs };
@@ -195,7 +196,7 @@ export class World {
     if (this.statefulSet?.replicas === replicas) return;
     this.writes += 1;
     this.#uids += 1;
-    const { claimSize = this.wish.size, uid = `sts-${this.#uids}` } = this.statefulSet ?? {};
+    const { claimSize = this.desired.size, uid = `sts-${this.#uids}` } = this.statefulSet ?? {};
     this.statefulSet = { replicas, claimSize, uid };
   }
 
@@ -205,33 +206,33 @@ export class World {
     this.status = next;
   }
 
-  #do(act: Act): void {
+  #perform(action: Action): void {
     this.writes += 1;
-    switch (act.kind) {
+    switch (action.kind) {
       case 'resize': {
-        const ordinal = Number(act.claim.name.split('-').at(-1));
+        const ordinal = Number(action.claim.name.split('-').at(-1));
         const claim = this.claims.get(ordinal);
-        if (claim !== undefined) claim.requested = act.size;
+        if (claim !== undefined) claim.requested = action.size;
         return;
       }
       case 'recreate':
-        if (this.statefulSet?.uid === act.uid) this.statefulSet = undefined;
+        if (this.statefulSet?.uid === action.uid) this.statefulSet = undefined;
         return;
       case 'drain':
-        return void this.drained.add(act.member.ordinal);
+        return void this.drained.add(action.member.ordinal);
       case 'undrain':
-        return void this.drained.delete(act.member.ordinal);
+        return void this.drained.delete(action.member.ordinal);
       case 'note':
-        if (act.leftAtMs === undefined) this.leftAtMs.delete(act.claim.ordinal);
-        else this.leftAtMs.set(act.claim.ordinal, act.leftAtMs);
+        if (action.leftAtMs === undefined) this.leftAtMs.delete(action.claim.ordinal);
+        else this.leftAtMs.set(action.claim.ordinal, action.leftAtMs);
         return;
       case 'discard':
-        this.leftAtMs.delete(act.claim.ordinal);
-        return void this.claims.delete(act.claim.ordinal);
+        this.leftAtMs.delete(action.claim.ordinal);
+        return void this.claims.delete(action.claim.ordinal);
       case 'replace': {
-        const { member, uid } = act.replacement;
+        const { member, uid } = action.replacement;
         this.evictedUid = uid;
-        // with its uid the pod that was judged goes, or none
+        // the uid protects a pod that replaced the judged one
         if (this.pods.get(member.ordinal)?.uid === uid) this.pods.delete(member.ordinal);
       }
     }
