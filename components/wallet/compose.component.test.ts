@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -22,6 +23,15 @@ import { walletSettings } from './config.ts';
 import { startTenantDouble, type TenantDouble } from './testing/tenant-double.ts';
 
 const CONTROL = 'platform:register-control';
+
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
 
 describe('the wallet service, started', () => {
   const runtime = testRuntime('test');
@@ -238,6 +248,21 @@ describe('the wallet service, started', () => {
     await expect(register.readEvents({})).rejects.toMatchObject({ kind: 'forbidden' });
     const bare = await reader('service-tenant');
     await expect(bare.readEvents({})).rejects.toMatchObject({ kind: 'unauthenticated' });
+  });
+
+  test('a start that fails closes what it has opened', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    cleanup.add('other server', () => void other.close());
+    const portOf = (server: Server) => (server.address() as AddressInfo).port;
+    const grpcPort = await freePort();
+    const settings = { ...env, CHANCERY_GRPC_PORT: String(grpcPort) };
+    const failing = startWallet({ ...settings, CHANCERY_HTTPS_PORT: String(portOf(other)) });
+    await expect(failing).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    // its gRPC listener was open when HTTPS failed
+    const second = await startWallet(settings);
+    expect(second.addresses.grpc).toBe(`127.0.0.1:${grpcPort}`);
+    await second.stop();
   });
 
   test('invalid settings are reported all at once; a KEK of a wrong size or one that did not wrap the rows is refused', async () => {

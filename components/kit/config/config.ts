@@ -141,7 +141,7 @@ export const commonSettings = {
     .default('production')
     .describe('development switches throughput limits off; caps on guessing stay.'),
   ...identitySettings,
-  NATS_URL: z.string().min(1).describe('NATS servers for wake signals, nats://host:port.'),
+  NATS_URL: z.string().min(1).describe('NATS servers of the doorbells, nats://host:port.'),
   CHANCERY_NATS_CA_FILE: secretFile
     .optional()
     .describe('File with the certificates (PEM) that NATS servers are judged by; TLS is off without it.'),
