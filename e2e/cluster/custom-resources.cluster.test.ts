@@ -30,7 +30,7 @@ test('kubectl explain describes the kinds', async () => {
   for (const member of ['governance', 'validators', 'consensus', 'leaderElection'])
     expect(policy).toContain(member);
   const interval = await explain('reg.spec.policy.consensus.docketBuildIntervalMs');
-  expect(interval).toContain('Longest time in milliseconds that transactions are collected.');
+  expect(interval).toContain('Longest time in milliseconds that transactions are collected');
   expect(await explain('vset.spec.replicas')).toContain('one member at a time');
   expect(await explain('tenant.spec.deletionPolicy')).toContain('Suspend');
 });

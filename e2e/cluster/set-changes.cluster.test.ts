@@ -140,7 +140,7 @@ test('a member with a full volume is reported, and its volume is expanded in any
   await within('the member to be missed', 30_000, async () => {
     await sealOne();
     const degraded = await set.condition('Degraded');
-    return degraded?.status === 'True' && /disks-3: There is no room/.test(degraded.message);
+    return degraded?.status === 'True' && /disks-3: The volume of the log is full/.test(degraded.message);
   });
   expect((await set.condition('QuorumHealthy'))?.status).toBe('True');
   await set.patch({ storage: { size: '3Gi' }, update: { strategy: 'OnDelete' } });
