@@ -31,7 +31,7 @@ test('kubectl explain describes the kinds', async () => {
     expect(policy).toContain(member);
   const interval = await explain('reg.spec.policy.consensus.docketBuildIntervalMs');
   expect(interval).toContain('Longest time in milliseconds that transactions are collected');
-  expect(await explain('vset.spec.replicas')).toContain('one member at a time');
+  expect(await explain('vset.spec.replicas')).toContain('members are added and removed one at a time');
   expect(await explain('tenant.spec.deletionPolicy')).toContain('Suspend');
 });
 
