@@ -186,7 +186,9 @@ test('kubectl scale adds members at once and removes them one by one', async () 
     height: 3,
   });
   await kubectl('scale', '-n', namespace, 'vset/main', '--replicas=4');
-  await within('the removal to wait', 20_000, async () => (await ready())?.message.startsWith('main-4 is being removed'));
+  await within('the removal to wait', 20_000, async () =>
+    (await ready())?.message.startsWith('main-4 is being removed'),
+  );
   expect((await get('statefulset/main')).spec.replicas).toBe(5);
   members.registers.set('0'.repeat(32), {
     members: [0, 1, 2, 3].map((each) => `validator-main-${each}`),
