@@ -11,7 +11,7 @@ export interface RouteRule {
 
 /**
  * The public paths of each service (specification document 1, section 1). Paths of the peer service lie below those of
- * the register service, so the catalogue names the peer service first: the first match wins.
+ * the register service, so this list names the peer service first: the first match wins.
  */
 export const ROUTES = {
   tenant: [

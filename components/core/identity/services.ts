@@ -40,7 +40,7 @@ const TOKENS_AND_TENANT = ['https', 'grpc', 'tokens'] as const;
 
 /**
  * The services of an installation: the single source of scopes, seeded principals, routes, network edges, SPIRE
- * entries, images and the processes of local mode. The order is that of the routing table.
+ * entries, images, and the client ids and schemas of local mode.
  */
 const SERVICES = {
   gateway: {
