@@ -19,11 +19,11 @@ import { migrations } from './database/migrations/list.ts';
 import type { TenantDatabase } from './database/schema.ts';
 import { mountInternalRoutes, mountRoutes } from './http.ts';
 import { startJobs } from './jobs.ts';
-import { mintDelegatedToken } from './principals/delegate.ts';
-import { mintServiceToken } from './principals/mint.ts';
-import { mayKeepPrincipals, principalRpc } from './principals/rpc.ts';
-import { startTokenListener } from './principals/token-listener.ts';
-import { revocationRpc } from './revocations/rpc.ts';
+import { mintDelegatedToken } from './platform/principals/delegate.ts';
+import { mintServiceToken } from './platform/principals/mint.ts';
+import { mayKeepPrincipals, principalRpc } from './platform/principals/rpc.ts';
+import { startTokenListener } from './platform/principals/token-listener.ts';
+import { revocationRpc } from './tokens/revocations/rpc.ts';
 import { upkeepJobs } from './upkeep.ts';
 import { startWalletConsumer } from './wallets/consumer.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { commonSettings, databaseSettings, endpoint, flag, secretFile } from '#kit/config/config.ts';
-import { defaultLockoutSteps, lockoutSteps } from './sign-in/lockout.ts';
+import { defaultLockoutSteps, lockoutSteps } from './sign-in/lockout/lockout.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 

@@ -1,18 +1,18 @@
 import type { App } from '#kit/http/http.ts';
 import type { AuditDeps } from './audit/refusals.ts';
 import { mountAudit } from './audit/routes.ts';
-import { type InboxDeps, mountInbox } from './inbox/routes.ts';
-import { mountManaged } from './managed/routes.ts';
-import { type MetadataDeps, mountMetadata } from './metadata/routes.ts';
+import { mountManaged } from './organizations/managed/routes.ts';
 import { mountOrganizations, type OrganizationDeps } from './organizations/routes.ts';
 import type { StatusDeps } from './organizations/status.ts';
+import { type InboxDeps, mountInbox } from './people/inbox/routes.ts';
+import { mountUsers, type UserDeps } from './people/users/routes.ts';
+import { type InternalDeps, mountInternal } from './platform/principals/routes.ts';
 import { mountPlatform } from './platform/routes.ts';
-import { type InternalDeps, mountInternal } from './principals/routes.ts';
 import { mountSignIn, type SignInRouteDeps } from './sign-in/routes.ts';
-import { mountSwitching } from './switching/routes.ts';
-import type { SwitchDeps } from './switching/switch.ts';
+import { mountSwitching } from './sign-in/switching/routes.ts';
+import type { SwitchDeps } from './sign-in/switching/switch.ts';
+import { type MetadataDeps, mountMetadata } from './tokens/metadata/routes.ts';
 import { mountTokens, type TokenRouteDeps } from './tokens/routes.ts';
-import { mountUsers, type UserDeps } from './users/routes.ts';
 
 export interface Deps {
   readonly metadata: MetadataDeps;

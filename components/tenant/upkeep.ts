@@ -1,12 +1,12 @@
 import { pruneCaps } from '#kit/rate-limit/security-cap.ts';
 import type { Parts, Tenant } from './assemble.ts';
-import { pruneAudit } from './audit/store.ts';
+import { pruneAudit } from './audit/log/store.ts';
 import type { Job } from './jobs.ts';
 import { purgeDeletedOrganizations } from './organizations/purge.ts';
-import { pruneRevocations } from './revocations/store.ts';
-import { reportLocks } from './sign-in/report-locks.ts';
-import { pruneLadders } from './sign-in/store.ts';
-import { pruneFamilies } from './tokens/store.ts';
+import { reportLocks } from './sign-in/lockout/report-locks.ts';
+import { pruneLadders } from './sign-in/lockout/store.ts';
+import { pruneRevocations } from './tokens/revocations/store.ts';
+import { pruneFamilies } from './tokens/sessions/store.ts';
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;

@@ -1,6 +1,6 @@
 import { set, startManaged } from '../../components/register/managed/managed.fixture.ts';
 import { organizationId } from '../../components/register/testing/register.ts';
-import { operatorOf } from '../../components/tenant/managed/managed.fixture.ts';
+import { operatorOf } from '../../components/tenant/organizations/managed/managed.fixture.ts';
 import { startTestTenant } from '../../components/tenant/tenant.fixture.ts';
 import { organizationsOf } from './organizations.ts';
 import { registersOf } from './registers.ts';

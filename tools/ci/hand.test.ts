@@ -27,7 +27,7 @@ describe('the cluster files of a run', () => {
   });
 
   it('are a third after a change elsewhere, with the changed cluster files', () => {
-    const changed = ['components/tenant/users/roles.ts', 'e2e/cluster/b.cluster.test.ts'];
+    const changed = ['components/tenant/people/users/roles.ts', 'e2e/cluster/b.cluster.test.ts'];
     const hand = chooseHand({ files, commit: commitOf(0), changed });
     expect(hand).toEqual(['a', 'b', 'd', 'g'].map((name) => `e2e/cluster/${name}.cluster.test.ts`));
   });

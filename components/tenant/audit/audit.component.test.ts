@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { ReportRefusalsRequestSchema } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
-import { tokenPath } from '../principals/token-listener.ts';
+import { tokenPath } from '../platform/principals/token-listener.ts';
 import { bearer, formOf, grant, startTestTenant, type TestTenant } from '../tenant.fixture.ts';
 import { upkeepJobs } from '../upkeep.ts';
 import { auditRpc } from './rpc.ts';

@@ -4,8 +4,8 @@ import type { Database, Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { findOrganization } from '../organizations/store.ts';
-import type { ReportedRefusal } from './audit.ts';
-import { countRefusal } from './store.ts';
+import type { ReportedRefusal } from './log/event.ts';
+import { countRefusal } from './log/store.ts';
 
 export interface AuditDeps {
   readonly db: Database<TenantDatabase>;

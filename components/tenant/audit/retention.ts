@@ -4,9 +4,9 @@ import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { auditOf } from '../organizations/status.ts';
 import { findOrganization, lockOrganization, updateOrganization } from '../organizations/store.ts';
-import type { Origin } from './audit.ts';
+import type { Origin } from './log/event.ts';
+import { appendAudit } from './log/store.ts';
 import type { AuditDeps } from './refusals.ts';
-import { appendAudit } from './store.ts';
 
 /** Retention of an organisation's events in months. @throws ORGANIZATION_NOT_FOUND */
 export async function getRetention(db: Reader<TenantDatabase>, organizationId: string): Promise<number> {

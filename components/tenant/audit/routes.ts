@@ -7,11 +7,11 @@ import { requireCallerOrganization } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
 import { originOf } from '../requests/origin.ts';
 import { requireScope } from '../requests/scope.ts';
-import { AUDIT_EVENT_TYPES, findAuditEventType } from './audit.ts';
+import { AUDIT_EVENT_TYPES, findAuditEventType } from './log/event.ts';
+import { pageAudit, type StoredAuditEvent } from './log/store.ts';
 import { type AuditDeps, reportRefusal } from './refusals.ts';
 import { getRetention, setRetention } from './retention.ts';
 import { refusalShape } from './schema.ts';
-import { pageAudit, type StoredAuditEvent } from './store.ts';
 
 const organizationParameter = z.object({ organizationId: identifier });
 const dayMs = 86_400_000;

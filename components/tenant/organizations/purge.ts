@@ -1,6 +1,6 @@
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
-import { appendAudit } from '../audit/store.ts';
+import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { deletedGraceMs } from './organization.ts';
 import { lockDeletedBefore, purgeOrganization } from './store.ts';

@@ -2,12 +2,12 @@ import type { Caller } from '#core/identity/claims.ts';
 import { PUBLIC_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import type { AuditEvent, AuditEventType, Origin } from '../audit/audit.ts';
-import { appendAudit } from '../audit/store.ts';
+import type { AuditEvent, AuditEventType, Origin } from '../audit/log/event.ts';
+import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { getSettings } from '../platform/store.ts';
-import { endTokens } from '../tokens/end.ts';
+import { getSettings } from '../platform/settings/store.ts';
+import { endTokens } from '../tokens/sessions/end-tokens.ts';
 import type { Organization } from './organization.ts';
 import { lockOrganization, updateOrganization } from './store.ts';
 

@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { Branding, OrganizationTable, TenantDatabase } from '../database/schema.ts';
-import { opensOrganization } from '../users/store.ts';
+import { opensOrganization } from '../people/memberships/store.ts';
 import type { Organization, StoredOrganization } from './organization.ts';
 
 type DB = TenantDatabase;

@@ -6,10 +6,15 @@ import { refusal } from '../errors.ts';
 import { organizationStatus } from '../organizations/routes.ts';
 import { type StatusDeps, setStatus } from '../organizations/status.ts';
 import { type CountedOrganization, findOrganization, pageOrganizations } from '../organizations/store.ts';
+import { listUsers } from '../people/memberships/store.ts';
+import { presentUser, userSchema } from '../people/users/present.ts';
 import { originOf } from '../requests/origin.ts';
-import { presentUser, userSchema } from '../users/present.ts';
-import { listUsers } from '../users/store.ts';
-import { type PlatformState, readPlatform, setMaxOrganizations, setPublicOrganization } from './settings.ts';
+import {
+  type PlatformState,
+  readPlatform,
+  setMaxOrganizations,
+  setPublicOrganization,
+} from './change-settings.ts';
 
 const organizationSchema = z.object({
   id: identifier,

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Origin } from '../audit/audit.ts';
+import type { Origin } from '../audit/log/event.ts';
 
 /** The origin of a request, for the audit log. */
 export function originOf(request: FastifyRequest): Origin {

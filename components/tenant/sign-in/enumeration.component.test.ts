@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { liftCap } from '#kit/rate-limit/security-cap.ts';
 import { bearer, grant, startTestTenant, type TestTenant, verifyAddress } from '../tenant.fixture.ts';
+import { unknownAuditLanes, unknownRecords } from './lockout/unknown-address.ts';
 import { recordStatements, type SentStatement } from './statements.fixture.ts';
-import { unknownAuditLanes, unknownRecords } from './unknown-address.ts';
 
 const password = 'seven quiet lanterns drift';
 const attacker = '198.51.100.7';

@@ -1,7 +1,7 @@
 import type { Reader } from '#kit/db/db.ts';
-import { findAddressedAccount } from '../accounts/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
-import { type Account, normalizeEmail } from '../users/account.ts';
+import { type Account, normalizeEmail } from '../people/accounts/account.ts';
+import { findAddressedAccount } from '../people/accounts/store.ts';
 
 export interface AddressedAccount {
   readonly email: string;

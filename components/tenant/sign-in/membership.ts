@@ -1,4 +1,4 @@
-import type { Account, Membership } from '../users/account.ts';
+import type { Account, Membership } from '../people/accounts/account.ts';
 
 /**
  * The organisation of a sign-in: the named one, else the last used one, else the oldest Standard membership, else a

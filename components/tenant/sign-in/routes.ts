@@ -5,7 +5,7 @@ import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { tier } from '../requests/tier.ts';
 import { logOut, type RevokeDeps } from '../tokens/revoke.ts';
-import { presentTokens, tokenSchema } from '../tokens/token-response.ts';
+import { presentTokens, tokenSchema } from '../tokens/sessions/token-response.ts';
 import { presentCaller } from './me.ts';
 import { type SignInDeps, signIn } from './sign-in.ts';
 

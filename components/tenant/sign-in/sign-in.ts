@@ -2,29 +2,34 @@ import { randomUUIDv7 } from 'node:crypto';
 import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import type { Origin } from '../audit/audit.ts';
-import { appendAudit } from '../audit/store.ts';
+import type { Origin } from '../audit/log/event.ts';
+import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import type { PasswordResult, Passwords } from '../passwords/queue.ts';
-import { findNotBefore } from '../revocations/store.ts';
-import { refreshLifetimeSeconds } from '../tokens/claims.ts';
-import { type IssuedTokens, issueSession, type Session, type SessionIssuer } from '../tokens/session.ts';
-import { insertFamily, type NewFamily } from '../tokens/store.ts';
-import { type Account, type Membership, normalizeEmail } from '../users/account.ts';
-import { holdMembership } from '../users/hold.ts';
-import { listMemberships, lockAccount, recordSignIn } from '../users/store.ts';
-import { type FailureReason, recordFailure, requireAdmission, saveSettled } from './failure.ts';
+import { holdMembership } from '../organizations/lock-membership.ts';
+import { type Account, type Membership, normalizeEmail } from '../people/accounts/account.ts';
+import { listMemberships, lockAccount, recordSignIn } from '../people/memberships/store.ts';
+import { refreshLifetimeSeconds } from '../tokens/claims/claims.ts';
+import { findNotBefore } from '../tokens/revocations/store.ts';
+import {
+  type IssuedTokens,
+  issueSession,
+  type Session,
+  type SessionIssuer,
+} from '../tokens/sessions/session.ts';
+import { insertFamily, type NewFamily } from '../tokens/sessions/store.ts';
 import { findAccount } from './find-account.ts';
-import type { GuessCap } from './guess-cap.ts';
-import { admit, isKnownNetwork, type Ladder, type Outcome } from './ladder.ts';
-import type { LockoutStep } from './lockout.ts';
+import { type FailureReason, recordFailure, requireAdmission, saveSettled } from './lockout/failure.ts';
+import type { GuessCap } from './lockout/guess-cap.ts';
+import { admit, isKnownNetwork, type Ladder, type Outcome } from './lockout/ladder.ts';
+import type { LockoutStep } from './lockout/lockout.ts';
+import { networkOf } from './lockout/network.ts';
+import { lockLadder, readLadder } from './lockout/store.ts';
+import { accountSubject, type Subject } from './lockout/subject.ts';
+import type { FindUnknown } from './lockout/unknown-address.ts';
 import { chooseMembership } from './membership.ts';
-import { networkOf } from './network.ts';
-import { lockLadder, readLadder } from './store.ts';
-import { accountSubject, type Subject } from './subject.ts';
+import type { PasswordResult, Passwords } from './passwords/queue.ts';
 import { resolveTier } from './tier.ts';
-import type { FindUnknown } from './unknown-address.ts';
 
 /** One attempt to sign in with a password. */
 export interface Attempt {

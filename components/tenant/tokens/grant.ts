@@ -1,11 +1,11 @@
 import { HUMAN_TIERS, type HumanTier } from '#core/identity/tiers.ts';
-import type { Origin } from '../audit/audit.ts';
+import type { Origin } from '../audit/log/event.ts';
 import { tier as tierSchema } from '../requests/tier.ts';
 import { type SignInDeps, signIn } from '../sign-in/sign-in.ts';
-import { OAuthError } from './oauth.ts';
-import { getParameter, type Parameters } from './parameters.ts';
+import { OAuthError } from './oauth/oauth.ts';
+import { getParameter, type Parameters } from './oauth/parameters.ts';
 import { type RefreshDeps, refresh } from './refresh.ts';
-import type { IssuedTokens } from './session.ts';
+import type { IssuedTokens } from './sessions/session.ts';
 
 export interface GrantDeps {
   readonly signIn: SignInDeps;

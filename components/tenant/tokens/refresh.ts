@@ -1,19 +1,19 @@
 import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import type { AuditEvent, Origin } from '../audit/audit.ts';
-import { appendAudit } from '../audit/store.ts';
+import type { AuditEvent, Origin } from '../audit/log/event.ts';
+import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { notifyPerson } from '../inbox/tell.ts';
-import { longestTokenLifeMs } from '../revocations/revocation.ts';
-import { appendRevocation, findNotBefore } from '../revocations/store.ts';
+import { notifyPerson } from '../people/inbox/notify-person.ts';
+import { findMembership, lockAccount } from '../people/memberships/store.ts';
 import { resolveTier } from '../sign-in/tier.ts';
-import { findMembership, lockAccount } from '../users/store.ts';
-import { parseRefreshToken } from './refresh-token.ts';
-import { judgeRotation } from './rotation.ts';
-import { type IssuedTokens, issueSession, type Session, type SessionIssuer } from './session.ts';
-import { lockFamily, type RefreshFamily, revokeFamilies, rotateFamily } from './store.ts';
+import { longestTokenLifeMs } from './revocations/revocation.ts';
+import { appendRevocation, findNotBefore } from './revocations/store.ts';
+import { parseRefreshToken } from './sessions/refresh-token.ts';
+import { judgeRotation } from './sessions/rotation.ts';
+import { type IssuedTokens, issueSession, type Session, type SessionIssuer } from './sessions/session.ts';
+import { lockFamily, type RefreshFamily, revokeFamilies, rotateFamily } from './sessions/store.ts';
 
 export interface RefreshDeps extends SessionIssuer {
   readonly db: Database<TenantDatabase>;

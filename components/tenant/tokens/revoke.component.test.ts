@@ -2,7 +2,7 @@ import { generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { testInstallation } from '#kit/testing/runtime.ts';
-import { tokenPath } from '../principals/token-listener.ts';
+import { tokenPath } from '../platform/principals/token-listener.ts';
 import { bearer, formOf, grant, startReplica, startTestTenant, type TestTenant } from '../tenant.fixture.ts';
 
 const password = 'marble orchard seldom rains';

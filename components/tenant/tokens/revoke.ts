@@ -3,16 +3,16 @@ import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { RevocationKind } from '#kit/auth/auth.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import type { Origin } from '../audit/audit.ts';
-import { appendAudit } from '../audit/store.ts';
+import type { Origin } from '../audit/log/event.ts';
+import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
-import { findMembership, findMembershipIn, listMemberships } from '../users/store.ts';
-import { endTokens } from './end.ts';
-import { looksLikeRefreshToken, parseRefreshToken } from './refresh-token.ts';
-import { type FamilyFilter, findFamily, type RefreshFamily } from './store.ts';
+import { findMembership, findMembershipIn, listMemberships } from '../people/memberships/store.ts';
+import { endTokens } from './sessions/end-tokens.ts';
+import { looksLikeRefreshToken, parseRefreshToken } from './sessions/refresh-token.ts';
+import { type FamilyFilter, findFamily, type RefreshFamily } from './sessions/store.ts';
 
 export interface RevokeDeps {
   readonly db: Database<TenantDatabase>;

@@ -5,15 +5,15 @@ import type { Logger } from '#kit/log/log.ts';
 import { originOf } from '../requests/origin.ts';
 import { tier } from '../requests/tier.ts';
 import { doneSchema, unstored } from '../sign-in/routes.ts';
-import { acceptForms, parametersOf } from './form-body.ts';
-import { form, grantForm, oauthErrors, tokenForm } from './form-schemas.ts';
 import { type GrantDeps, grantTokens } from './grant.ts';
 import { presentIntrospection } from './introspect.ts';
-import { oauthErrorHandler } from './oauth-reply.ts';
-import { getParameter } from './parameters.ts';
+import { acceptForms, parametersOf } from './oauth/form-body.ts';
+import { form, grantForm, oauthErrors, tokenForm } from './oauth/form-schemas.ts';
+import { oauthErrorHandler } from './oauth/oauth-reply.ts';
+import { getParameter } from './oauth/parameters.ts';
 import { refresh } from './refresh.ts';
 import { type RevokeDeps, revokeOrganization, revokeToken, revokeUser } from './revoke.ts';
-import { presentTokens, tokenSchema } from './token-response.ts';
+import { presentTokens, tokenSchema } from './sessions/token-response.ts';
 
 const refreshSchema = z.object({
   refreshToken: z.string().min(1).max(512),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withOtherSignatureForm, withTrailingBits } from '#kit/testing/tokens.ts';
-import { tokenPath } from '../principals/token-listener.ts';
+import { tokenPath } from '../platform/principals/token-listener.ts';
 import { bearer, formOf, grant, startTestTenant, type TestTenant } from '../tenant.fixture.ts';
 
 describe('encodings of tokens', () => {

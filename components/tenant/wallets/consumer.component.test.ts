@@ -3,6 +3,7 @@ import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { WalletFact } from '#core/events/wallet-events.ts';
 import { waitFor } from '#kit/testing/wait.ts';
+import { listMemberships } from '../people/memberships/store.ts';
 import { findAccount } from '../sign-in/find-account.ts';
 import {
   adminEmail,
@@ -13,7 +14,6 @@ import {
   startTestTenant,
   type TestTenant,
 } from '../tenant.fixture.ts';
-import { listMemberships } from '../users/store.ts';
 import { consumePage, type EventPage, type EventSource } from './consumer.ts';
 import { findCursor } from './store.ts';
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';

@@ -1,0 +1,161 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { type Selectable, sql } from 'kysely';
+import { AppError } from '#core/errors/errors.ts';
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { InboxEntryTable, TenantDatabase } from '../../database/schema.ts';
+import {
+  CATEGORIES,
+  type Category,
+  CHANNELS,
+  channelsOf,
+  type Entry,
+  type NewEntry,
+  SEVERITIES,
+} from './entry.ts';
+
+type DB = TenantDatabase;
+
+/** Inserts an entry, or returns the existing entry of the same event. */
+export async function insertEntry(
+  tx: Transactor<DB>,
+  entry: NewEntry,
+): Promise<{ readonly entry: Entry; readonly isNew: boolean }> {
+  const inserted = await tx
+    .insertInto('inbox_entries')
+    .values({
+      id: randomUUIDv7(),
+      platform_user_id: entry.platformUserId,
+      source_event_id: entry.sourceEventId,
+      category: entry.category,
+      severity: entry.severity,
+      correlation_key: entry.correlationKey,
+      title: entry.title,
+      summary: entry.summary ?? null,
+      icon_key: entry.iconKey ?? null,
+      detail_href: entry.detailHref ?? null,
+      channel_hints: [...(entry.channelHints ?? channelsOf(entry.category))],
+      writer_service_id: entry.writerServiceId,
+      occurred_at: new Date(entry.occurredAtMs),
+      read_at: null,
+      dismissed_at: null,
+    })
+    .onConflict((conflict) => conflict.columns(['platform_user_id', 'source_event_id']).doNothing())
+    .returningAll()
+    .executeTakeFirst();
+  if (inserted !== undefined) return { entry: toEntry(inserted), isNew: true };
+  const known = await tx
+    .selectFrom('inbox_entries')
+    .selectAll()
+    .where('platform_user_id', '=', entry.platformUserId)
+    .where('source_event_id', '=', entry.sourceEventId)
+    .executeTakeFirstOrThrow();
+  return { entry: toEntry(known), isNew: false };
+}
+
+export interface InboxFilter {
+  readonly category?: Category | undefined;
+  readonly unreadOnly: boolean;
+  readonly includeDismissed: boolean;
+}
+
+/** A page of a person's inbox, newest first, and the number of entries that match the filter. */
+export async function pageEntries(
+  db: Reader<DB>,
+  platformUserId: string,
+  filter: InboxFilter,
+  window: { readonly offset: number; readonly limit: number },
+): Promise<{ entries: Entry[]; totalCount: number }> {
+  let chosen = db.selectFrom('inbox_entries').where('platform_user_id', '=', platformUserId);
+  if (filter.category !== undefined) chosen = chosen.where('category', '=', filter.category);
+  if (filter.unreadOnly) chosen = chosen.where('read_at', 'is', null);
+  if (!filter.includeDismissed) chosen = chosen.where('dismissed_at', 'is', null);
+  const { total } = await chosen.select(sql<number>`count(*)::int`.as('total')).executeTakeFirstOrThrow();
+  const rows = await chosen
+    .selectAll()
+    .orderBy('occurred_at', 'desc')
+    .orderBy('id', 'desc')
+    .offset(window.offset)
+    .limit(window.limit)
+    .execute();
+  return { entries: rows.map(toEntry), totalCount: total };
+}
+
+/** Entries that are neither read nor dismissed. */
+export async function countUnread(db: Reader<DB>, platformUserId: string): Promise<number> {
+  const { total } = await db
+    .selectFrom('inbox_entries')
+    .select(sql<number>`count(*)::int`.as('total'))
+    .where('platform_user_id', '=', platformUserId)
+    .where('read_at', 'is', null)
+    .where('dismissed_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return total;
+}
+
+export async function findEntry(
+  db: Reader<DB>,
+  platformUserId: string,
+  id: string,
+): Promise<Entry | undefined> {
+  const row = await db
+    .selectFrom('inbox_entries')
+    .selectAll()
+    .where('id', '=', id)
+    .where('platform_user_id', '=', platformUserId)
+    .executeTakeFirst();
+  return row && toEntry(row);
+}
+
+/** Sets a timestamp of an entry; a repetition keeps the first time. False when the person has no such entry. */
+export async function stampEntry(
+  tx: Transactor<DB>,
+  at: { readonly platformUserId: string; readonly id: string; readonly atMs: number },
+  stamp: 'read_at' | 'dismissed_at',
+): Promise<boolean> {
+  const stamped = await tx
+    .updateTable('inbox_entries')
+    .set({ [stamp]: sql`coalesce(${sql.ref(stamp)}, ${new Date(at.atMs)})` })
+    .where('id', '=', at.id)
+    .where('platform_user_id', '=', at.platformUserId)
+    .returning('id')
+    .executeTakeFirst();
+  return stamped !== undefined;
+}
+
+/** Marks all entries as read that are neither read nor dismissed; returns their number. */
+export async function markAllRead(tx: Transactor<DB>, platformUserId: string, atMs: number): Promise<number> {
+  const marked = await tx
+    .updateTable('inbox_entries')
+    .set({ read_at: new Date(atMs) })
+    .where('platform_user_id', '=', platformUserId)
+    .where('read_at', 'is', null)
+    .where('dismissed_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return Number(marked.numUpdatedRows);
+}
+
+function toEntry(row: Selectable<InboxEntryTable>): Entry {
+  return {
+    id: row.id,
+    platformUserId: row.platform_user_id,
+    category: known(CATEGORIES, row.category),
+    severity: known(SEVERITIES, row.severity),
+    correlationKey: row.correlation_key,
+    title: row.title,
+    summary: row.summary ?? undefined,
+    iconKey: row.icon_key ?? undefined,
+    detailHref: row.detail_href ?? undefined,
+    sourceEventId: row.source_event_id,
+    occurredAtMs: row.occurred_at.getTime(),
+    channelHints: row.channel_hints.map((channel) => known(CHANNELS, channel)),
+    writerServiceId: row.writer_service_id,
+    readAtMs: row.read_at?.getTime(),
+    dismissedAtMs: row.dismissed_at?.getTime(),
+  };
+}
+
+function known<T extends string>(values: readonly T[], text: string): T {
+  const value = values.find((each) => each === text);
+  if (value === undefined) throw new AppError('internal', 'ROW_UNREADABLE', `an inbox entry says ${text}`);
+  return value;
+}

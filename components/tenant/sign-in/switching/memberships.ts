@@ -1,0 +1,29 @@
+import type { Caller } from '#core/identity/claims.ts';
+import { highestRole } from '#core/identity/roles.ts';
+import type { Reader } from '#kit/db/db.ts';
+import type { TenantDatabase } from '../../database/schema.ts';
+import type { Membership } from '../../people/accounts/account.ts';
+import { listMemberships } from '../../people/memberships/store.ts';
+import { requirePerson } from '../../requests/person.ts';
+
+/** The active organisations of the caller's person, by name. */
+export async function listOpenMemberships(
+  db: Reader<TenantDatabase>,
+  caller: Caller,
+): Promise<readonly Membership[]> {
+  const memberships = await listMemberships(db, requirePerson(caller));
+  return memberships
+    .filter(({ isActive }) => isActive)
+    .toSorted((a, b) => a.organizationName.localeCompare(b.organizationName, 'en'));
+}
+
+export function presentMembership(membership: Membership, caller: Caller) {
+  const { organizationId, organizationName, organizationSubdomain, roles } = membership;
+  return {
+    organizationId,
+    organizationName,
+    subdomain: organizationSubdomain,
+    role: highestRole(roles) ?? 'User',
+    isCurrent: organizationId === caller.organizationId,
+  };
+}

@@ -1,0 +1,90 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { TenantDatabase } from '../../database/schema.ts';
+import { generateSigningKey, loadSigningKey, type SigningKey } from './jwt.ts';
+import { planKeys } from './plan.ts';
+import type { Protection } from './protection.ts';
+import { insertKey, listKeys, lockKeys, moveKey, removeKeys, type StoredKey } from './store.ts';
+
+/** A JWK set; the same object until the keys are reloaded. */
+export interface Jwks {
+  readonly keys: Record<string, string>[];
+}
+
+/** The signing keys of the installation, as this replica last read them. */
+export interface KeyRing {
+  current(): SigningKey;
+  /** Next, current and retired keys that a valid token may name. */
+  jwks(): Jwks;
+  /** Rotates the stored keys when due and reloads them. */
+  refresh(): Promise<void>;
+}
+
+export interface KeyRingOptions {
+  readonly db: Database<TenantDatabase>;
+  readonly protection: Protection;
+  readonly clock: Clock;
+  readonly rotationMs: number;
+}
+
+interface LoadedKeys {
+  readonly current: SigningKey;
+  readonly jwks: Jwks;
+}
+
+/** Resolves when the keys are loaded; throws when the protection key cannot decrypt them. */
+export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
+  let loaded = await load(options);
+  return {
+    current: () => loaded.current,
+    jwks: () => loaded.jwks,
+    refresh: async () => {
+      loaded = await load(options, loaded);
+    },
+  };
+}
+
+async function load(options: KeyRingOptions, before?: LoadedKeys): Promise<LoadedKeys> {
+  const rows = await upkeep(options);
+  const current = rows.find((row) => row.state === 'current');
+  if (current === undefined) throw new AppError('internal', 'NO_SIGNING_KEY', 'no current signing key');
+  return {
+    current: before?.current.kid === current.kid ? before.current : open(options.protection, current),
+    jwks: { keys: rows.map((row) => ({ ...row.publicJwk })) },
+  };
+}
+
+function open(protection: Protection, row: StoredKey): SigningKey {
+  try {
+    return loadSigningKey(row.kid, protection.open(row.sealedPrivateKey, placeOf(row.kid)));
+  } catch (cause) {
+    const message =
+      'the protection key cannot decrypt the signing keys of this database; use the key that the installation started with';
+    throw new AppError('internal', 'PROTECTION_KEY_MISMATCH', message, { cause });
+  }
+}
+
+function upkeep(options: KeyRingOptions): Promise<StoredKey[]> {
+  const { clock, protection, rotationMs } = options;
+  return options.db.transact(async (tx) => {
+    await lockKeys(tx);
+    const atMs = clock.nowMs();
+    const plan = planKeys(await listKeys(tx), atMs, rotationMs);
+    const make = async (state: 'next' | 'current') => {
+      const { publicJwk, privateKeyDer } = generateSigningKey();
+      const sealed = protection.seal(privateKeyDer, placeOf(publicJwk.kid));
+      await insertKey(tx, { kid: publicJwk.kid, state, publicJwk, sealed }, atMs);
+    };
+    await removeKeys(tx, plan.remove);
+    if (plan.retire !== undefined) await moveKey(tx, plan.retire, { to: 'retired', atMs });
+    if (plan.promote === 'new') await make('current');
+    else if (plan.promote !== undefined) await moveKey(tx, plan.promote, { to: 'current', atMs });
+    if (plan.makeNext) await make('next');
+    return listKeys(tx);
+  });
+}
+
+function placeOf(kid: string): string {
+  return `signing_keys.sealed_private_key.${kid}`;
+}
