@@ -171,7 +171,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     users: { db, clock, notify, passwords, passwordPolicy, idempotency },
     audit: { db, clock },
     inbox: { db, clock },
-    signIn: { signIn, revoke },
+    signIn: { signIn, signOut: { db, clock, notify } },
     switching: { db, clock, issuer, refreshKey },
     tokens: { grant, revoke, log },
   };

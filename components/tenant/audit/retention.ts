@@ -4,7 +4,7 @@ import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { auditOf } from '../organizations/status.ts';
 import { findOrganization, lockOrganization, updateOrganization } from '../organizations/store.ts';
-import type { Origin } from './log/event.ts';
+import type { Origin } from '../requests/origin.ts';
 import { appendAudit } from './log/store.ts';
 import type { AuditDeps } from './refusals.ts';
 

@@ -1,6 +1,6 @@
 import type { Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../database/schema.ts';
-import type { Membership } from '../people/accounts/account.ts';
+import type { Membership } from '../people/memberships/membership.ts';
 import { findMembership } from '../people/memberships/store.ts';
 import { holdOpenOrganization } from './store.ts';
 

@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import { readableName } from '#core/encoding/readable.ts';
+import { readableLine, readableName } from '#core/encoding/readable.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, idempotencyHeaders } from '#kit/http/http.ts';
 import type { TenantDatabase } from '../database/schema.ts';
-import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { repeatable } from '../requests/repeatable.ts';
 import { type CreateOrganizationDeps, createOrganization } from './create.ts';
@@ -18,7 +17,7 @@ const colour = z.string().regex(/^#[0-9A-Fa-f]{6}$/, 'expected #rrggbb');
 export const branding = z.object({
   primaryColor: colour.optional(),
   secondaryColor: colour.optional(),
-  companyTagline: line.max(200).optional(),
+  companyTagline: readableLine.max(200).optional(),
   logoUrl: z
     .url({ protocol: /^https$/ })
     .max(2048)
@@ -93,7 +92,7 @@ export function mountOrganizations(app: App, deps: OrganizationDeps): void {
       schema: {
         operationId: 'getOrganizationBySubdomain',
         tags,
-        params: z.object({ subdomain: line.max(64) }),
+        params: z.object({ subdomain: readableLine.max(64) }),
         response: { 200: organizationSchema },
       },
     },

@@ -1,5 +1,10 @@
 import type { FastifyRequest } from 'fastify';
-import type { Origin } from '../audit/log/event.ts';
+
+/** The origin of a request, as far as the listener knows it. */
+export interface Origin {
+  readonly ipAddress?: string | undefined;
+  readonly userAgent?: string | undefined;
+}
 
 /** The origin of a request, for the audit log. */
 export function originOf(request: FastifyRequest): Origin {

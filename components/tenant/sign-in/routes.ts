@@ -1,16 +1,16 @@
-import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import { readableLine } from '#core/encoding/readable.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
-import { line } from '../requests/line.ts';
+import { doneSchema, noStore } from '../requests/answers.ts';
 import { originOf } from '../requests/origin.ts';
 import { tier } from '../requests/tier.ts';
-import { logOut, type RevokeDeps } from '../tokens/revoke.ts';
 import { presentTokens, tokenSchema } from '../tokens/sessions/token-response.ts';
 import { presentCaller } from './me.ts';
 import { type SignInDeps, signIn } from './sign-in.ts';
+import { type SignOutDeps, signOut } from './sign-out.ts';
 
 const loginSchema = z.object({
-  email: line.min(1).max(254),
+  email: readableLine.min(1).max(254),
   password: z.string().min(1).max(1024),
   organizationSubdomain: z.string().max(64).optional(),
   tier: tier.optional(),
@@ -32,11 +32,9 @@ const meSchema = z.object({
   walletAddress: z.string().optional(),
 });
 
-export const doneSchema = z.object({ success: z.boolean(), message: z.string() });
-
 export interface SignInRouteDeps {
   readonly signIn: SignInDeps;
-  readonly revoke: RevokeDeps;
+  readonly signOut: SignOutDeps;
 }
 
 export function mountSignIn(app: App, deps: SignInRouteDeps): void {
@@ -49,7 +47,7 @@ export function mountSignIn(app: App, deps: SignInRouteDeps): void {
     },
     async (request, reply) => {
       const tokens = await signIn(deps.signIn, { ...request.body, origin: originOf(request) });
-      return unstored(reply).send(presentTokens(tokens));
+      return noStore(reply).send(presentTokens(tokens));
     },
   );
   app.get(
@@ -58,7 +56,7 @@ export function mountSignIn(app: App, deps: SignInRouteDeps): void {
       config: { policy: 'RequireAuthenticated' },
       schema: { operationId: 'getCurrentUser', tags, response: { 200: meSchema } },
     },
-    async (request, reply) => unstored(reply).send(presentCaller(callerOf(request))),
+    async (request, reply) => noStore(reply).send(presentCaller(callerOf(request))),
   );
   app.post(
     '/api/auth/logout',
@@ -67,13 +65,8 @@ export function mountSignIn(app: App, deps: SignInRouteDeps): void {
       schema: { operationId: 'signOutUser', tags, response: { 200: doneSchema } },
     },
     async (request) => {
-      await logOut(deps.revoke, callerOf(request), originOf(request));
+      await signOut(deps.signOut, callerOf(request), originOf(request));
       return { success: true, message: 'Signed out.' };
     },
   );
-}
-
-/** Marks answers with or about tokens as `no-store`. */
-export function unstored(reply: FastifyReply): FastifyReply {
-  return reply.headers({ 'cache-control': 'no-store', pragma: 'no-cache' });
 }

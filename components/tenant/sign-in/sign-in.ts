@@ -2,13 +2,15 @@ import { randomUUIDv7 } from 'node:crypto';
 import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import type { Origin } from '../audit/log/event.ts';
 import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { holdMembership } from '../organizations/lock-membership.ts';
-import { type Account, type Membership, normalizeEmail } from '../people/accounts/account.ts';
-import { listMemberships, lockAccount, recordSignIn } from '../people/memberships/store.ts';
+import { type Account, normalizeEmail } from '../people/accounts/account.ts';
+import { lockAccount } from '../people/accounts/store.ts';
+import type { Membership } from '../people/memberships/membership.ts';
+import { listMemberships, recordSignIn } from '../people/memberships/store.ts';
+import type { Origin } from '../requests/origin.ts';
 import { refreshLifetimeSeconds } from '../tokens/claims/claims.ts';
 import { findNotBefore } from '../tokens/revocations/store.ts';
 import {

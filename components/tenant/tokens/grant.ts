@@ -1,5 +1,5 @@
 import { HUMAN_TIERS, type HumanTier } from '#core/identity/tiers.ts';
-import type { Origin } from '../audit/log/event.ts';
+import type { Origin } from '../requests/origin.ts';
 import { tier as tierSchema } from '../requests/tier.ts';
 import { type SignInDeps, signIn } from '../sign-in/sign-in.ts';
 import { OAuthError } from './oauth/oauth.ts';

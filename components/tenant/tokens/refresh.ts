@@ -1,12 +1,14 @@
 import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import type { AuditEvent, Origin } from '../audit/log/event.ts';
+import type { AuditEvent } from '../audit/log/event.ts';
 import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { lockAccount } from '../people/accounts/store.ts';
 import { notifyPerson } from '../people/inbox/notify-person.ts';
-import { findMembership, lockAccount } from '../people/memberships/store.ts';
+import { findMembership } from '../people/memberships/store.ts';
+import type { Origin } from '../requests/origin.ts';
 import { resolveTier } from '../sign-in/tier.ts';
 import { longestTokenLifeMs } from './revocations/revocation.ts';
 import { appendRevocation, findNotBefore } from './revocations/store.ts';

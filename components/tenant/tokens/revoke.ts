@@ -3,13 +3,13 @@ import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { RevocationKind } from '#kit/auth/auth.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import type { Origin } from '../audit/log/event.ts';
 import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
 import { findMembership, findMembershipIn, listMemberships } from '../people/memberships/store.ts';
+import type { Origin } from '../requests/origin.ts';
 import { endTokens } from './sessions/end-tokens.ts';
 import { looksLikeRefreshToken, parseRefreshToken } from './sessions/refresh-token.ts';
 import { type FamilyFilter, findFamily, type RefreshFamily } from './sessions/store.ts';
@@ -72,28 +72,6 @@ async function revokeRefreshToken(
   });
 }
 
-/** Ends the presented token and its refresh family. */
-export async function logOut(deps: RevokeDeps, by: Caller, origin: Origin): Promise<void> {
-  const { sessionId } = by;
-  const family = sessionId === undefined ? undefined : { id: sessionId };
-  await deps.db.transact(async (tx) => {
-    await record(tx, deps, { kind: 'token', key: by.tokenId, reason: 'logout', by, origin });
-    if (family !== undefined) {
-      const revocation = {
-        kind: 'family',
-        key: family.id,
-        families: family,
-        reason: 'logout',
-        by,
-        origin,
-      } as const;
-      await record(tx, deps, revocation);
-    }
-    await audit(tx, deps, { type: 'Logout', reason: 'logout', by, origin });
-  });
-  deps.notify();
-}
-
 /** All tokens of one user of the caller's organisation. */
 export async function revokeUser(
   deps: RevokeDeps,
@@ -147,41 +125,28 @@ export async function revokeOrganization(
 
 async function end(deps: RevokeDeps, revocation: RevocationRequest): Promise<void> {
   await deps.db.transact(async (tx) => {
-    await record(tx, deps, revocation);
-    await audit(tx, deps, { type: 'TokenRevoked', ...revocation });
+    const atMs = deps.clock.nowMs();
+    await endTokens(tx, { ...revocation, atMs });
+    await audit(tx, revocation, atMs);
   });
   deps.notify();
 }
 
-function record(
-  tx: Transactor<TenantDatabase>,
-  deps: RevokeDeps,
-  revocation: RevocationRequest,
-): Promise<void> {
-  return endTokens(tx, { ...revocation, atMs: deps.clock.nowMs() });
-}
-
-interface RevocationAudit extends Omit<RevocationRequest, 'kind' | 'key' | 'families'> {
-  readonly type: 'TokenRevoked' | 'Logout';
-  readonly kind?: RevocationKind;
-  readonly key?: string;
-}
-
 async function audit(
   tx: Transactor<TenantDatabase>,
-  deps: RevokeDeps,
-  entry: RevocationAudit,
+  revocation: RevocationRequest,
+  atMs: number,
 ): Promise<void> {
-  const { by } = entry;
+  const { by, reason, kind, key } = revocation;
   await appendAudit(tx, {
-    organizationId: entry.organizationId ?? by.organizationId ?? SYSTEM_ORGANIZATION_ID,
-    occurredAtMs: deps.clock.nowMs(),
-    type: entry.type,
+    organizationId: revocation.organizationId ?? by.organizationId ?? SYSTEM_ORGANIZATION_ID,
+    occurredAtMs: atMs,
+    type: 'TokenRevoked',
     identityId: by.kind === 'user' ? by.subject : undefined,
     platformUserId: by.platformUserId,
-    origin: entry.origin,
+    origin: revocation.origin,
     success: true,
-    details: { reason: entry.reason, kind: entry.kind, key: entry.key, by: by.clientId },
+    details: { reason, kind, key, by: by.clientId },
   });
 }
 

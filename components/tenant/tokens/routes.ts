@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { identifier } from '#core/identity/identifier.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { doneSchema, noStore } from '../requests/answers.ts';
 import { originOf } from '../requests/origin.ts';
 import { tier } from '../requests/tier.ts';
-import { doneSchema, unstored } from '../sign-in/routes.ts';
 import { type GrantDeps, grantTokens } from './grant.ts';
 import { presentIntrospection } from './introspect.ts';
 import { acceptForms, parametersOf } from './oauth/form-body.ts';
@@ -43,7 +43,7 @@ function mountGrants(app: App, deps: TokenRouteDeps): void {
     },
     async (request, reply) => {
       const tokens = await refresh(deps.grant.refresh, { ...request.body, origin: originOf(request) });
-      return unstored(reply).send(presentTokens(tokens));
+      return noStore(reply).send(presentTokens(tokens));
     },
   );
 }
@@ -70,7 +70,7 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
       },
       async (request, reply) => {
         const tokens = await grantTokens(deps.grant, parametersOf(request.body), originOf(request));
-        return unstored(reply).send(presentTokens(tokens));
+        return noStore(reply).send(presentTokens(tokens));
       },
     );
     scope.post(
@@ -90,7 +90,7 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
       async (request, reply) => {
         const token = getParameter(parametersOf(request.body), 'token');
         const caller = await deps.revoke.findCaller(token);
-        return unstored(reply)
+        return noStore(reply)
           .type('application/json')
           .send(JSON.stringify(presentIntrospection(caller)));
       },

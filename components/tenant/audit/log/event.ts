@@ -1,3 +1,5 @@
+import type { Origin } from '../../requests/origin.ts';
+
 /** Every action that an audit log may record, the actions of custom resources included. */
 export const AUDIT_EVENT_TYPES = [
   'Login',
@@ -62,12 +64,6 @@ export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 /** Parses the name of a type, case-insensitively; undefined for any other text. */
 export function findAuditEventType(text: string): AuditEventType | undefined {
   return AUDIT_EVENT_TYPES.find((type) => type.toLowerCase() === text.trim().toLowerCase());
-}
-
-/** The origin of a request, as far as the listener knows it. */
-export interface Origin {
-  readonly ipAddress?: string | undefined;
-  readonly userAgent?: string | undefined;
 }
 
 /** Details never contain tokens, codes or passwords. */

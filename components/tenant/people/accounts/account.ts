@@ -1,6 +1,3 @@
-import type { Role } from '#core/identity/roles.ts';
-import type { OrganizationType } from '#core/identity/tiers.ts';
-
 /** A person: across all organisations when the address is verified, else only in the organisation that created it. */
 export interface Account {
   readonly id: string;
@@ -13,45 +10,6 @@ export interface Account {
   readonly defaultOrganizationId: string | undefined;
   /** The organisation that created the account. Without it an unverified account gives access to none. */
   readonly homeOrganizationId: string | undefined;
-}
-
-/** A person in one organisation; the subject of tokens. */
-export interface Membership {
-  readonly identityId: string;
-  readonly platformUserId: string;
-  readonly organizationId: string;
-  readonly organizationName: string;
-  readonly organizationSubdomain: string;
-  readonly orgType: OrganizationType;
-  /** Identity, person and organisation are Active. */
-  readonly isActive: boolean;
-  readonly email: string;
-  readonly displayName: string;
-  readonly roles: readonly Role[];
-  /** The person's oldest active wallet according to the consumed wallet events; a hint that may lag behind. */
-  readonly walletAddress: string | undefined;
-  readonly createdAtMs: number;
-  /** When the person last signed in to this organisation. */
-  readonly lastLoginAtMs: number | undefined;
-}
-
-export type UserStatus = 'Active' | 'Suspended' | 'Deleted';
-
-/** A user in the list of an organisation. */
-export interface OrganizationUser {
-  readonly id: string;
-  readonly platformUserId: string;
-  readonly email: string;
-  readonly displayName: string;
-  /**
-   * The address is verified, and the organisation may learn it, because it created the account or the person has signed
-   * in to it. Otherwise adding an address would reveal whether it has an account elsewhere.
-   */
-  readonly emailVerified: boolean;
-  readonly roles: readonly Role[];
-  readonly status: UserStatus;
-  readonly createdAtMs: number;
-  readonly lastLoginAtMs: number | undefined;
 }
 
 export function normalizeEmail(email: string): string {

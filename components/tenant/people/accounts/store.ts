@@ -2,11 +2,26 @@ import { type RawBuilder, type Selectable, sql } from 'kysely';
 import { AppError } from '#core/errors/errors.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { PlatformUserTable, TenantDatabase } from '../../database/schema.ts';
-import { toAccount } from '../memberships/store.ts';
 import type { Account } from './account.ts';
 
 type DB = TenantDatabase;
 type AccountRow = Selectable<PlatformUserTable>;
+
+export async function accountExists(db: Reader<DB>, id: string): Promise<boolean> {
+  const row = await db.selectFrom('platform_users').select('id').where('id', '=', id).executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Locks the row until the transaction ends. */
+export async function lockAccount(tx: Transactor<DB>, id: string): Promise<Account | undefined> {
+  const row = await tx
+    .selectFrom('platform_users')
+    .selectAll()
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+  return row && toAccount(row);
+}
 
 /**
  * The account of a sign-in, found by one statement in every case. With a subdomain: the account that is a member of
@@ -111,4 +126,39 @@ export async function setPassword(
     .set({ password_hash: password.hash, password_changed_at: new Date(password.atMs) })
     .where('id', '=', accountId)
     .execute();
+}
+
+/** Sets the organisation of the next sign-in that names none. */
+export async function setDefaultOrganization(
+  tx: Transactor<DB>,
+  accountId: string,
+  organizationId: string,
+): Promise<void> {
+  await tx
+    .updateTable('platform_users')
+    .set({ default_organization_id: organizationId })
+    .where('id', '=', accountId)
+    .execute();
+}
+
+export async function countCreatedOrganization(tx: Transactor<DB>, accountId: string): Promise<void> {
+  await tx
+    .updateTable('platform_users')
+    .set({ created_orgs_count: sql`created_orgs_count + 1` })
+    .where('id', '=', accountId)
+    .execute();
+}
+
+export function toAccount(row: Selectable<PlatformUserTable>): Account {
+  return {
+    id: row.id,
+    email: row.email,
+    displayName: row.display_name,
+    passwordHash: row.password_hash ?? undefined,
+    emailVerified: row.email_verified,
+    createdOrganizations: row.created_orgs_count,
+    isActive: row.status === 'Active',
+    defaultOrganizationId: row.default_organization_id ?? undefined,
+    homeOrganizationId: row.home_organization_id ?? undefined,
+  };
 }

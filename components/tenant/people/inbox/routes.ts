@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readableName } from '#core/encoding/readable.ts';
+import { readableLine, readableName } from '#core/encoding/readable.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import type { Clock } from '#kit/clock/clock.ts';
@@ -7,10 +7,9 @@ import type { Database } from '#kit/db/db.ts';
 import { type App, callerOf, emptyAnswer, pageWindow, paging } from '#kit/http/http.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
-import { line } from '../../requests/line.ts';
 import { requirePerson } from '../../requests/person.ts';
 import { requireScope } from '../../requests/scope.ts';
-import { accountExists } from '../memberships/store.ts';
+import { accountExists } from '../accounts/store.ts';
 import { CATEGORIES, CHANNELS, type Channel, type Entry, SEVERITIES } from './entry.ts';
 import { countUnread, findEntry, insertEntry, markAllRead, pageEntries, stampEntry } from './store.ts';
 
@@ -70,10 +69,10 @@ const newEntrySchema = z.object({
   platformUserId: identifier,
   category: z.enum(CATEGORIES),
   severity: z.enum(SEVERITIES).default('Info'),
-  correlationKey: line.min(1).max(256),
+  correlationKey: readableLine.min(1).max(256),
   title: readableName.min(1).max(200),
-  summary: line.max(1000).optional(),
-  iconKey: line.max(64).optional(),
+  summary: readableLine.max(1000).optional(),
+  iconKey: readableLine.max(64).optional(),
   detailHref: z
     .string()
     .max(1024)

@@ -1,27 +1,11 @@
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import { isRole, type Role } from '#core/identity/roles.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
-import type { PlatformUserTable, TenantDatabase, UserIdentityTable } from '../../database/schema.ts';
+import type { TenantDatabase, UserIdentityTable } from '../../database/schema.ts';
 import { oldestWalletOf } from '../../wallets/store.ts';
-import type { Account, Membership, OrganizationUser, UserStatus } from '../accounts/account.ts';
+import type { Membership, OrganizationUser, UserStatus } from './membership.ts';
 
 type DB = TenantDatabase;
-
-export async function accountExists(db: Reader<DB>, id: string): Promise<boolean> {
-  const row = await db.selectFrom('platform_users').select('id').where('id', '=', id).executeTakeFirst();
-  return row !== undefined;
-}
-
-/** Locks the row until the transaction ends. */
-export async function lockAccount(tx: Transactor<DB>, id: string): Promise<Account | undefined> {
-  const row = await tx
-    .selectFrom('platform_users')
-    .selectAll()
-    .where('id', '=', id)
-    .forUpdate()
-    .executeTakeFirst();
-  return row && toAccount(row);
-}
 
 export interface NewIdentityRow {
   readonly id: string;
@@ -193,27 +177,6 @@ export async function recordSignIn(tx: Transactor<DB>, signedIn: SignedIn): Prom
     .execute();
 }
 
-/** Sets the organisation of the next sign-in that names none. */
-export async function setDefaultOrganization(
-  tx: Transactor<DB>,
-  accountId: string,
-  organizationId: string,
-): Promise<void> {
-  await tx
-    .updateTable('platform_users')
-    .set({ default_organization_id: organizationId })
-    .where('id', '=', accountId)
-    .execute();
-}
-
-export async function countCreatedOrganization(tx: Transactor<DB>, accountId: string): Promise<void> {
-  await tx
-    .updateTable('platform_users')
-    .set({ created_orgs_count: sql`created_orgs_count + 1` })
-    .where('id', '=', accountId)
-    .execute();
-}
-
 /**
  * Condition for a query with `platform_users` as p and `user_identities` as i: an account with an unverified address
  * gives access only to its home organisation, independent of other membership rows.
@@ -282,19 +245,5 @@ function toUser(row: Selectable<UserIdentityTable> & { readonly email_verified: 
     status: row.status === 'Active' ? 'Active' : row.status === 'Suspended' ? 'Suspended' : 'Deleted',
     createdAtMs: row.created_at.getTime(),
     lastLoginAtMs: row.last_login_at?.getTime(),
-  };
-}
-
-export function toAccount(row: Selectable<PlatformUserTable>): Account {
-  return {
-    id: row.id,
-    email: row.email,
-    displayName: row.display_name,
-    passwordHash: row.password_hash ?? undefined,
-    emailVerified: row.email_verified,
-    createdOrganizations: row.created_orgs_count,
-    isActive: row.status === 'Active',
-    defaultOrganizationId: row.default_organization_id ?? undefined,
-    homeOrganizationId: row.home_organization_id ?? undefined,
   };
 }

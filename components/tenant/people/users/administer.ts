@@ -3,15 +3,16 @@ import type { Role } from '#core/identity/roles.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import type { AuditEventType, Origin } from '../../audit/log/event.ts';
+import type { AuditEventType } from '../../audit/log/event.ts';
 import { appendAuditEvent } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { requireCallerOrganization } from '../../organizations/authority.ts';
 import { lockOrganization } from '../../organizations/store.ts';
+import type { Origin } from '../../requests/origin.ts';
 import { endTokens } from '../../tokens/sessions/end-tokens.ts';
-import type { OrganizationUser, UserStatus } from '../accounts/account.ts';
 import { notifyPerson } from '../inbox/notify-person.ts';
+import type { OrganizationUser, UserStatus } from '../memberships/membership.ts';
 import { countActiveWith, findUser, type IdentityChange, updateIdentity } from '../memberships/store.ts';
 import { mayGrant, parseRoles } from './roles.ts';
 

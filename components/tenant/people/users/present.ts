@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier } from '#core/identity/identifier.ts';
-import type { OrganizationUser } from '../accounts/account.ts';
+import type { OrganizationUser } from '../memberships/membership.ts';
 
 /** A user as the lists of an organisation show it. */
 export const userSchema = z.object({

@@ -1,16 +1,17 @@
 import type { Caller } from '#core/identity/claims.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
-import type { Origin } from '../../audit/log/event.ts';
 import { appendAudit } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { requireCallerOrganization } from '../../organizations/authority.ts';
+import type { Origin } from '../../requests/origin.ts';
 import { liftGuessCaps } from '../../sign-in/lockout/guess-cap.ts';
 import { isKnownNetwork, unlocked } from '../../sign-in/lockout/ladder.ts';
 import { lockLadder, saveLadder } from '../../sign-in/lockout/store.ts';
 import { accountSubject } from '../../sign-in/lockout/subject.ts';
-import { findMembershipIn, lockAccount } from '../memberships/store.ts';
+import { lockAccount } from '../accounts/store.ts';
+import { findMembershipIn } from '../memberships/store.ts';
 
 export interface UnlockRequest {
   readonly organizationId: string;

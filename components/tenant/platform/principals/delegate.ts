@@ -1,6 +1,6 @@
 import { appendAudit } from '../../audit/log/store.ts';
 import { holdMembership } from '../../organizations/lock-membership.ts';
-import type { Membership } from '../../people/accounts/account.ts';
+import type { Membership } from '../../people/memberships/membership.ts';
 import { findMembership, findMembershipIn } from '../../people/memberships/store.ts';
 import type { Delegation } from '../../tokens/claims/claims.ts';
 import { OAuthError } from '../../tokens/oauth/oauth.ts';

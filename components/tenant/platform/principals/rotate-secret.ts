@@ -1,10 +1,10 @@
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
-import type { Origin } from '../../audit/log/event.ts';
 import { appendAudit } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import type { Origin } from '../../requests/origin.ts';
 import type { PrincipalDirectory } from './directory.ts';
 import { hashSecret, makeSecret, secretMatches } from './principal.ts';
 import { findPrincipal, replaceSecret } from './store.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { readableLine } from '#core/encoding/readable.ts';
 import type { App } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { line } from '../../requests/line.ts';
+import { noStore } from '../../requests/answers.ts';
 import { originOf } from '../../requests/origin.ts';
-import { unstored } from '../../sign-in/routes.ts';
 import { acceptForms, parametersOf } from '../../tokens/oauth/form-body.ts';
 import { clientForm, delegationForm, form, oauthErrors } from '../../tokens/oauth/form-schemas.ts';
 import { oauthErrorHandler } from '../../tokens/oauth/oauth-reply.ts';
@@ -61,7 +61,7 @@ export function mountInternal(app: App, deps: InternalDeps): void {
             certificate: undefined,
             origin: originOf(request),
           };
-          return unstored(reply).send(await mint(deps.mint, mintRequest));
+          return noStore(reply).send(await mint(deps.mint, mintRequest));
         },
       );
     }
@@ -71,7 +71,7 @@ export function mountInternal(app: App, deps: InternalDeps): void {
 }
 
 const rotationSchema = z.object({
-  clientId: line.min(1).max(128).optional(),
+  clientId: readableLine.min(1).max(128).optional(),
   currentSecret: z.string().min(1).max(512),
 });
 
@@ -83,7 +83,7 @@ function mountRotation(app: App, deps: InternalDeps): void {
       schema: {
         operationId: 'rotateClientSecret',
         tags: ['Internal'],
-        querystring: z.object({ clientId: line.min(1).max(128).optional() }),
+        querystring: z.object({ clientId: readableLine.min(1).max(128).optional() }),
         body: rotationSchema,
         response: {
           200: z.object({ clientId: z.string(), newClientSecret: z.string(), warning: z.string() }),
@@ -100,7 +100,7 @@ function mountRotation(app: App, deps: InternalDeps): void {
         origin: originOf(request),
       });
       const warning = 'The secret is shown once; the previous one is no longer valid.';
-      return unstored(reply).send({ clientId, newClientSecret, warning });
+      return noStore(reply).send({ clientId, newClientSecret, warning });
     },
   );
 }

@@ -2,7 +2,7 @@ import type { Caller } from '#core/identity/claims.ts';
 import { highestRole } from '#core/identity/roles.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
-import type { Membership } from '../../people/accounts/account.ts';
+import type { Membership } from '../../people/memberships/membership.ts';
 import { listMemberships } from '../../people/memberships/store.ts';
 import { requirePerson } from '../../requests/person.ts';
 

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { identifier } from '#core/identity/identifier.ts';
 import { ROLES } from '#core/identity/roles.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
+import { noStore } from '../../requests/answers.ts';
 import { originOf } from '../../requests/origin.ts';
 import { presentTokens, tokenSchema } from '../../tokens/sessions/token-response.ts';
-import { unstored } from '../routes.ts';
 import { listOpenMemberships, presentMembership } from './memberships.ts';
 import { type SwitchDeps, switchOrganization } from './switch.ts';
 
@@ -32,7 +32,7 @@ export function mountSwitching(app: App, deps: SwitchDeps): void {
     async (request, reply) => {
       const caller = callerOf(request);
       const memberships = await listOpenMemberships(deps.db.read, caller);
-      return unstored(reply).send({ items: memberships.map((one) => presentMembership(one, caller)) });
+      return noStore(reply).send({ items: memberships.map((one) => presentMembership(one, caller)) });
     },
   );
   app.post(
@@ -49,7 +49,7 @@ export function mountSwitching(app: App, deps: SwitchDeps): void {
     async (request, reply) => {
       const { organizationId } = request.body;
       const input = { organizationId, origin: originOf(request) };
-      return unstored(reply).send(presentTokens(await switchOrganization(deps, callerOf(request), input)));
+      return noStore(reply).send(presentTokens(await switchOrganization(deps, callerOf(request), input)));
     },
   );
 }

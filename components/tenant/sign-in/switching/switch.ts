@@ -2,13 +2,14 @@ import { randomUUIDv7 } from 'node:crypto';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import type { Origin } from '../../audit/log/event.ts';
 import { appendAudit } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { holdMembership } from '../../organizations/lock-membership.ts';
-import type { Membership } from '../../people/accounts/account.ts';
-import { findMembershipIn, lockAccount, setDefaultOrganization } from '../../people/memberships/store.ts';
+import { lockAccount, setDefaultOrganization } from '../../people/accounts/store.ts';
+import type { Membership } from '../../people/memberships/membership.ts';
+import { findMembershipIn } from '../../people/memberships/store.ts';
+import type { Origin } from '../../requests/origin.ts';
 import { requirePerson } from '../../requests/person.ts';
 import { findNotBefore } from '../../tokens/revocations/store.ts';
 import {

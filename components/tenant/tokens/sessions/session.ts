@@ -1,5 +1,5 @@
 import type { HumanTier } from '#core/identity/tiers.ts';
-import type { Membership } from '../../people/accounts/account.ts';
+import type { Membership } from '../../people/memberships/membership.ts';
 import { strengthOf } from '../claims/strength.ts';
 import type { TokenIssuer } from './issue.ts';
 import { formatRefreshToken } from './refresh-token.ts';
