@@ -30,7 +30,7 @@ import { controlKey } from './system-signer/keys.ts';
 import { systemSignerHandlers } from './system-signer/rpc.ts';
 import type { SignControlDeps } from './system-signer/sign-control.ts';
 import { createSignerStore } from './system-signer/store.ts';
-import { findSecret } from './wallets/store.ts';
+import { findSecret } from './wallets/records/store.ts';
 
 const reportEveryMs = 1_000;
 

@@ -3,11 +3,11 @@ import type { DecryptDeps } from './encryption/encrypt.ts';
 import { mountEncryptionRoutes } from './encryption/routes.ts';
 import type { GrantDeps } from './grants/grant.ts';
 import { mountGrantRoutes } from './grants/routes.ts';
-import type { OwnDeps } from './service-wallets/own.ts';
-import { mountServiceWalletRoutes } from './service-wallets/routes.ts';
 import { mountSigningRoutes, type SigningRouteDeps } from './signing/routes.ts';
 import { mountValidatorKeyRoutes, type ValidatorKeyDeps } from './system-signer/routes.ts';
 import { mountWalletRoutes, type WalletRouteDeps } from './wallets/routes.ts';
+import type { OwnDeps } from './wallets/services/own.ts';
+import { mountServiceWalletRoutes } from './wallets/services/routes.ts';
 
 /** Dependencies of the route handlers; registering the routes uses none of them. */
 export type WalletHttpDeps = WalletRouteDeps &

@@ -3,8 +3,8 @@ import { contextSlot, PAYLOAD_ENCRYPTION, PRIMARY_SLOT, slotPath } from '../cust
 import type { Keyring } from '../custody/keyring.ts';
 import { refuse } from '../errors.ts';
 import { type AuthorityDeps, authorizeUse, authorizeView } from '../grants/authority.ts';
-import { getWallet } from '../wallets/store.ts';
-import type { Wallet } from '../wallets/wallet.ts';
+import { getWallet } from '../wallets/records/store.ts';
+import type { Wallet } from '../wallets/records/wallet.ts';
 import { decryptWith, encryptFor, requestedKey } from './jwe.ts';
 
 export interface DecryptDeps extends AuthorityDeps {

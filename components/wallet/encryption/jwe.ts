@@ -73,11 +73,6 @@ export async function decryptWith(key: PrivateKey, jwe: string): Promise<string>
   }
 }
 
-/** The X25519 public key of an Ed25519 private key; the encryption key of slot 110 is published in this form. */
-export function x25519PublicKey(seed: Uint8Array): Buffer {
-  return Buffer.from(ed25519.utils.toMontgomery(ed25519.getPublicKey(seed)));
-}
-
 function publicKeyObject(keyType: KeyType, bytes: Buffer): KeyObject {
   const der = keyType === 'ED25519' ? Buffer.concat([X25519_SPKI, bytes]) : bytes;
   return createPublicKey({ key: der, format: 'der', type: 'spki' });

@@ -8,7 +8,7 @@ import {
   WALLET_PREFIXES,
   type WalletPrefix,
   walletParams,
-} from '../wallets/schemas.ts';
+} from '../wallets/records/schemas.ts';
 import { type DecryptDeps, decryptAs, encryptFrom } from './encrypt.ts';
 
 const tags = ['Wallets'];

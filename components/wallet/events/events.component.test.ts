@@ -24,8 +24,8 @@ import {
   rpcContext,
 } from '../testing/fixture.ts';
 import { createHttpClient, type HttpClient } from '../testing/http-client.ts';
-import { findWallet } from '../wallets/store.ts';
-import { appendWalletEvent } from '../wallets/tell.ts';
+import { findWallet } from '../wallets/records/store.ts';
+import { appendWalletEvent } from '../wallets/records/wallet-event.ts';
 import { eventHandlers } from './rpc.ts';
 
 const ORGANIZATION = randomUUID();

@@ -5,7 +5,7 @@ import type { Logger } from '#kit/log/log.ts';
 import type { WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
 import type { RefusalLog } from '../refusals/log.ts';
-import { administers, isOwner, type Wallet } from '../wallets/wallet.ts';
+import { administers, isOwner, type Wallet } from '../wallets/records/wallet.ts';
 import { isActiveGrant, judgeDelegatedUse } from './delegation.ts';
 import { findOpenGrant } from './store.ts';
 

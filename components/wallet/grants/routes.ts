@@ -18,7 +18,7 @@ import {
   WALLET_PREFIXES,
   type WalletPrefix,
   walletParams,
-} from '../wallets/schemas.ts';
+} from '../wallets/records/schemas.ts';
 import { isActiveGrant, openContexts } from './delegation.ts';
 import { checkAccess, type GrantDeps, grantAccess, listAccess, revokeAccess } from './grant.ts';
 import type { Grant } from './store.ts';

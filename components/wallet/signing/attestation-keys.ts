@@ -2,8 +2,8 @@ import { walletAddress } from '#core/crypto/address.ts';
 import type { Algorithm } from '#core/crypto/algorithm.ts';
 import { contextSlot, REGISTER_ATTESTATION, slotPath } from '../custody/contexts.ts';
 import type { Keyring } from '../custody/keyring.ts';
-import { findWallet } from '../wallets/store.ts';
-import { algorithmOf } from '../wallets/wallet.ts';
+import { findWallet } from '../wallets/records/store.ts';
+import { algorithmOf } from '../wallets/records/wallet.ts';
 import type { SignDeps } from './sign.ts';
 
 /** The key that attests for a wallet in the roster of a register. */

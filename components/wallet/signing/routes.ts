@@ -5,7 +5,12 @@ import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import { refuse } from '../errors.ts';
-import { operationIdUnder, WALLET_PREFIXES, type WalletPrefix, walletParams } from '../wallets/schemas.ts';
+import {
+  operationIdUnder,
+  WALLET_PREFIXES,
+  type WalletPrefix,
+  walletParams,
+} from '../wallets/records/schemas.ts';
 import { type SignDeps, signAs } from './sign.ts';
 
 export interface SigningRouteDeps extends SignDeps {

@@ -9,8 +9,13 @@ import type {
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { personOf } from '../grants/authority.ts';
-import { findOrganizationWallet, listByAddresses, listOfService, listUsable } from '../wallets/store.ts';
-import { algorithmOf, type Wallet } from '../wallets/wallet.ts';
+import {
+  findOrganizationWallet,
+  listByAddresses,
+  listOfService,
+  listUsable,
+} from '../wallets/records/store.ts';
+import { algorithmOf, type Wallet } from '../wallets/records/wallet.ts';
 import { type AttestationKey, findAttestationKey } from './attestation-keys.ts';
 import { type SignDeps, signAs } from './sign.ts';
 

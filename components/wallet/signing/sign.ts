@@ -5,8 +5,8 @@ import { type Derivation, resolveDerivation } from '../custody/derivation.ts';
 import type { Keyring } from '../custody/keyring.ts';
 import { refuse } from '../errors.ts';
 import { type AuthorityDeps, authorizeUse } from '../grants/authority.ts';
-import { getWallet } from '../wallets/store.ts';
-import { algorithmOf, type Wallet } from '../wallets/wallet.ts';
+import { getWallet } from '../wallets/records/store.ts';
+import { algorithmOf, type Wallet } from '../wallets/records/wallet.ts';
 
 export interface SignDeps extends AuthorityDeps {
   readonly keyring: Keyring;

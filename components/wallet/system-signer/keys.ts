@@ -16,9 +16,14 @@ import type { Keyring } from '../custody/keyring.ts';
 import { createSeed } from '../custody/material.ts';
 import type { WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
-import { makeKeys } from '../wallets/make.ts';
-import { deleteSystemWallets, findSystemWallet, insertWallet, listSystemWallets } from '../wallets/store.ts';
-import type { Wallet } from '../wallets/wallet.ts';
+import { makeKeys } from '../wallets/records/make-keys.ts';
+import {
+  deleteSystemWallets,
+  findSystemWallet,
+  insertWallet,
+  listSystemWallets,
+} from '../wallets/records/store.ts';
+import type { Wallet } from '../wallets/records/wallet.ts';
 
 export interface SystemKeyDeps {
   readonly db: Database<WalletDatabase>;

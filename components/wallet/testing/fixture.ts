@@ -18,7 +18,7 @@ import type { Refused } from '../refusals/log.ts';
 import { createSignerEvents } from '../system-signer/events.ts';
 import type { SignControlDeps } from '../system-signer/sign-control.ts';
 import { createSignerStore } from '../system-signer/store.ts';
-import { findSecret } from '../wallets/store.ts';
+import { findSecret } from '../wallets/records/store.ts';
 
 export const START_MS = Date.UTC(2026, 10, 21, 12);
 

@@ -11,10 +11,10 @@ import type { KeyType, WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
 import { personOf } from '../grants/authority.ts';
 import { insertGrant } from '../grants/store.ts';
-import { type MadeKeys, makeKeys } from './make.ts';
-import { findOrganizationWallet, findWallet, insertWallet } from './store.ts';
-import { appendWalletEvent } from './tell.ts';
-import { isAdministratorOf, type Wallet } from './wallet.ts';
+import { type MadeKeys, makeKeys } from './records/make-keys.ts';
+import { findOrganizationWallet, findWallet, insertWallet } from './records/store.ts';
+import { isAdministratorOf, type Wallet } from './records/wallet.ts';
+import { appendWalletEvent } from './records/wallet-event.ts';
 
 export interface CreateDeps {
   readonly db: Database<WalletDatabase>;

@@ -19,8 +19,8 @@ import {
   type WalletPrefix,
   walletParams,
   walletSchema,
-} from './schemas.ts';
-import { getWallet, listVisible } from './store.ts';
+} from './records/schemas.ts';
+import { getWallet, listVisible } from './records/store.ts';
 
 export type WalletRouteDeps = CreateDeps & AuthorityDeps;
 

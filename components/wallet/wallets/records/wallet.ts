@@ -1,6 +1,6 @@
 import type { Algorithm } from '#core/crypto/algorithm.ts';
 import type { Caller } from '#core/identity/claims.ts';
-import type { KeyType, WalletKind, WalletStatus } from '../database/schema.ts';
+import type { KeyType, WalletKind, WalletStatus } from '../../database/schema.ts';
 
 /** Public facts of a wallet. Key material is stored in custody and is never part of it. */
 export interface Wallet {

@@ -5,8 +5,8 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
-import { mountRoutes } from '../http.ts';
-import { walletHandlers } from '../signing/rpc.ts';
+import { mountRoutes } from '../../http.ts';
+import { walletHandlers } from '../../signing/rpc.ts';
 import {
   administrator,
   openFixture,
@@ -15,7 +15,7 @@ import {
   type Replica,
   type ReplicaOptions,
   rpcContext,
-} from '../testing/fixture.ts';
+} from '../../testing/fixture.ts';
 
 function service(clientId: string): Caller {
   return person({ kind: 'service', tier: 'service', clientId, platformUserId: undefined });

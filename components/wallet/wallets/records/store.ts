@@ -1,9 +1,9 @@
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
-import type { SealedSecret, SecretPurpose } from '../custody/envelope.ts';
-import type { WalletDatabase, WalletTable } from '../database/schema.ts';
-import { refuse } from '../errors.ts';
+import type { SealedSecret, SecretPurpose } from '../../custody/envelope.ts';
+import type { WalletDatabase, WalletTable } from '../../database/schema.ts';
+import { refuse } from '../../errors.ts';
 import type { Wallet } from './wallet.ts';
 
 /** A sealed secret with its purpose. */

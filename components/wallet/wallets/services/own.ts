@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Caller } from '#core/identity/claims.ts';
-import { PRIMARY_SLOT } from '../custody/contexts.ts';
-import { createSeed } from '../custody/material.ts';
-import type { CreateDeps } from '../wallets/create.ts';
-import { makeKeys } from '../wallets/make.ts';
-import { findServiceWallet, insertWallet } from '../wallets/store.ts';
-import type { Wallet } from '../wallets/wallet.ts';
+import { PRIMARY_SLOT } from '../../custody/contexts.ts';
+import { createSeed } from '../../custody/material.ts';
+import type { CreateDeps } from '../create.ts';
+import { makeKeys } from '../records/make-keys.ts';
+import { findServiceWallet, insertWallet } from '../records/store.ts';
+import type { Wallet } from '../records/wallet.ts';
 
 export type OwnDeps = Pick<CreateDeps, 'db' | 'kek' | 'clock'>;
 

@@ -2,7 +2,7 @@ import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import type { WalletEventKind, WalletFact } from '#core/events/wallet-events.ts';
 import type { Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
-import type { WalletDatabase } from '../database/schema.ts';
+import type { WalletDatabase } from '../../database/schema.ts';
 import type { Wallet } from './wallet.ts';
 
 /** The state of a wallet after a change, as its event carries it. */

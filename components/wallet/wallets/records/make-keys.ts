@@ -1,11 +1,11 @@
 import { walletAddress } from '#core/crypto/address.ts';
 import { createSigner } from '#core/crypto/sign.ts';
-import { contextSlot, PAYLOAD_ENCRYPTION, slotPath } from '../custody/contexts.ts';
-import { type SealedSecret, sealSecret } from '../custody/envelope.ts';
-import type { KekProvider } from '../custody/kek.ts';
-import { type KeyMaterial, privateKeyAt } from '../custody/material.ts';
-import type { KeyType } from '../database/schema.ts';
-import { x25519PublicKey } from '../encryption/jwe.ts';
+import { contextSlot, PAYLOAD_ENCRYPTION, slotPath } from '../../custody/contexts.ts';
+import { type SealedSecret, sealSecret } from '../../custody/envelope.ts';
+import type { KekProvider } from '../../custody/kek.ts';
+import { type KeyMaterial, privateKeyAt } from '../../custody/material.ts';
+import { x25519PublicKey } from '../../custody/x25519.ts';
+import type { KeyType } from '../../database/schema.ts';
 import { algorithmOf } from './wallet.ts';
 
 /** The facts and secrets of a wallet that are derived from its key material. */
