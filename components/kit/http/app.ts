@@ -4,6 +4,8 @@ import type { z } from 'zod';
 import type { Caller } from '#core/identity/claims.ts';
 import type { PolicyName } from '#core/identity/policies.ts';
 import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
+import type { DeclaredAnswers } from './declared-answers.ts';
+import type { DeclaredRefusal } from './declared-refusals.ts';
 import type { Observation } from './observe.ts';
 
 declare module 'fastify' {
@@ -16,6 +18,10 @@ declare module 'fastify' {
     rateLimit?: RateLimitPolicy;
     /** Keeps the JSON text in `request.rawBody`; `only` also skips parsing it into `request.body`. */
     rawBody?: boolean | 'only';
+    /** Declared successes; with `refusals`, what tests compare answers with. */
+    answers?: DeclaredAnswers;
+    /** Declared refusals, those that any route may answer included. */
+    refusals?: readonly DeclaredRefusal[];
   }
 
   interface FastifyRequest {

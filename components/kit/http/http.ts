@@ -8,13 +8,17 @@ import { emptyAnswer, errorAnswer, jsonAnswer, mediaAnswer, textAnswer } from '.
 import type { App, ZodTypes } from './app.ts';
 import { addBodies } from './bodies.ts';
 import { decimal } from './decimal.ts';
+import { answer, empty, json, jsonText, media } from './declared-answers.ts';
+import { createRefusals } from './declared-refusals.ts';
 import { idempotencyHeaders } from './headers.ts';
+import { judgeAnswers } from './judge-answers.ts';
 import { createObserver, inTrace, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
 import { createOpsServer, judgeChecks, type ReadinessCheck, runChecks } from './ops.ts';
 import { page, pageSchema, pageWindow, paging } from './paging.ts';
 import {
   elsewhereHeader,
+  ForwardedRefusal,
   InputError,
   kindStatus,
   methodNotAllowed,
@@ -24,6 +28,7 @@ import {
   type Refusal,
   refusalOf,
 } from './problem.ts';
+import { addRoute, bearerOf } from './route.ts';
 import { allowedMethods } from './routes.ts';
 import {
   listenerLimits,
@@ -35,19 +40,29 @@ import {
 } from './tls.ts';
 
 export type { App } from './app.ts';
+export type { DeclaredRefusal } from './declared-refusals.ts';
 export type { OpsServer, ReadinessCheck } from './ops.ts';
 export type { Page, PageQuery } from './paging.ts';
 export type { Problem } from './problem.ts';
 export type { TlsMaterial, TlsSource } from './tls.ts';
 export {
+  addRoute,
+  answer,
+  bearerOf,
   createOpsServer,
+  createRefusals,
   decimal,
   elsewhereHeader,
+  empty,
   emptyAnswer,
   errorAnswer,
+  ForwardedRefusal,
   idempotencyHeaders,
+  json,
   jsonAnswer,
+  jsonText,
   kindStatus,
+  media,
   mediaAnswer,
   page,
   pageSchema,
@@ -106,6 +121,7 @@ export function createHttpServer(options: HttpServerOptions): App {
   addParameterLimit(app);
   addClosing(app);
   addRefusals(app, options.runtime, routes);
+  if (options.runtime.judgesAnswers === true) judgeAnswers(app, options.runtime.log);
   let document: Promise<object> | undefined;
   app.get(
     '/openapi.json',

@@ -118,9 +118,38 @@ const internalRefusal = {
   message: 'An internal error occurred.',
 } as const;
 
+/** The body of a refusal that another service gave. */
+const forwardedBody = z.looseObject({ code: z.string(), error: z.string().optional() });
+
+/** A refusal of another service that a route passes on; path, trace and time become those of this request. */
+export class ForwardedRefusal extends Error {
+  readonly refusal: Refusal;
+
+  /**
+   * @param answer status from 400, body with at least a `code`, and the seconds of Retry-After, 0 for none
+   */
+  constructor(answer: {
+    readonly status: number;
+    readonly body: unknown;
+    readonly retryAfterSeconds?: number;
+  }) {
+    const { status, retryAfterSeconds = 0 } = answer;
+    const { code, error = 'The request was refused.', ...details } = forwardedBody.parse(answer.body);
+    super(error);
+    this.name = 'ForwardedRefusal';
+    this.refusal = {
+      status,
+      code,
+      message: error,
+      details,
+      ...(retryAfterSeconds > 0 && { retryAfterSeconds }),
+    };
+  }
+}
+
 /** Turns any thrown value into a refusal. Text of internal errors and of unknown values is not sent. */
 export function refusalOf(thrown: unknown): Refusal {
-  if (thrown instanceof InputError) {
+  if (thrown instanceof InputError || thrown instanceof ForwardedRefusal) {
     return thrown.refusal;
   }
   if (thrown instanceof AppError) {

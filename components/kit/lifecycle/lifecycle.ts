@@ -20,6 +20,8 @@ export interface Runtime {
   readonly log: Logger;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  /** In tests: an HTTP answer that its route does not declare fails. */
+  readonly judgesAnswers?: true;
 }
 
 /** A running component. Addresses are `host:port` of what it listens on. */

@@ -32,6 +32,7 @@ export function testRuntime(service: string, options: TestRuntimeOptions = {}): 
     log,
     clock: options.clock ?? systemClock(),
     telemetry: createTelemetry({ service }),
+    judgesAnswers: true,
     lines,
   };
 }

@@ -1,0 +1,131 @@
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import type { ReadonlyDeep } from './readonly.ts';
+
+/** One answer of a route: what its status means, its media type and its body. */
+export interface DeclaredAnswer<Body> {
+  readonly description: string;
+  /** Undefined: the answer has no body. */
+  readonly mediaType: string | undefined;
+  readonly schema: z.ZodType;
+  /** Never set; carries the type of the body. */
+  readonly body?: Body;
+}
+
+/** Answers of a route by status, successes only: refusals are declared by their codes. */
+export type DeclaredAnswers = Readonly<Record<number, DeclaredAnswer<unknown>>>;
+
+/** A JSON answer. Its members are those of the schema; a member that is undefined is left out. */
+export function json<S extends z.ZodType>(
+  description: string,
+  schema: S,
+): DeclaredAnswer<ReadonlyDeep<z.output<S>> | JsonText> {
+  return { description, mediaType: 'application/json', schema };
+}
+
+/** An answer of another media type, as text, bytes or a stream of them. */
+export function media(
+  mediaType: string,
+  description: string,
+): DeclaredAnswer<string | Uint8Array | Readable> {
+  return { description, mediaType, schema: z.string() };
+}
+
+/** An answer without a body. */
+export function empty(description: string): DeclaredAnswer<undefined> {
+  return { description, mediaType: undefined, schema: z.undefined() };
+}
+
+/** JSON that is written already, such as a stored record whose bytes are hashed. */
+export interface JsonText {
+  readonly jsonText: string | Uint8Array;
+}
+
+/** Marks text or bytes as the JSON of an answer; they are sent unchanged. */
+export function jsonText(text: string | Uint8Array): JsonText {
+  return { jsonText: text };
+}
+
+const mark = Symbol('answer');
+
+/** The answer of a handler whose route declares several, or that sets headers. */
+export interface Answer<Status extends number, Body> {
+  readonly [mark]: true;
+  readonly status: Status;
+  readonly body: Body;
+  readonly headers: AnswerHeaders;
+}
+
+export type AnswerHeaders = Readonly<Record<string, string | undefined>>;
+
+/** Answers with one of the declared statuses. Headers that are undefined are left out. */
+export function answer<const Status extends number, Body>(
+  status: Status,
+  body: Body,
+  headers: AnswerHeaders = {},
+): Answer<Status, Body> {
+  return { [mark]: true, status, body, headers };
+}
+
+/** Whether a handler returned an answer and not the body of the only one that its route declares. */
+export function isAnswer(value: unknown): value is Answer<number, unknown> {
+  return typeof value === 'object' && value !== null && mark in value;
+}
+
+/** The answers that a handler may return; the body alone where exactly one is declared. */
+export type Outcome<A extends DeclaredAnswers> =
+  | { [S in keyof A & number]: Answer<S, BodyOf<A[S]>> }[keyof A & number]
+  | (IsUnion<keyof A> extends true ? never : BodyOf<A[keyof A & number]>);
+
+type BodyOf<D> = D extends DeclaredAnswer<infer Body> ? Body : never;
+type IsUnion<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? false : true) : never;
+
+/** The answers as `schema.response`, for the reference. */
+export function documentedAnswers(answers: DeclaredAnswers): Readonly<Record<string, object>> {
+  const documented = Object.entries(answers).map(([status, { description, mediaType, schema }]) => [
+    status,
+    mediaType === undefined
+      ? schema.describe(description)
+      : { description, content: { [mediaType]: { schema } } },
+  ]);
+  return Object.fromEntries(documented);
+}
+
+/** What is sent for the body of an answer: text, bytes, a stream, or undefined for no body. */
+export function writtenBody(
+  declared: DeclaredAnswer<unknown>,
+  body: unknown,
+): string | Uint8Array | Readable | undefined {
+  if (declared.mediaType === undefined) return undefined;
+  if (isJsonText(body)) return body.jsonText;
+  const isWritten =
+    declared.mediaType !== 'application/json' &&
+    (typeof body === 'string' || body instanceof Uint8Array || body instanceof Readable);
+  return isWritten ? body : JSON.stringify(body);
+}
+
+function isJsonText(body: unknown): body is JsonText {
+  return typeof body === 'object' && body !== null && Object.hasOwn(body, 'jsonText');
+}
+
+/**
+ * What contradicts the schema of a JSON answer: texts of the schema, or members that it does not declare. Undefined when
+ * the answer is as declared.
+ */
+export function contradictionOf(declared: DeclaredAnswer<unknown>, written: string): string | undefined {
+  const value: unknown = JSON.parse(written);
+  const result = declared.schema.safeParse(value);
+  if (!result.success) return z.prettifyError(result.error);
+  const undeclared = undeclaredMembers(value, result.data, '');
+  return undeclared.length === 0 ? undefined : `undeclared members ${undeclared.join(', ')}`;
+}
+
+/** Members that a schema removed from a value while parsing it, as it does not declare them. */
+function undeclaredMembers(value: unknown, parsed: unknown, path: string): string[] {
+  if (typeof value !== 'object' || value === null || typeof parsed !== 'object' || parsed === null) return [];
+  return Object.entries(value).flatMap(([name, member]) =>
+    Object.hasOwn(parsed, name)
+      ? undeclaredMembers(member, Reflect.get(parsed, name), `${path}/${name}`)
+      : [`${path}/${name}`],
+  );
+}
