@@ -1,4 +1,5 @@
-import { AppError, type ErrorKind } from '#core/errors/errors.ts';
+import { AppError, type AppErrorOptions, type ErrorKind } from '#core/errors/errors.ts';
+import { createRefusals } from '#kit/http/http.ts';
 
 /** Error codes of this component, on which clients can match. */
 const REFUSALS = {
@@ -32,11 +33,32 @@ const REFUSALS = {
   SIGNING_KEY_UNKNOWN: ['not_found', 'this validator has no such key'],
   SIGNING_KEYS_EXHAUSTED: ['conflict', 'the validator has reached the maximum number of keys'],
   SCOPE_REQUIRED: ['forbidden', 'a grant on a wallet of an organisation must name derivation contexts'],
+  KEY_GENERATION_BUSY: ['rate_limited', 'too many RSA keys are being generated; try again later'],
+  DERIVATION_UNSUPPORTED: ['unprocessable', 'an RSA wallet has one key and no derivation paths'],
+  DECRYPT_FAILED: ['unprocessable', 'the data cannot be decrypted by this wallet'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
+
+/** Codes of input that is parsed by the core. */
+const INPUT_REFUSALS = {
+  INVALID_BASE64: ['invalid', 'the text is not base64'],
+  INVALID_DERIVATION_PATH: ['invalid', "the path is not of the form m/44'/0'"],
+  INVALID_MNEMONIC: ['invalid', 'the words are no English mnemonic with a right checksum'],
+} as const satisfies Record<string, readonly [ErrorKind, string]>;
+
+/** Declares codes as refusals of a route. */
+export const refusals = createRefusals({ ...REFUSALS, ...INPUT_REFUSALS });
+
+/** Refusals of every route about one wallet of the caller. */
+export const walletRefusals = refusals('WALLET_NOT_FOUND', 'WALLET_ACCESS_DENIED', 'PERSON_REQUIRED');
 
 export type WalletRefusal = keyof typeof REFUSALS;
 
 export function refuse(code: WalletRefusal, details?: Readonly<Record<string, unknown>>): AppError {
+  return refusal(code, { details });
+}
+
+/** A refusal with a cause or a time to wait. */
+export function refusal(code: WalletRefusal, options: AppErrorOptions): AppError {
   const [kind, message] = REFUSALS[code];
-  return new AppError(kind, code, message, { details });
+  return new AppError(kind, code, message, options);
 }

@@ -21,6 +21,7 @@ import { createGovernedRegister } from './governed-register.ts';
 import { historiesText } from './histories.ts';
 import { readDocument } from './openapi/document.ts';
 import { fuzzInstallation } from './openapi/fuzz.ts';
+import { readWithTypeScript } from './openapi/typescript-client.ts';
 import { type Counts, closeSuite, countsOf, execute, script } from './programs.ts';
 import { proofsText } from './proofs.ts';
 
@@ -177,6 +178,7 @@ async function main(): Promise<void> {
       ]),
       await certificates(system.state, dataDir),
       ...(await readDocument(gatewayUrl, account)),
+      ...(await readWithTypeScript(gatewayUrl, [adminEmail, adminPasswordFile])),
       ...(await fuzzInstallation()),
     ];
     closeSuite('independent', all);

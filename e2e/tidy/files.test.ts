@@ -208,12 +208,6 @@ describe('files', () => {
     const dead = sources.filter((file) => !imported.has(file.path) && !isEntry(file.path));
     expect(dead.map((file) => file.path)).toEqual([]);
   });
-
-  it('keeps READMEs of components short', () => {
-    const readmes = everything.filter(({ path }) => /^components\/[^/]+\/README\.md$/.test(path));
-    expect(readmes.length).toBeGreaterThan(3);
-    expect(readmes.filter((file) => lines(file.text) > 60).map((file) => file.path)).toEqual([]);
-  });
 });
 
 /** Workers and child processes are started by file name. */

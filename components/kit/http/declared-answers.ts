@@ -32,7 +32,7 @@ export function media(
 }
 
 /** An answer without a body. */
-export function empty(description: string): DeclaredAnswer<undefined> {
+export function empty(description: string): DeclaredAnswer<void> {
   return { description, mediaType: undefined, schema: z.undefined() };
 }
 

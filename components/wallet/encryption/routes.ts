@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, addRoute, json } from '#kit/http/http.ts';
+import { refusals, walletRefusals } from '../errors.ts';
 import {
   identifier,
   operationIdUnder,
@@ -11,7 +12,7 @@ import {
 } from '../wallets/records/schemas.ts';
 import { type DecryptDeps, decryptAs, encryptFrom } from './encrypt.ts';
 
-const tags = ['Wallets'];
+const tag = 'Wallets';
 
 const encryptBody = z.object({
   data: plainText(524_288).describe('UTF-8 text.'),
@@ -31,46 +32,50 @@ export function mountEncryptionRoutes(app: App, deps: DecryptDeps): void {
 }
 
 function mountUnder(app: App, deps: DecryptDeps, prefix: WalletPrefix): void {
-  app.post(
-    `${prefix}/:id/encrypt`,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'encryptText'),
-        summary: 'Encrypt text for a wallet',
-        params: walletParams,
-        body: encryptBody,
-        response: { 200: encryptedSchema },
-      },
+  addRoute(app, {
+    method: 'POST',
+    path: `${prefix}/:id/encrypt`,
+    operationId: operationIdUnder(prefix, 'encryptText'),
+    tag,
+    summary: 'Encrypt text for a wallet',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'Api',
+    params: walletParams,
+    body: {
+      schema: encryptBody,
+      example: { data: 'For your eyes only', recipientWalletId: '3f0e5a52-7f0b-4c0e-9d6b-1f1f6f1c2a77' },
     },
-    async (request) => {
-      const { data, recipientWalletId } = request.body;
-      const message = { recipient: recipientWalletId, text: data };
-      const { jwe } = await encryptFrom(deps, callerOf(request), request.params.id, message);
+    answers: { 200: json('The encrypted text.', encryptedSchema) },
+    refusals: walletRefusals,
+    handle: async ({ caller, params, body }) => {
+      const { data, recipientWalletId } = body;
+      const { jwe } = await encryptFrom(deps, caller, params.id, {
+        recipient: recipientWalletId,
+        text: data,
+      });
       return { encryptedData: jwe, recipientWalletId, algorithm: 'AES-256-GCM' as const };
     },
-  );
+  });
 
-  app.post(
-    `${prefix}/:id/decrypt`,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'decryptText'),
-        summary: 'Decrypt text encrypted for the wallet',
-        params: walletParams,
-        body: decryptBody,
-        response: { 200: z.object({ data: z.string(), timestamp: z.string() }) },
-      },
+  addRoute(app, {
+    method: 'POST',
+    path: `${prefix}/:id/decrypt`,
+    operationId: operationIdUnder(prefix, 'decryptText'),
+    tag,
+    summary: 'Decrypt text encrypted for the wallet',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'Api',
+    params: walletParams,
+    body: {
+      schema: decryptBody,
+      example: { encryptedData: 'eyJhbGciOiJFQ0RILUVTIiwiZW5jIjoiQTI1NkdDTSJ9..aXY.Y2lwaGVy.dGFn' },
     },
-    async (request, reply) => {
-      const { encryptedData } = request.body;
-      const data = await decryptAs(deps, callerOf(request), request.params.id, encryptedData);
-      return reply
-        .header('cache-control', 'no-store')
-        .send({ data, timestamp: apiTimestamp(deps.clock.nowMs()) });
+    answers: { 200: json('The text.', z.object({ data: z.string(), timestamp: z.string() })) },
+    refusals: [...walletRefusals, ...refusals('WALLET_LOCKED', 'DECRYPT_FAILED')],
+    noStore: true,
+    handle: async ({ caller, params, body }) => {
+      const data = await decryptAs(deps, caller, params.id, body.encryptedData);
+      return { data, timestamp: apiTimestamp(deps.clock.nowMs()) };
     },
-  );
+  });
 }

@@ -2,16 +2,8 @@ import { z } from 'zod';
 import { readableText } from '#core/encoding/readable.ts';
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { identifier as platformUserId } from '#core/identity/identifier.ts';
-import {
-  type App,
-  callerOf,
-  emptyAnswer,
-  idempotencyHeaders,
-  page,
-  pageSchema,
-  pageWindow,
-  paging,
-} from '#kit/http/http.ts';
+import { type App, addRoute, empty, json, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
+import { refusals, walletRefusals } from '../errors.ts';
 import {
   identifier,
   operationIdUnder,
@@ -23,7 +15,6 @@ import { isActiveGrant, openContexts } from './delegation.ts';
 import { checkAccess, type GrantDeps, grantAccess, listAccess, revokeAccess } from './grant.ts';
 import type { Grant } from './store.ts';
 
-const tags = ['Wallet access'];
 const accessRight = z.enum(['ReadOnly', 'ReadWrite', 'Owner']);
 
 const timestamp = z.string().transform((text, context): number => {
@@ -76,104 +67,103 @@ export function mountGrantRoutes(app: App, deps: GrantDeps): void {
   }
 }
 
+const route = { tag: 'Wallet access', policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
+
 function mountCollection(app: App, deps: GrantDeps, prefix: WalletPrefix): void {
   const path = `${prefix}/:id/access`;
-  app.post(
+  addRoute(app, {
+    ...route,
+    method: 'POST',
     path,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'grantWalletAccess'),
-        summary: 'Grant access to a wallet',
-        params: walletParams,
-        body: grantBody,
-        headers: idempotencyHeaders,
-        response: { 201: grantSchema },
+    operationId: operationIdUnder(prefix, 'grantWalletAccess'),
+    summary: 'Grant access to a wallet',
+    params: walletParams,
+    body: {
+      schema: grantBody,
+      example: {
+        subject: '8f4d9a30-52a5-4d0c-8f6f-0f0b7ac2a001',
+        accessRight: 'ReadWrite',
+        reason: 'Cover in May',
       },
     },
-    async (request, reply) => {
-      const { subject, reason, expiresAt, allowedDerivationContexts } = request.body;
-      const grant = await grantAccess(deps, callerOf(request), request.params.id, {
+    idempotency: 'handler',
+    answers: { 201: json('The grant.', grantSchema) },
+    refusals: [
+      ...walletRefusals,
+      ...refusals('GRANT_EXISTS', 'GRANT_EXPIRY_PAST', 'OWNER_NOT_GRANTABLE', 'SCOPE_REQUIRED'),
+      ...refusals('UNKNOWN_DERIVATION_CONTEXT', 'DERIVATION_CONTEXT_RESERVED', 'WALLET_LOCKED'),
+    ],
+    handle: async ({ caller, params, body, idempotencyKey }) => {
+      const { subject, accessRight, reason, expiresAt, allowedDerivationContexts } = body;
+      const grant = await grantAccess(deps, caller, params.id, {
         subject,
-        accessRight: request.body.accessRight,
+        accessRight,
         reason,
         expiresAtMs: expiresAt,
         allowedContexts: allowedDerivationContexts,
-        idempotencyKey: request.headers['idempotency-key'],
+        idempotencyKey,
       });
-      return reply.code(201).send(presentGrant(grant, deps.clock.nowMs()));
+      return presentGrant(grant, deps.clock.nowMs());
     },
-  );
+  });
 
-  app.get(
+  addRoute(app, {
+    ...route,
+    method: 'GET',
     path,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'listWalletGrants'),
-        summary: 'Grants of a wallet, newest first',
-        params: walletParams,
-        querystring: paging(),
-        response: { 200: pageSchema(grantSchema) },
-      },
-    },
-    async (request) => {
-      const window = pageWindow(request.query);
-      const { grants, totalCount } = await listAccess(deps, callerOf(request), request.params.id, window);
+    operationId: operationIdUnder(prefix, 'listWalletGrants'),
+    summary: 'Grants of a wallet, newest first',
+    params: walletParams,
+    query: paging(),
+    answers: { 200: json('A page of grants.', pageSchema(grantSchema)) },
+    refusals: walletRefusals,
+    handle: async ({ caller, params, query }) => {
+      const { grants, totalCount } = await listAccess(deps, caller, params.id, pageWindow(query));
       const nowMs = deps.clock.nowMs();
-      const items = grants.map((grant) => presentGrant(grant, nowMs));
-      return { ...page(items, request.query, totalCount), items };
+      return page(
+        grants.map((grant) => presentGrant(grant, nowMs)),
+        query,
+        totalCount,
+      );
     },
-  );
+  });
 }
 
 function mountSubject(app: App, deps: GrantDeps, prefix: WalletPrefix): void {
   const path = `${prefix}/:id/access/:subject`;
-  app.delete(
+  addRoute(app, {
+    ...route,
+    method: 'DELETE',
     path,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: operationIdUnder(prefix, 'revokeWalletAccess'),
-        tags,
-        summary: 'Revoke the access of a subject',
-        params: subjectParams,
-        response: emptyAnswer('The subject has no access.'),
-      },
-    },
-    async (request, reply) => {
-      await revokeAccess(deps, callerOf(request), request.params.id, request.params.subject);
-      return reply.code(204).send();
-    },
-  );
+    operationId: operationIdUnder(prefix, 'revokeWalletAccess'),
+    summary: 'Revoke the access of a subject',
+    params: subjectParams,
+    answers: { 204: empty('The subject has no access.') },
+    refusals: [...walletRefusals, ...refusals('GRANT_NOT_FOUND')],
+    handle: ({ caller, params }) => revokeAccess(deps, caller, params.id, params.subject),
+  });
 
-  app.get(
-    `${path}/check`,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'checkWalletAccess'),
-        summary: 'Whether a subject holds a right',
-        params: subjectParams,
-        querystring: z.object({ right: accessRight.default('ReadOnly') }),
-        response: { 200: checkSchema },
-      },
-    },
-    async (request) => {
-      const question = { subject: request.params.subject, right: request.query.right };
-      const answer = await checkAccess(deps, callerOf(request), request.params.id, question);
-      const { grant } = answer;
+  addRoute(app, {
+    ...route,
+    method: 'GET',
+    path: `${path}/check`,
+    operationId: operationIdUnder(prefix, 'checkWalletAccess'),
+    summary: 'Whether a subject holds a right',
+    params: subjectParams,
+    query: z.object({ right: accessRight.default('ReadOnly') }),
+    answers: { 200: json('Whether the subject holds it.', checkSchema) },
+    refusals: walletRefusals,
+    handle: async ({ caller, params, query }) => {
+      const question = { subject: params.subject, right: query.right };
+      const { hasAccess, grant } = await checkAccess(deps, caller, params.id, question);
       return {
         ...question,
-        hasAccess: answer.hasAccess,
+        hasAccess,
         expiresAt: grant?.expiresAtMs === undefined ? null : apiTimestamp(grant.expiresAtMs),
-        allowedDerivationContexts: grant === undefined ? [] : [...openContexts(grant)],
+        allowedDerivationContexts: grant === undefined ? [] : openContexts(grant),
       };
     },
-  );
+  });
 }
 
 function presentGrant(grant: Grant, nowMs: number): z.input<typeof grantSchema> {

@@ -3,8 +3,8 @@ import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import type { Verifier } from '#core/crypto/verify.ts';
 import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
-import { refuse } from '../errors.ts';
+import { type App, addRoute, json } from '#kit/http/http.ts';
+import { refusals, refuse, walletRefusals } from '../errors.ts';
 import {
   operationIdUnder,
   WALLET_PREFIXES,
@@ -18,7 +18,7 @@ export interface SigningRouteDeps extends SignDeps {
 }
 
 const BASE64_TEXT = z.string().max(1_398_104).describe('Base64, standard or URL-safe.');
-const tags = ['Wallets'];
+const tag = 'Wallets';
 
 const signBody = z.object({
   data: BASE64_TEXT,
@@ -59,23 +59,29 @@ export function mountSigningRoutes(app: App, deps: SigningRouteDeps): void {
   }
 }
 
+const exampleData = 'aGVsbG8sIGxlZGdlcg==';
+
 function mountSign(app: App, deps: SigningRouteDeps, prefix: WalletPrefix): void {
-  app.post(
-    `${prefix}/:id/sign`,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'signData'),
-        summary: 'Sign as the owner or under a grant',
-        params: walletParams,
-        body: signBody,
-        response: { 200: signedSchema },
-      },
-    },
-    async (request) => {
-      const { data, algorithm, derivationPath, isPreHashed, hybridMode } = request.body;
-      const signed = await signAs(deps, callerOf(request), request.params.id, {
+  addRoute(app, {
+    method: 'POST',
+    path: `${prefix}/:id/sign`,
+    operationId: operationIdUnder(prefix, 'signData'),
+    tag,
+    summary: 'Sign as the owner or under a grant',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'Api',
+    params: walletParams,
+    body: { schema: signBody, example: { data: exampleData, algorithm: 'ED25519' } },
+    answers: { 200: json('The signature.', signedSchema) },
+    refusals: [
+      ...walletRefusals,
+      ...refusals('WALLET_LOCKED', 'ALGORITHM_MISMATCH', 'INVALID_BASE64', 'DERIVATION_UNSUPPORTED'),
+      ...refusals('UNKNOWN_DERIVATION_CONTEXT', 'DERIVATION_CONTEXT_RESERVED', 'HYBRID_UNSUPPORTED'),
+      ...refusals('PREHASH_LENGTH', 'INVALID_DERIVATION_PATH'),
+    ],
+    handle: async ({ caller, params, body }) => {
+      const { data, algorithm, derivationPath, isPreHashed, hybridMode } = body;
+      const signed = await signAs(deps, caller, params.id, {
         data: decodeBase64Any(data),
         preHashed: isPreHashed,
         derivationPath,
@@ -91,34 +97,40 @@ function mountSign(app: App, deps: SigningRouteDeps, prefix: WalletPrefix): void
         keyAddress: signed.keyAddress,
       };
     },
-  );
+  });
 }
 
+const verifyExample = {
+  publicKey: '11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=',
+  data: exampleData,
+  signature: '5VZDAMNgrHKQhuLMgG6CioSHfx645dl02HPgZSJJAVVfuIIVkKM7rMYeOXAc+bRr0lv18FlbviRlUUFDjnoQCw==',
+  algorithm: 'ED25519',
+} as const;
+
 function mountVerify(app: App, deps: SigningRouteDeps, prefix: WalletPrefix): void {
-  app.post(
-    `${prefix}/verify`,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'verifySignature'),
-        summary: 'Verify a signature of any key',
-        body: verifyBody,
-        response: { 200: z.object({ isValid: z.boolean() }) },
-      },
-    },
-    async (request) => {
-      const { isPreHashed } = request.body;
-      const algorithm = request.body.algorithm === 'RSA' ? 'RSA-4096' : request.body.algorithm;
+  addRoute(app, {
+    method: 'POST',
+    path: `${prefix}/verify`,
+    operationId: operationIdUnder(prefix, 'verifySignature'),
+    tag,
+    summary: 'Verify a signature of any key',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'Api',
+    body: { schema: verifyBody, example: verifyExample },
+    answers: { 200: json('Whether the signature is valid.', z.object({ isValid: z.boolean() })) },
+    refusals: refusals('ALGORITHM_UNKNOWN', 'PREHASH_LENGTH', 'INVALID_BASE64'),
+    handle: ({ body }) => {
+      const { isPreHashed } = body;
+      const algorithm = body.algorithm === 'RSA' ? 'RSA-4096' : body.algorithm;
       if (!isAlgorithm(algorithm)) throw refuse('ALGORITHM_UNKNOWN');
-      const publicKey = decodeBase64Any(request.body.publicKey);
-      const signature = decodeBase64Any(request.body.signature);
-      const data = decodeBase64Any(request.body.data);
+      const publicKey = decodeBase64Any(body.publicKey);
+      const signature = decodeBase64Any(body.signature);
+      const data = decodeBase64Any(body.data);
       if (isPreHashed && data.length !== 32) throw refuse('PREHASH_LENGTH');
       const isValid = isPreHashed
         ? deps.verifier.verifyDigest({ algorithm, publicKey, digest: data, signature })
         : deps.verifier.verify({ algorithm, publicKey, message: data, signature });
       return { isValid };
     },
-  );
+  });
 }

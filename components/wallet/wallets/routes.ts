@@ -1,12 +1,5 @@
-import {
-  type App,
-  callerOf,
-  idempotencyHeaders,
-  page,
-  pageSchema,
-  pageWindow,
-  paging,
-} from '#kit/http/http.ts';
+import { type App, addRoute, answer, json, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
+import { refusals, walletRefusals } from '../errors.ts';
 import { type AuthorityDeps, authorizeView, personOf } from '../grants/authority.ts';
 import { type CreateDeps, type CreatedWallet, createWallet, recoverWallet } from './create.ts';
 import {
@@ -24,99 +17,109 @@ import { getWallet, listVisible } from './records/store.ts';
 
 export type WalletRouteDeps = CreateDeps & AuthorityDeps;
 
-const tags = ['Wallets'];
+/** The BIP-39 test vector of zero entropy, which holds no value. */
+const exampleMnemonic = `${'abandon '.repeat(11)}about`;
 
 export function mountWalletRoutes(app: App, deps: WalletRouteDeps): void {
-  for (const prefix of WALLET_PREFIXES) mountUnder(app, deps, prefix);
+  for (const prefix of WALLET_PREFIXES) {
+    mountWrites(app, deps, prefix);
+    mountReads(app, deps, prefix);
+  }
 }
 
-function mountUnder(app: App, deps: WalletRouteDeps, prefix: WalletPrefix): void {
-  app.post(
-    prefix,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'createWallet'),
-        summary: 'Create a wallet',
-        body: createBody,
-        headers: idempotencyHeaders,
-        response: { 201: createdWalletSchema },
-      },
-    },
-    async (request, reply) => {
-      const { description, organizationId, ...body } = request.body;
-      const newWallet = { ...body, description, organizationId };
-      const key = request.headers['idempotency-key'];
-      const created = await createWallet(deps, callerOf(request), newWallet, key);
-      if (created.replayed) reply.header('idempotency-replayed', 'true');
-      return reply.code(201).header('cache-control', 'no-store').send(presentCreated(created));
-    },
-  );
+const route = { tag: 'Wallets', policy: 'RequireAuthenticated' } as const;
+const creation = refusals('WALLET_EXISTS', 'PERSON_REQUIRED');
 
-  app.post(
-    `${prefix}/recover`,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'recoverWallet'),
-        summary: 'Recover a wallet from its mnemonic',
-        body: recoverBody,
-        response: { 200: createdWalletSchema, 201: createdWalletSchema },
-      },
+function mountWrites(app: App, deps: WalletRouteDeps, prefix: WalletPrefix): void {
+  addRoute(app, {
+    ...route,
+    method: 'POST',
+    path: prefix,
+    operationId: operationIdUnder(prefix, 'createWallet'),
+    summary: 'Create a wallet',
+    rateLimit: 'Api',
+    body: { schema: createBody, example: { title: 'Signing wallet', keyType: 'ED25519' } },
+    idempotency: 'handler',
+    answers: { 201: json('The wallet, with its mnemonic.', createdWalletSchema) },
+    refusals: [
+      ...creation,
+      ...refusals('ORGANIZATION_WALLET_EXISTS', 'ORGANIZATION_KEY_TYPE', 'KEY_GENERATION_BUSY'),
+      ...refusals('WALLET_ACCESS_DENIED'),
+    ],
+    noStore: true,
+    handle: async ({ caller, body, idempotencyKey }) => {
+      const { description, organizationId, ...others } = body;
+      const created = await createWallet(
+        deps,
+        caller,
+        { ...others, description, organizationId },
+        idempotencyKey,
+      );
+      return answer(201, presentCreated(created), {
+        'idempotency-replayed': created.replayed ? 'true' : undefined,
+      });
     },
-    async (request, reply) => {
-      const { description, ...body } = request.body;
-      const recovered = await recoverWallet(deps, callerOf(request), { ...body, description });
-      return reply.code(recovered.replayed ? 200 : 201).send(presentCreated(recovered));
-    },
-  );
+  });
 
-  app.get(
-    prefix,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        tags,
-        operationId: operationIdUnder(prefix, 'listWallets'),
-        summary: 'Wallets that the caller owns, administers or was granted',
-        querystring: paging(),
-        response: { 200: pageSchema(walletSchema) },
-      },
+  addRoute(app, {
+    ...route,
+    method: 'POST',
+    path: `${prefix}/recover`,
+    operationId: operationIdUnder(prefix, 'recoverWallet'),
+    summary: 'Recover a wallet from its mnemonic',
+    rateLimit: 'Strict',
+    body: { schema: recoverBody, example: { keyType: 'ED25519', mnemonic: exampleMnemonic } },
+    answers: {
+      200: json('The wallet existed.', createdWalletSchema),
+      201: json('The wallet is made again.', createdWalletSchema),
     },
-    async (request) => {
-      const caller = callerOf(request);
+    refusals: [...creation, ...refusals('KEY_TYPE_NOT_RECOVERABLE', 'INVALID_MNEMONIC')],
+    handle: async ({ caller, body: { description, ...others } }) => {
+      const recovered = await recoverWallet(deps, caller, { ...others, description });
+      return answer(recovered.replayed ? 200 : 201, presentCreated(recovered));
+    },
+  });
+}
+
+function mountReads(app: App, deps: WalletRouteDeps, prefix: WalletPrefix): void {
+  addRoute(app, {
+    ...route,
+    method: 'GET',
+    path: prefix,
+    operationId: operationIdUnder(prefix, 'listWallets'),
+    summary: 'Wallets that the caller owns, administers or was granted',
+    rateLimit: 'Api',
+    query: paging(),
+    answers: { 200: json('A page of wallets.', pageSchema(walletSchema)) },
+    refusals: refusals('PERSON_REQUIRED'),
+    handle: async ({ caller, query }) => {
       const administrator = caller.roles.includes('Administrator');
       const view = {
         platformUserId: personOf(caller),
         administeredOrganizationId: administrator ? caller.organizationId : undefined,
         nowMs: deps.clock.nowMs(),
       };
-      const { wallets, totalCount } = await listVisible(deps.db.read, view, pageWindow(request.query));
-      const items = wallets.map(presentWallet);
-      return { ...page(items, request.query, totalCount), items };
+      const { wallets, totalCount } = await listVisible(deps.db.read, view, pageWindow(query));
+      return page(wallets.map(presentWallet), query, totalCount);
     },
-  );
+  });
 
-  app.get(
-    `${prefix}/:id`,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: operationIdUnder(prefix, 'getWallet'),
-        tags,
-        summary: 'One wallet',
-        params: walletParams,
-        response: { 200: walletSchema },
-      },
-    },
-    async (request) => {
-      const wallet = await getWallet(deps.db.read, request.params.id);
-      await authorizeView(deps, callerOf(request), wallet);
+  addRoute(app, {
+    ...route,
+    method: 'GET',
+    path: `${prefix}/:id`,
+    operationId: operationIdUnder(prefix, 'getWallet'),
+    summary: 'One wallet',
+    rateLimit: 'Api',
+    params: walletParams,
+    answers: { 200: json('The wallet.', walletSchema) },
+    refusals: walletRefusals,
+    handle: async ({ caller, params }) => {
+      const wallet = await getWallet(deps.db.read, params.id);
+      await authorizeView(deps, caller, wallet);
       return presentWallet(wallet);
     },
-  );
+  });
 }
 
 function presentCreated({ wallet, mnemonic }: CreatedWallet) {

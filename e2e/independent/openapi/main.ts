@@ -5,6 +5,7 @@ import { startSystem } from '../../harness/system.ts';
 import { type Counts, closeSuite } from '../programs.ts';
 import { readDocument } from './document.ts';
 import { fuzzInstallation } from './fuzz.ts';
+import { readWithTypeScript } from './typescript-client.ts';
 
 /** Runs the part of the independent programs that reads the OpenAPI document. */
 
@@ -13,7 +14,9 @@ async function documentOfNewSystem(): Promise<Counts[]> {
   const system = await startSystem({ dataDir });
   try {
     const { gatewayUrl, adminEmail, adminPasswordFile } = system.state;
-    return await readDocument(gatewayUrl, ['--email', adminEmail, '--password-file', adminPasswordFile]);
+    const account = ['--email', adminEmail, '--password-file', adminPasswordFile];
+    const python = await readDocument(gatewayUrl, account);
+    return [...python, ...(await readWithTypeScript(gatewayUrl, [adminEmail, adminPasswordFile]))];
   } finally {
     await system.stop();
     rmSync(dataDir, { recursive: true, force: true });
