@@ -26,8 +26,8 @@ import type {
   ValidatorAddress,
   Validators,
   ValidatorView,
-} from '../clients.ts';
-import type { DocketBundle, SealedTransaction } from '../dockets/docket.ts';
+} from '../clients/clients.ts';
+import type { DocketBundle, SealedTransaction } from '../ledger/dockets/docket.ts';
 import type { TestMember } from './build-docket.ts';
 import { testKey } from './keys.ts';
 

@@ -8,7 +8,7 @@ import type { CompleteNode } from '#core/ledger/merkle.ts';
 import { buildRecord, recordBytes } from '#core/ledger/record.ts';
 import type { Transactor } from '#kit/db/db.ts';
 import { type RegisterSchema, SEGMENT_TRANSACTIONS } from '../../database/schema.ts';
-import type { ChainState } from '../../dockets/verify.ts';
+import type { ChainState } from '../../ledger/writing/verify.ts';
 import { type TestKey, testKey } from '../keys.ts';
 
 type Tx = Transactor<RegisterSchema>;

@@ -1,0 +1,169 @@
+import { CompiledQuery, type RawBuilder, sql } from 'kysely';
+import type { Reader } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../../database/schema.ts';
+import { placeAndType, type RegisterPlace, rowsAt } from '../sealed/store.ts';
+import type { KeyKind } from '../segments/filter.ts';
+import type { Segments } from '../segments/segments.ts';
+import { everywhere, headSegments, type KeyPlaces, rowOfKey, segmentsText } from '../segments/store.ts';
+
+export interface LookupQuestion {
+  readonly registerId: string;
+  readonly txId: string;
+  readonly previousTxId: string;
+  /** hex; empty when there is no such question */
+  readonly replayKey: string;
+}
+
+export interface LookupRow {
+  readonly leaf: Buffer | null;
+  readonly docketNumber: number | null;
+  readonly previousType: string | null;
+  readonly successor: Buffer | null;
+  /** id of the sealed transaction with the replay key */
+  readonly replay: Buffer | null;
+}
+
+/** The result of the key look-ups, before any row of a transaction is read. */
+interface KeyLookup extends Omit<LookupRow, 'leaf'> {
+  /** null: the register does not exist */
+  readonly registerNo: number | null;
+  readonly segment: number | null;
+  readonly position: number | null;
+  readonly previousDocket: number | null;
+  readonly previousPosition: number | null;
+}
+
+type Db = Reader<RegisterSchema>;
+
+/** Answers a whole batch of questions, in their order. */
+export type Lookup = (questions: readonly LookupQuestion[]) => Promise<readonly LookupRow[]>;
+
+/** SQL for a numbered parameter: the text is built once and executed with the values of every batch. */
+const given = (number: number, type: string) => sql.raw(`$${number}::${type}`);
+
+/**
+ * One statement for the keys of a batch. Each key is looked up on its own: with a join, a generic plan made while the
+ * tables were small would read them whole later. The statement is planned for every batch, so it contains only what the
+ * batch needs, and no row of `transactions`, each partition of which would be planned.
+ */
+function statementFor(hasPredecessors: boolean): RawBuilder<KeyLookup> {
+  const registerNo = sql`r.register_no`;
+  const row = (kind: KeyKind, columns: RawBuilder<unknown>, key: string, sealed: string) =>
+    rowOfKey(kind, columns, {
+      registerNo,
+      open: sql`r.open`,
+      others: sql`(${sql.ref(sealed)}::integer[] || r.unknown)`,
+      key: sql.ref(key),
+    });
+  const predecessors = {
+    columns: sql`prior.docket_number as "previousDocket", prior.position as "previousPosition",
+      prior.type as "previousType", s.tx_id as successor`,
+    keys: sql`, ${given(8, 'bytea[]')}, ${given(9, 'text[]')}, ${given(10, 'text[]')}`,
+    names: sql`, previous, prior, followed`,
+    joins: sql`left join lateral ${row('id', placeAndType, 'q.previous', 'q.prior')} prior on true
+      left join lateral ${row('successor', sql`tx_id`, 'q.previous', 'q.followed')} s on true`,
+  };
+  const none = {
+    columns: sql`null as "previousDocket", null as "previousPosition", null as "previousType", null as successor`,
+    keys: sql``,
+    names: sql``,
+    joins: sql``,
+  };
+  const { columns, keys, names, joins } = hasPredecessors ? predecessors : none;
+  return sql<KeyLookup>`
+    with r as materialized (
+      select d.ord, g.register_no, h.open, h.unknown
+      from unnest(${given(1, 'text[]')}, ${given(2, 'integer[]')}) with ordinality as d(register_id, known, ord)
+      cross join lateral (select register_no from registers where register_id = d.register_id limit 1) g
+      cross join lateral ${headSegments(sql`g.register_no`, sql`d.known`)} h
+    )
+    select r.register_no as "registerNo", r.open as segment, own.docket_number as "docketNumber", own.position,
+      same.tx_id as replay, ${columns}
+    from unnest(${given(3, 'integer[]')}, ${given(4, 'bytea[]')}, ${given(5, 'text[]')}, ${given(6, 'bytea[]')},
+        ${given(7, 'text[]')}${keys})
+      with ordinality as q(register, tx_id, own, replay_key, same${names}, ord)
+    left join r on r.ord = q.register
+    left join lateral ${row('id', sql`docket_number, position`, 'q.tx_id', 'q.own')} own on true
+    left join lateral ${row('replay', sql`tx_id`, 'q.replay_key', 'q.same')} same on true
+    ${joins}
+    order by q.ord`;
+}
+
+/**
+ * The keys of one kind in a batch, with the sealed segments that may hold each, as arrays of equal length; undefined
+ * without keys.
+ */
+function keysAsked(
+  places: readonly KeyPlaces[],
+  kind: KeyKind,
+  texts: readonly string[],
+): { readonly keys: readonly (Buffer | null)[]; readonly sealed: readonly string[] } {
+  const keys = texts.map((text) => (text === '' ? null : Buffer.from(text, 'hex')));
+  const sealed = keys.map((key, n) => (key === null ? [] : (places[n]?.before(kind, key) ?? [])));
+  const isAny = sealed.some((some) => some.length > 0);
+  return { keys, sealed: isAny ? sealed.map(segmentsText) : [] };
+}
+
+function valuesOf(
+  segments: Pick<Segments, 'named'>,
+  questions: readonly LookupQuestion[],
+  hasPredecessors: boolean,
+): unknown[] {
+  const registerIds = [...new Set(questions.map((one) => one.registerId))];
+  const known = new Map(registerIds.map((id, n) => [id, { ord: n + 1, places: segments.named(id) }]));
+  const ofQuestion = questions.map((one) => known.get(one.registerId) ?? { ord: 0, places: everywhere });
+  const places = ofQuestion.map((one) => one.places);
+  const asked = (kind: KeyKind, keyOf: (one: LookupQuestion) => string) =>
+    keysAsked(places, kind, questions.map(keyOf));
+  const own = asked('id', (one) => one.txId);
+  const same = asked('replay', (one) => one.replayKey);
+  const froms = [...known.values()].map((one) => one.places.from);
+  const ords = ofQuestion.map((one) => one.ord);
+  const values: unknown[] = [registerIds, froms, ords, own.keys, own.sealed, same.keys, same.sealed];
+  if (!hasPredecessors) return values;
+  const prior = asked('id', (one) => one.previousTxId);
+  const followed = asked('successor', (one) => one.previousTxId);
+  return [...values, prior.keys, prior.sealed, followed.sealed];
+}
+
+/** Place of a transaction that is sealed already. */
+function ownPlace({ registerNo, docketNumber, position }: KeyLookup): RegisterPlace | undefined {
+  if (registerNo === null || docketNumber === null || position === null) return undefined;
+  return { registerNo, docketNumber, position };
+}
+
+/** Place of a predecessor whose key has no stored type. */
+function untypedPlace(found: KeyLookup): RegisterPlace | undefined {
+  if (found.previousType !== null) return undefined;
+  return ownPlace({ ...found, docketNumber: found.previousDocket, position: found.previousPosition });
+}
+
+/** Usually reads nothing: most submissions are new. */
+async function withRowFacts(db: Db, all: readonly KeyLookup[]): Promise<readonly LookupRow[]> {
+  const own = await rowsAt(db, all.map(ownPlace));
+  const prior = await rowsAt(db, all.map(untypedPlace));
+  return all.map((found, n) => ({
+    leaf: own[n]?.leaf ?? null,
+    docketNumber: own[n] === undefined ? null : found.docketNumber,
+    previousType: found.previousType ?? prior[n]?.type ?? null,
+    successor: found.successor,
+    replay: found.replay,
+  }));
+}
+
+/** Looks submissions up: whether they are sealed, their predecessors, and which keys they repeat. */
+export function createLookup(db: Db, segments: Pick<Segments, 'of' | 'named'>): Lookup {
+  const textOf = (hasPredecessors: boolean) => statementFor(hasPredecessors).compile(db).sql;
+  const texts = { alone: textOf(false), following: textOf(true) };
+  return async (questions) => {
+    const hasPredecessors = questions.some((one) => one.previousTxId !== '');
+    const text = hasPredecessors ? texts.following : texts.alone;
+    const values = valuesOf(segments, questions, hasPredecessors);
+    const { rows } = await db.getExecutor().executeQuery<KeyLookup>(CompiledQuery.raw(text, values));
+    for (const [index, { registerNo, segment }] of rows.entries()) {
+      const registerId = questions[index]?.registerId ?? '';
+      if (registerNo !== null && segment !== null) segments.of({ registerNo, registerId, segment });
+    }
+    return withRowFacts(db, rows);
+  };
+}
