@@ -4,8 +4,8 @@ import { fixedWorkload, memoryAuthority } from '#kit/rpc/workload.fixture.ts';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { HistoryService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
-import type { ValidatorAddress } from './clients.ts';
 import { connectValidators, type ValidatorClients } from './connect-validators.ts';
+import type { ValidatorAddress } from './validators.ts';
 
 const registerId = '0123456789abcdef0123456789abcdef';
 const hash = 'ab'.repeat(32);

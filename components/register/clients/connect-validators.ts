@@ -15,14 +15,14 @@ import {
   type UnsealedTransaction as WireUnsealed,
 } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { bundleOf, wholeOf } from '../ledger/dockets/wire.ts';
+import type { PeerOptions } from './connect-wallets.ts';
 import type {
   RegisterView,
   SealResult,
   UnsealedTransaction,
   ValidatorAddress,
   Validators,
-} from './clients.ts';
-import type { PeerOptions } from './connect-wallets.ts';
+} from './validators.ts';
 
 export interface ValidatorClients extends Validators {
   close(): void;

@@ -7,7 +7,7 @@ import {
   SystemSignerService,
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import type { Signed, WalletKey, Wallets } from './clients.ts';
+import type { Signed, WalletKey, Wallets } from './wallets.ts';
 
 export interface PeerOptions {
   readonly runtime: Runtime;

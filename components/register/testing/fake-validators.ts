@@ -26,7 +26,7 @@ import type {
   ValidatorAddress,
   Validators,
   ValidatorView,
-} from '../clients/clients.ts';
+} from '../clients/validators.ts';
 import type { DocketBundle, SealedTransaction } from '../ledger/dockets/docket.ts';
 import type { TestMember } from './build-docket.ts';
 import { testKey } from './keys.ts';

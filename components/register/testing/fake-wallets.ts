@@ -4,7 +4,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import { attestationBytes, attestationDigest } from '#core/ledger/owner-attestation.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
-import type { WalletKey, Wallets } from '../clients/clients.ts';
+import type { WalletKey, Wallets } from '../clients/wallets.ts';
 import { type TestKey, testKey } from './keys.ts';
 
 export interface FakeWallets extends Wallets {

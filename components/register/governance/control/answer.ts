@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { SubmitAnswer } from '../../clients/clients.ts';
+import type { SubmitAnswer } from '../../clients/validators.ts';
 
 /** The answer of a route, as it is stored for repetitions of the request. */
 export interface Answer {

@@ -10,9 +10,9 @@ import {
   type LedgerRules,
   type RosterEntry,
 } from '#core/ledger/governance/rules.ts';
-import type { Wallets } from '../../clients/clients.ts';
+import type { Wallets } from '../../clients/wallets.ts';
 import { refusal } from '../../errors.ts';
-import type { Subject } from '../../registers/creation/roster.ts';
+import type { Subject } from '../../registers/state/access.ts';
 import type { ControlSigner, WalletSigner } from './submit.ts';
 
 /** A roster member that the caller may act as, with the key that signs for it. */

@@ -10,8 +10,9 @@ import {
   type TransactionSignature,
 } from '#core/ledger/transaction.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { Signed, SubmitAnswer, Validators, Wallets } from '../../clients/clients.ts';
 import { type Submission, signatureOf, submissionText } from '../../clients/submission.ts';
+import type { SubmitAnswer, Validators } from '../../clients/validators.ts';
+import type { Signed, Wallets } from '../../clients/wallets.ts';
 import { refusal } from '../../errors.ts';
 import { askOne, type FindMembers } from '../../registers/directory/ask.ts';
 import type { KeyFacts } from '../../registers/state/store.ts';

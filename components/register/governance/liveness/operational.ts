@@ -6,10 +6,10 @@ import { quorum } from '#core/ledger/consensus.ts';
 import type { Operation } from '#core/ledger/governance/operation.ts';
 import { activeMembers, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { Validators, ValidatorView } from '../../clients/clients.ts';
+import type { Validators, ValidatorView } from '../../clients/validators.ts';
 import { askAll, type FindMembers } from '../../registers/directory/ask.ts';
 import type { Register } from '../../registers/state/store.ts';
-import { presentOperational } from '../validators/present.ts';
+import { presentOperational } from './present.ts';
 
 export interface OperationalDeps {
   readonly findMembers: FindMembers;

@@ -13,7 +13,7 @@ import {
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { parsePolicy, type RegisterPolicy } from '#core/ledger/policy.ts';
 import { refusal } from '../../errors.ts';
-import type { Subject } from '../../registers/creation/roster.ts';
+import type { Subject } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import type { Answer } from '../control/answer.ts';
 import { answerOf, refusedWith } from '../control/answer.ts';

@@ -11,7 +11,7 @@ import {
   validatorEntrySchema,
 } from '#core/ledger/governance/operation.ts';
 import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
-import type { Wallets } from '../../clients/clients.ts';
+import type { Wallets } from '../../clients/wallets.ts';
 import { reasonText } from '../../registers/state/texts.ts';
 
 /** A vote that accompanies a request. Its comment is not signed, so it can be normalised. */

@@ -15,9 +15,9 @@ import {
   paging,
 } from '#kit/http/http.ts';
 import { bearerOf } from '../../bearer.ts';
-import type { Validators } from '../../clients/clients.ts';
+import type { Validators } from '../../clients/validators.ts';
 import { refusal } from '../../errors.ts';
-import type { Subject } from '../../registers/creation/roster.ts';
+import type { Subject } from '../../registers/state/access.ts';
 import { getVisibleRegister, getWritableRegister } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { reasonText } from '../../registers/state/texts.ts';

@@ -3,7 +3,7 @@ import { governanceDraft } from '#core/ledger/governance/build.ts';
 import { type Approval, GOVERNANCE_PAYLOAD_VERSION } from '#core/ledger/governance/operation.ts';
 import type { OpenProposal } from '#core/ledger/governance/rules.ts';
 import { refusal } from '../../errors.ts';
-import type { Subject } from '../../registers/creation/roster.ts';
+import type { Subject } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import type { Answer } from '../control/answer.ts';
 import { answerOf } from '../control/answer.ts';

@@ -10,10 +10,10 @@ import {
   type ValidatorEntry,
 } from '#core/ledger/governance/operation.ts';
 import type { LedgerRules, LedgerValidator } from '#core/ledger/governance/rules.ts';
-import type { Validators } from '../../clients/clients.ts';
+import type { Validators } from '../../clients/validators.ts';
 import { refusal } from '../../errors.ts';
-import type { Subject } from '../../registers/creation/roster.ts';
 import { findAnnounced } from '../../registers/directory/store.ts';
+import type { Subject } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import type { Answer } from '../control/answer.ts';
 import { answerOf } from '../control/answer.ts';

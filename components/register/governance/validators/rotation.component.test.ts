@@ -3,7 +3,7 @@ import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { validatorSetHash } from '#core/ledger/consensus.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
-import type { ValidatorAddress } from '../../clients/clients.ts';
+import type { ValidatorAddress } from '../../clients/validators.ts';
 import { createDefaultSet } from '../../registers/directory/default-set.ts';
 import { buildDocket, type TestMember } from '../../testing/build-docket.ts';
 import { nextKey } from '../../testing/fake-validators.ts';

@@ -12,9 +12,10 @@ import type { Register } from '../../registers/state/store.ts';
 import { reasonText } from '../../registers/state/texts.ts';
 import { sendAnswer } from '../control/answer.ts';
 import { mayForce, viewsOf } from '../liveness/operational.ts';
+import { presentOperational } from '../liveness/present.ts';
 import { forceQuery } from '../proposals/operation.ts';
 import { loadRules } from '../rules/load.ts';
-import { presentApproved, presentOperational, presentValidator } from './present.ts';
+import { presentApproved, presentValidator } from './present.ts';
 import { changeSet, getValidator, registerValidator, type SetAct, type SetDeps } from './register.ts';
 
 export type ValidatorsDeps = SetDeps;

@@ -1,6 +1,6 @@
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
-import type { StoredDocket } from '../writing/store.ts';
+import type { StoredDocket } from './store.ts';
 
 function presentVote(vote: ConsensusVote) {
   return {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseStoredEvent } from '#core/events/register-events.ts';
 import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import type { Validators } from '../../clients/clients.ts';
+import type { Validators } from '../../clients/validators.ts';
 import { startTestRegister, type TestRegister } from '../../testing/register.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
 import type { SyncHealth } from './jobs.ts';

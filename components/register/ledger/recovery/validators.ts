@@ -1,5 +1,5 @@
 import type { Reader } from '#kit/db/db.ts';
-import type { ValidatorAddress, Validators } from '../../clients/clients.ts';
+import type { ValidatorAddress, Validators } from '../../clients/validators.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { allAnnounced, registersOfMember } from '../../registers/directory/store.ts';
 import type { DocketSource, FindSources } from './source.ts';

@@ -14,11 +14,11 @@ import { refusal } from '../../errors.ts';
 import { registersOfMember } from '../../registers/directory/store.ts';
 import { getRegister } from '../../registers/state/access.ts';
 import { loadChain, membersAt, type StoredChain } from '../../registers/state/store.ts';
+import { findDocket, insertAttestation } from '../dockets/store.ts';
 import { bundleOf, requireMember, voteOf, wholeOf } from '../dockets/wire.ts';
 import { createLookup } from '../lookup/store.ts';
 import type { Segments } from '../segments/segments.ts';
 import { frontierOf, rulesOfChain } from '../writing/chain.ts';
-import { findDocket, insertAttestation } from '../writing/store.ts';
 import { violationsOf, type WriteDocket, type WriteResult } from '../writing/write.ts';
 
 export interface LedgerDeps {

@@ -1,6 +1,6 @@
 import { quorum } from '#core/ledger/consensus.ts';
 import { parsePolicy } from '#core/ledger/policy.ts';
-import type { SealResult, ValidatorAddress, Validators } from '../../clients/clients.ts';
+import type { SealResult, ValidatorAddress, Validators } from '../../clients/validators.ts';
 import { refusal } from '../../errors.ts';
 import { askAll, type FindMembers } from '../../registers/directory/ask.ts';
 import type { Register } from '../../registers/state/store.ts';

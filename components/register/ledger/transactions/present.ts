@@ -2,7 +2,7 @@ import { encodeBase64 } from '#core/encoding/base64.ts';
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { transactionDid } from '#core/ledger/did.ts';
 import { parseRecord, type SealedRecord } from '#core/ledger/record.ts';
-import type { UnsealedTransaction } from '../../clients/clients.ts';
+import type { UnsealedTransaction } from '../../clients/validators.ts';
 import type { SealedItem, SealedRow } from '../sealed/store.ts';
 
 function recordFields(record: SealedRecord) {

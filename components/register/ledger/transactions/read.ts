@@ -1,6 +1,6 @@
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { Reader } from '#kit/db/db.ts';
-import type { UnsealedTransaction, ValidatorAddress, Validators } from '../../clients/clients.ts';
+import type { UnsealedTransaction, ValidatorAddress, Validators } from '../../clients/validators.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { askAll, type FindMembers } from '../../registers/directory/ask.ts';

@@ -8,8 +8,8 @@ import { thresholdAt } from '../../governance/rules/store.ts';
 import { membersAt } from '../../registers/state/store.ts';
 import { recordConflict } from '../conflicts/store.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
+import { findDocket, type StoredDocket } from '../dockets/store.ts';
 import { memberOf } from './chain.ts';
-import { findDocket, type StoredDocket } from './store.ts';
 import type { ChainState } from './verify.ts';
 
 /** `conflict`: a quorum certified a docket other than the stored one, which halts the register. */

@@ -1,7 +1,7 @@
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
-import type { UnsealedTransaction } from '../../clients/clients.ts';
+import type { UnsealedTransaction } from '../../clients/validators.ts';
 import { refusal } from '../../errors.ts';
 import { findPlace } from '../../ledger/sealed/store.ts';
 import { keyed, listPending, type ReadDeps } from '../../ledger/transactions/read.ts';

@@ -2,7 +2,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { writeCheckpoint, writeDocket, writeHeader, writeTransaction } from '#core/ledger/export/lines.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { attestationsOf, listDockets, type StoredDocket } from '../../ledger/writing/store.ts';
+import { attestationsOf, listDockets, type StoredDocket } from '../../ledger/dockets/store.ts';
 import { type ExportedRow, nextTransactions, transactionIdsOf } from './store.ts';
 
 /** A register at a signed checkpoint. */

@@ -10,7 +10,7 @@ import {
   verifierKey,
 } from '#core/ledger/checkpoint.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { WalletKey, Wallets } from '../../clients/clients.ts';
+import type { WalletKey, Wallets } from '../../clients/wallets.ts';
 import { refusal } from '../../errors.ts';
 import { frontierOf } from '../../ledger/writing/chain.ts';
 import type { Register } from '../../registers/state/store.ts';

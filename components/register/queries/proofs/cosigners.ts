@@ -3,7 +3,7 @@ import { cosignatureBlob, cosignatureBytes, type NoteKey, noteLine } from '#core
 import { cosignerKeys } from '#core/ledger/verification/head-checkpoint.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { Cosignature, ValidatorAddress } from '../../clients/clients.ts';
+import type { Cosignature, ValidatorAddress } from '../../clients/validators.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import type { FindMembers } from '../../registers/directory/ask.ts';
 import { membersAt, type Register } from '../../registers/state/store.ts';

@@ -10,8 +10,8 @@ import {
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import { findDocket, type StoredDocket } from '../../ledger/dockets/store.ts';
 import { leavesOfDocket, type SealedRow } from '../../ledger/sealed/store.ts';
-import { findDocket, type StoredDocket } from '../../ledger/writing/store.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { loadLogNodes } from './store.ts';
 

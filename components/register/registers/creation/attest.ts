@@ -10,7 +10,7 @@ import {
   type SignedAttestation,
   verifyAttestation,
 } from '#core/ledger/owner-attestation.ts';
-import type { Wallets } from '../../clients/clients.ts';
+import type { Wallets } from '../../clients/wallets.ts';
 import { refusal } from '../../errors.ts';
 import type { RequestedAttestation } from './draft.ts';
 

@@ -8,7 +8,7 @@ import { parsePolicy } from '#core/ledger/policy.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Database, isUniqueViolation, type Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
-import type { Wallets } from '../../clients/clients.ts';
+import type { Wallets } from '../../clients/wallets.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { traceId } from '../../database/trace.ts';
 import { refusal } from '../../errors.ts';

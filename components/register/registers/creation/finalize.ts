@@ -2,9 +2,9 @@ import { equalSecrets, sha256 } from '#core/crypto/hash.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import { refusal } from '../../errors.ts';
 import type { DefaultSet } from '../directory/default-set.ts';
+import type { Subject } from '../state/access.ts';
 import { type AttestDeps, attestAll, judgeAttestations, type ReturnedAttestation } from './attest.ts';
 import { type BeginDeps, beginRegister } from './begin.ts';
-import type { Subject } from './roster.ts';
 import { closeRegistration, countWrongNonce, findRegistration, type Registration } from './store.ts';
 
 export interface FinalizeRequest {

@@ -8,12 +8,13 @@ import { findDeadlock, parsePolicy, type RegisterPolicy } from '#core/ledger/pol
 import { parseRegisterId, registerIdOfUuid } from '#core/ledger/register-id.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Database, isUniqueViolation } from '#kit/db/db.ts';
-import type { Wallets } from '../../clients/clients.ts';
+import type { Wallets } from '../../clients/wallets.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import type { Subject } from '../state/access.ts';
 import { loadChain } from '../state/store.ts';
 import { type Draft, presentAttestation, requestAttestations } from './draft.ts';
-import { type RosterRequest, resolveRoster, type Subject } from './roster.ts';
+import { type RosterRequest, resolveRoster } from './roster.ts';
 import { openRegistration } from './store.ts';
 
 export interface InitiateRequest extends RosterRequest {

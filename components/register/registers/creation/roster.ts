@@ -1,10 +1,10 @@
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { AppError } from '#core/errors/errors.ts';
-import type { Caller } from '#core/identity/claims.ts';
 import { MAX_ROSTER } from '#core/ledger/control-record.ts';
 import type { RosterRole } from '#core/ledger/owner-attestation.ts';
-import type { Wallets } from '../../clients/clients.ts';
+import type { Wallets } from '../../clients/wallets.ts';
 import { refusal } from '../../errors.ts';
+import type { Subject } from '../state/access.ts';
 import type { RequestedMember } from './draft.ts';
 
 /** A member in a request: `walletAddress`, or the `walletId` of a wallet of the wallet service. */
@@ -19,12 +19,6 @@ export interface RosterRequest {
   readonly additionalAdmins?:
     | readonly (MemberName & { readonly role: Exclude<RosterRole, 'Owner'> })[]
     | undefined;
-}
-
-/** The caller, with the token for calls to the wallet service on its behalf. */
-export interface Subject {
-  readonly caller: Caller;
-  readonly token: string;
 }
 
 interface RequestedWallet {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { manualClock } from '#kit/clock/clock.ts';
-import type { ValidatorAddress } from '../../clients/clients.ts';
+import type { ValidatorAddress } from '../../clients/validators.ts';
 import { fakeValidators } from '../../testing/fake-validators.ts';
 import { askAll, askOne } from './ask.ts';
 import { createOutages } from './outages.ts';

@@ -1,6 +1,6 @@
 import { type AppError, isAppError } from '#core/errors/errors.ts';
 import type { Reader } from '#kit/db/db.ts';
-import { isOutage, type ValidatorAddress } from '../../clients/clients.ts';
+import { isOutage, type ValidatorAddress } from '../../clients/validators.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { Outages } from './outages.ts';

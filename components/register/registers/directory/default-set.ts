@@ -7,7 +7,7 @@ import { verifyPossession } from '#core/ledger/possession.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { isOutage, type Validators } from '../../clients/clients.ts';
+import { isOutage, type Validators } from '../../clients/validators.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { type Announcement, announcedAmong, announcedSince } from './store.ts';

@@ -1,6 +1,6 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import { isOutage, type ValidatorAddress, type Validators } from '../../clients/clients.ts';
+import { isOutage, type ValidatorAddress, type Validators } from '../../clients/validators.ts';
 
 /** Records which validators recently failed to answer, so that they are called last. */
 export interface Outages {

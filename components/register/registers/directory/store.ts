@@ -1,5 +1,5 @@
 import type { Reader, Transactor } from '#kit/db/db.ts';
-import type { ValidatorAddress } from '../../clients/clients.ts';
+import type { ValidatorAddress } from '../../clients/validators.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 
 export interface Announcement {

@@ -14,7 +14,7 @@ import {
   paging,
 } from '#kit/http/http.ts';
 import { bearerOf } from '../../bearer.ts';
-import type { Validators } from '../../clients/clients.ts';
+import type { Validators } from '../../clients/validators.ts';
 import { storable } from '../../database/text.ts';
 import { refusal } from '../../errors.ts';
 import { sendAnswer } from '../../governance/control/answer.ts';

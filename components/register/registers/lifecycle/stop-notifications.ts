@@ -1,7 +1,7 @@
 import { setTimeout as rest } from 'node:timers/promises';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { isOutage, type ValidatorAddress, type Validators } from '../../clients/clients.ts';
+import { isOutage, type ValidatorAddress, type Validators } from '../../clients/validators.ts';
 
 export interface StopNotificationsDeps {
   readonly validators: Pick<Validators, 'act'>;

@@ -13,7 +13,7 @@ import { loadRules } from '../../governance/rules/load.ts';
 import { findPlace } from '../../ledger/sealed/store.ts';
 import { everywhere } from '../../ledger/segments/store.ts';
 import type { Confirmations } from '../../ledger/transactions/confirmations.ts';
-import type { Subject } from '../creation/roster.ts';
+import type { Subject } from '../state/access.ts';
 import { getRegister, getWritableRegister } from '../state/access.ts';
 import { type SeenRegister, setAdvertise } from '../state/store.ts';
 import { assertReadable } from '../state/texts.ts';

@@ -6,7 +6,8 @@ import { governanceDraft } from '#core/ledger/governance/build.ts';
 import { GOVERNANCE_PAYLOAD_VERSION, TRANSITION_MODES } from '#core/ledger/governance/operation.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
-import type { Validators, Wallets } from '../../clients/clients.ts';
+import type { Validators } from '../../clients/validators.ts';
+import type { Wallets } from '../../clients/wallets.ts';
 import { refusal } from '../../errors.ts';
 import { type Answer, answerOf } from '../../governance/control/answer.ts';
 import { findRosterSigner, resolveSigner } from '../../governance/control/roster-authorisation.ts';
@@ -18,7 +19,7 @@ import { type OperationRequest, operationOf, word } from '../../governance/propo
 import { vote } from '../../governance/proposals/vote.ts';
 import { loadRules } from '../../governance/rules/load.ts';
 import { addEntry, nextEntry } from '../../governance/validators/register.ts';
-import type { Subject } from '../creation/roster.ts';
+import type { Subject } from '../state/access.ts';
 import type { Register } from '../state/store.ts';
 import { assertReadable, knownDescription, knownMetadata, knownTitle, reasonText } from '../state/texts.ts';
 import { listOutstanding } from './outstanding.ts';

@@ -1,6 +1,6 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Database } from '#kit/db/db.ts';
-import type { Validators } from '../../clients/clients.ts';
+import type { Validators } from '../../clients/validators.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { unfiltered } from '../../ledger/segments/store.ts';
 import { getTransaction } from '../../ledger/transactions/read.ts';

@@ -1,7 +1,7 @@
 import { isAppError } from '#core/errors/errors.ts';
 import { refusal } from '../../errors.ts';
-import type { Subject } from '../creation/roster.ts';
 import { assertMayDelete, type DeleteDeps, deleteAndNotify } from '../lifecycle/delete.ts';
+import type { Subject } from '../state/access.ts';
 import { findRegisterEver, type Register } from '../state/store.ts';
 import { type Found, getFound } from './status.ts';
 import { hasBegun, hastenPurge, lockManaged, release } from './store.ts';

@@ -1,5 +1,5 @@
 import { isAppError } from '#core/errors/errors.ts';
-import type { ValidationAct, ValidatorAddress, Validators } from '../../clients/clients.ts';
+import type { ValidationAct, ValidatorAddress, Validators } from '../../clients/validators.ts';
 import { refusal } from '../../errors.ts';
 import type { FindMembers } from '../directory/ask.ts';
 import type { Register } from '../state/store.ts';

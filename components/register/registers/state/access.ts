@@ -5,6 +5,12 @@ import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { findRegister, type Scope, type SeenRegister } from './store.ts';
 
+/** The caller, with the token for calls to the wallet service on its behalf. */
+export interface Subject {
+  readonly caller: Caller;
+  readonly token: string;
+}
+
 /** Services see every register; people see those of their organisation and the system registers. */
 export function scopeOf(caller: Caller): Scope {
   return { all: caller.kind === 'service', organizationId: caller.organizationId };

@@ -3,7 +3,7 @@ import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { memberDid } from '#core/ledger/did.ts';
-import type { Wallets } from '../../clients/clients.ts';
+import type { Wallets } from '../../clients/wallets.ts';
 import { refusal } from '../../errors.ts';
 import { type AttestDeps, verifyReturned } from '../../registers/creation/attest.ts';
 import { type BeginDeps, beginRegister } from '../../registers/creation/begin.ts';
