@@ -14,7 +14,7 @@ import { lastByAddress, type ParticipantKey, participantKeysOf } from '../../que
 import { sealedFacts } from '../sealed/store.ts';
 import type { Segments } from '../segments/segments.ts';
 import { stateAfter } from './chain.ts';
-import type { DocketCommit, NewTransaction } from './commit.ts';
+import type { DocketCommit, NewTransaction } from './commit/docket-commit.ts';
 import {
   type ChainState,
   type DocketJudges,

@@ -2,7 +2,7 @@ import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import type { KeyKind } from '../segments/filter.ts';
 import { anyKeyIn, type KeyPlaces } from '../segments/store.ts';
-import type { CommitOutcome, DocketCommit, NewTransaction } from './commit.ts';
+import type { CommitOutcome, DocketCommit, NewTransaction } from './commit/docket-commit.ts';
 
 /** Keys that must be unique in the register, the id first. */
 const keysOf: readonly (readonly [KeyKind, CommitOutcome, (one: NewTransaction) => string | undefined])[] = [

@@ -8,7 +8,7 @@ import { transaction } from '../../testing/sealed.ts';
 import type { DocketBundle, SealedTransaction } from '../dockets/docket.ts';
 import { unfiltered } from '../segments/store.ts';
 import { stateAfter } from './chain.ts';
-import type { CommitOutcome } from './commit.ts';
+import type { CommitOutcome } from './commit/docket-commit.ts';
 import { signaturesByPool } from './signatures.ts';
 import { createDocketWriter } from './store.ts';
 import type { ChainState } from './verify.ts';

@@ -1,9 +1,9 @@
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { CompleteNode } from '#core/ledger/merkle.ts';
-import type { SealedPublication } from '../../blueprints/publications/record.ts';
-import type { DocketRow } from '../../database/schema.ts';
-import type { Projection } from '../../governance/rules/store.ts';
-import type { ParticipantKey } from '../../queries/participants/record.ts';
+import type { SealedPublication } from '../../../blueprints/publications/record.ts';
+import type { DocketRow } from '../../../database/schema.ts';
+import type { Projection } from '../../../governance/rules/store.ts';
+import type { ParticipantKey } from '../../../queries/participants/record.ts';
 import { encodeCopyRows } from './copy-rows.ts';
 
 export interface NewTransaction {
