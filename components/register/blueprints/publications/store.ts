@@ -7,6 +7,7 @@ import {
   nextVersion,
 } from '#core/blueprint/changes.ts';
 import type { Reader } from '#kit/db/db.ts';
+import { statement } from '#kit/db/statement.ts';
 import type { BlueprintPublicationsTable, RegisterSchema } from '../../database/schema.ts';
 import { metadataOf, publisherOf, type SealedPublication, titleOf } from './record.ts';
 
@@ -62,43 +63,64 @@ interface Latest extends BlueprintVersion {
   readonly structural_hash: string;
 }
 
-const takeLatest = `
-  update blueprint_publications set is_latest = false where register_no = $1 and blueprint_id = $2 and is_latest
-  returning ordinal, major, minor, structural_hash`;
+interface OfBlueprint {
+  readonly registerNo: number;
+  readonly blueprintId: string;
+}
 
-const insertLatest = `
+const takeLatest = statement<OfBlueprint>(`
+  update blueprint_publications set is_latest = false
+  where register_no = :registerNo and blueprint_id = :blueprintId and is_latest
+  returning ordinal, major, minor, structural_hash`);
+
+interface PublicationRow extends OfBlueprint, BlueprintVersion {
+  readonly ordinal: number;
+  readonly txId: Buffer;
+  readonly docketNumber: number;
+  readonly position: number;
+  readonly changeType: ChangeType;
+  readonly contentHash: string;
+  readonly execDefHash: string;
+  readonly structuralHash: string;
+  readonly title: string;
+  readonly metadata: string;
+  readonly publishedBy: string;
+  readonly publishedAt: string;
+}
+
+const insertLatest = statement<PublicationRow>(`
   insert into blueprint_publications (register_no, blueprint_id, ordinal, tx_id, docket_number, position, major, minor,
     change_type, content_hash, exec_def_hash, structural_hash, title, metadata, published_by, published_at, is_latest)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb, $15, $16, true)`;
+  values (:registerNo, :blueprintId, :ordinal, :txId, :docketNumber, :position, :major, :minor, :changeType,
+    :contentHash, :execDefHash, :structuralHash, :title, :metadata::jsonb, :publishedBy, :publishedAt, true)`);
 
 async function writeOne(
   client: PoolClient,
   at: { readonly registerNo: number; readonly docketNumber: number },
   { publication, position, publishedAt }: SealedPublication,
 ): Promise<void> {
-  const { blueprintId, txId, structuralHash } = publication;
-  const latest = await client.query<Latest>(takeLatest, [at.registerNo, blueprintId]);
-  const [before] = latest.rows;
-  const changeType = before?.structural_hash === structuralHash ? 'documentation' : 'structural';
-  const { major, minor } = nextVersion(before, changeType);
-  await client.query(insertLatest, [
-    at.registerNo,
+  const { blueprintId, txId, contentHash, execDefHash, structuralHash } = publication;
+  const { registerNo } = at;
+  const { rows } = await client.query<Latest>(takeLatest({ registerNo, blueprintId }));
+  const [previous] = rows;
+  const changeType = previous?.structural_hash === structuralHash ? 'documentation' : 'structural';
+  const row: PublicationRow = {
+    ...at,
+    ...nextVersion(previous, changeType),
     blueprintId,
-    (before?.ordinal ?? 0) + 1,
-    Buffer.from(txId, 'hex'),
-    at.docketNumber,
+    ordinal: (previous?.ordinal ?? 0) + 1,
+    txId: Buffer.from(txId, 'hex'),
     position,
-    major,
-    minor,
     changeType,
-    publication.contentHash,
-    publication.execDefHash,
+    contentHash,
+    execDefHash,
     structuralHash,
-    titleOf(publication),
-    JSON.stringify(metadataOf(publication)),
-    publisherOf(publication),
+    title: titleOf(publication),
+    metadata: JSON.stringify(metadataOf(publication)),
+    publishedBy: publisherOf(publication),
     publishedAt,
-  ]);
+  };
+  await client.query(insertLatest(row));
 }
 
 /** Numbers the publications of a docket, in the transaction that stores the docket and has locked the head. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { PoolClient } from 'pg';
 import { parsePolicy } from '#core/ledger/policy.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
+import { type BoundStatement, statement } from '#kit/db/statement.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { withoutNul } from '../../database/text.ts';
 import type { Member, RosterEntry } from '../../registers/state/store.ts';
@@ -72,60 +73,81 @@ export interface Projection {
   readonly proposals: readonly ProposalRow[];
 }
 
-interface Statement {
-  readonly text: string;
-  readonly values: readonly unknown[];
+interface AtRegister {
+  readonly registerNo: number;
 }
 
-const saveRules = `
-  insert into register_rules (register_no, docket_number, rules) values ($1, $2, $3)
+/** Rows as JSON text. */
+interface JsonRows extends AtRegister {
+  readonly rows: string;
+}
+
+const saveRules = statement<AtRegister & { readonly docketNumber: number; readonly rules: string }>(`
+  insert into register_rules (register_no, docket_number, rules) values (:registerNo, :docketNumber, :rules)
   on conflict (register_no) do update set docket_number = excluded.docket_number, rules = excluded.rules
-  where register_rules.docket_number <= excluded.docket_number`;
+  where register_rules.docket_number <= excluded.docket_number`);
 
-const saveFacts = `
-  update registers set title = $2, description = $3, metadata = $4::jsonb, policy = $5, policy_version = $6,
-    dev_mode = $7, validator_set_version = $8, updated_at = $9
-  where register_no = $1`;
+interface FactsRow extends AtRegister {
+  readonly title: string;
+  readonly description: string | null;
+  readonly metadata: string;
+  readonly policyText: string;
+  readonly policyVersion: number;
+  readonly devMode: boolean;
+  readonly validatorSetVersion: number;
+  readonly updatedAt: Date;
+}
 
-const endMembers = `
-  update register_validators set until_docket = $2
-  where register_no = $1 and validator_id = any($3::text[]) and until_docket is null and from_docket < $2`;
+const saveFacts = statement<FactsRow>(`
+  update registers set title = :title, description = :description, metadata = :metadata::jsonb, policy = :policyText,
+    policy_version = :policyVersion, dev_mode = :devMode, validator_set_version = :validatorSetVersion,
+    updated_at = :updatedAt
+  where register_no = :registerNo`);
 
-const addMembers = `
+const endMembers = statement<
+  AtRegister & { readonly nextDocket: number; readonly validatorIds: readonly string[] }
+>(`
+  update register_validators set until_docket = :nextDocket
+  where register_no = :registerNo and validator_id = any(:validatorIds::text[]) and until_docket is null
+    and from_docket < :nextDocket`);
+
+const addMembers = statement<JsonRows & { readonly nextDocket: number }>(`
   insert into register_validators (register_no, validator_id, from_docket, until_docket, public_key, algorithm)
-  select $1, m."validatorId", $2, null, m."publicKey", m.algorithm
-  from jsonb_to_recordset($3::jsonb) as m("validatorId" text, "publicKey" text, algorithm text)
-  on conflict do nothing`;
+  select :registerNo, m."validatorId", :nextDocket, null, m."publicKey", m.algorithm
+  from jsonb_to_recordset(:rows::jsonb) as m("validatorId" text, "publicKey" text, algorithm text)
+  on conflict do nothing`);
 
-const addRoster = `
+const removeRoster = statement<AtRegister>('delete from register_roster where register_no = :registerNo');
+
+const addRoster = statement<JsonRows>(`
   insert into register_roster (register_no, subject, role, public_key, algorithm, granted_at)
-  select $1, r.subject, r.role, r."publicKey", r.algorithm, r."grantedAt"
-  from jsonb_to_recordset($2::jsonb)
-    as r(subject text, role text, "publicKey" text, algorithm text, "grantedAt" text)`;
+  select :registerNo, r.subject, r.role, r."publicKey", r.algorithm, r."grantedAt"
+  from jsonb_to_recordset(:rows::jsonb)
+    as r(subject text, role text, "publicKey" text, algorithm text, "grantedAt" text)`);
 
-const addPolicies = `
+const addPolicies = statement<JsonRows>(`
   insert into policy_versions (register_no, kind, version, document, docket_number, tx_id, updated_at, updated_by)
-  select $1, p.kind, p.version, p.document, p."docketNumber", p."txId", p."updatedAt", p."updatedBy"
-  from jsonb_to_recordset($2::jsonb) as p(kind text, version integer, document text, "docketNumber" bigint,
+  select :registerNo, p.kind, p.version, p.document, p."docketNumber", p."txId", p."updatedAt", p."updatedBy"
+  from jsonb_to_recordset(:rows::jsonb) as p(kind text, version integer, document text, "docketNumber" bigint,
     "txId" text, "updatedAt" text, "updatedBy" text)
-  on conflict do nothing`;
+  on conflict do nothing`);
 
-const addOperations = `
+const addOperations = statement<JsonRows>(`
   insert into governance_operations (register_no, docket_number, position, tx_id, operation_type, proposal_id, proposer,
     target, detail, sealed_at)
-  select $1, o."docketNumber", o.position, o."txId", o."operationType", o."proposalId", o.proposer, o.target, o.detail,
+  select :registerNo, o."docketNumber", o.position, o."txId", o."operationType", o."proposalId", o.proposer, o.target, o.detail,
     o."sealedAt"
-  from jsonb_to_recordset($2::jsonb) as o("docketNumber" bigint, position integer, "txId" text, "operationType" text,
+  from jsonb_to_recordset(:rows::jsonb) as o("docketNumber" bigint, position integer, "txId" text, "operationType" text,
     "proposalId" text, proposer text, target text, detail jsonb, "sealedAt" text)
-  on conflict do nothing`;
+  on conflict do nothing`);
 
-const saveProposals = `
+const saveProposals = statement<JsonRows>(`
   insert into governance_proposals (register_no, proposal_id, status, opened_docket, closed_docket, expires_at, proposal)
-  select $1, p."proposalId", p.status, p."openedDocket", p."closedDocket", p."expiresAt", p.proposal
-  from jsonb_to_recordset($2::jsonb) as p("proposalId" text, status text, "openedDocket" bigint, "closedDocket" bigint,
+  select :registerNo, p."proposalId", p.status, p."openedDocket", p."closedDocket", p."expiresAt", p.proposal
+  from jsonb_to_recordset(:rows::jsonb) as p("proposalId" text, status text, "openedDocket" bigint, "closedDocket" bigint,
     "expiresAt" text, proposal text)
   on conflict (register_no, proposal_id) do update set status = excluded.status,
-    closed_docket = excluded.closed_docket, proposal = excluded.proposal`;
+    closed_docket = excluded.closed_docket, proposal = excluded.proposal`);
 
 /** Text columns cannot hold NUL, neither in values nor in member names; the signed record keeps the original. */
 function storable(_name: string, value: unknown): unknown {
@@ -134,32 +156,36 @@ function storable(_name: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [withoutNul(name), member]));
 }
 
-const rows = (values: unknown) => JSON.stringify(values, storable);
+/** JSON text of rows, as the columns can hold it. */
+const jsonOf = (rows: unknown) => JSON.stringify(rows, storable);
 
-function statementsOf(registerNo: number, projection: Projection, at: Date): Statement[] {
-  const { facts, docketNumber } = projection;
-  const { title, description, metadata, policyText, policyVersion, devMode, validatorSetVersion } = facts;
-  const values = [
-    storable('', title),
-    storable('', description) ?? null,
-    rows(metadata),
-    policyText,
-    policyVersion,
-    devMode,
-    validatorSetVersion,
-    at,
-  ];
-  const next = docketNumber + 1;
+function factsRow(registerNo: number, { facts }: Projection, updatedAt: Date): FactsRow {
+  const { title, description, metadata, ...others } = facts;
+  return {
+    ...others,
+    registerNo,
+    title: withoutNul(title),
+    description: description === undefined ? null : withoutNul(description),
+    metadata: jsonOf(metadata),
+    updatedAt,
+  };
+}
+
+/** The statements of a projection, in the order in which they are executed. */
+function statementsOf(registerNo: number, projection: Projection, at: Date): readonly BoundStatement[] {
+  const { docketNumber, rulesText: rules, joined, left: validatorIds } = projection;
+  const nextDocket = docketNumber + 1;
+  const rowsOf = (rows: readonly unknown[]): JsonRows => ({ registerNo, rows: jsonOf(rows) });
   return [
-    { text: saveRules, values: [registerNo, docketNumber, projection.rulesText] },
-    { text: saveFacts, values: [registerNo, ...values] },
-    { text: endMembers, values: [registerNo, next, projection.left] },
-    { text: addMembers, values: [registerNo, next, rows(projection.joined)] },
-    { text: 'delete from register_roster where register_no = $1', values: [registerNo] },
-    { text: addRoster, values: [registerNo, rows(projection.roster)] },
-    { text: addPolicies, values: [registerNo, rows(projection.policies)] },
-    { text: addOperations, values: [registerNo, rows(projection.operations)] },
-    { text: saveProposals, values: [registerNo, rows(projection.proposals)] },
+    saveRules({ registerNo, docketNumber, rules }),
+    saveFacts(factsRow(registerNo, projection, at)),
+    endMembers({ registerNo, nextDocket, validatorIds }),
+    addMembers({ ...rowsOf(joined), nextDocket }),
+    removeRoster({ registerNo }),
+    addRoster(rowsOf(projection.roster)),
+    addPolicies(rowsOf(projection.policies)),
+    addOperations(rowsOf(projection.operations)),
+    saveProposals(rowsOf(projection.proposals)),
   ];
 }
 
@@ -170,9 +196,14 @@ export async function writeProjection(
   projection: Projection,
   at: Date,
 ): Promise<void> {
-  for (const { text, values } of statementsOf(registerNo, projection, at))
-    await client.query(text, [...values]);
+  for (const one of statementsOf(registerNo, projection, at)) await client.query(one);
 }
+
+const lockHead = statement<AtRegister & { readonly height: number }>(
+  'select height from register_heads where register_no = :registerNo and height = :height for update',
+);
+
+const findRules = statement<AtRegister>('select 1 from register_rules where register_no = :registerNo');
 
 /** Brings the projection of an older register up to date; idempotent. */
 export async function backfillProjections(
@@ -185,15 +216,9 @@ export async function backfillProjections(
   try {
     await client.query('begin');
     // A concurrent writer of a docket or of the projection waits here, and then finds it done.
-    const head = await client.query(
-      'select height from register_heads where register_no = $1 and height = $2 for update',
-      [register.registerNo, register.height],
-    );
-    const known = await client.query('select 1 from register_rules where register_no = $1', [
-      register.registerNo,
-    ]);
-    const wanted = head.rowCount === 1 && known.rowCount === 0;
-    if (wanted) {
+    const head = await client.query(lockHead(register));
+    const rules = await client.query(findRules(register));
+    if (head.rowCount === 1 && rules.rowCount === 0) {
       for (const one of projections) await writeProjection(client, register.registerNo, one, at);
     }
     await client.query('commit');

@@ -1,5 +1,6 @@
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
+import { statement } from '#kit/db/statement.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { placeAndType, type RegisterPlace, rowsAt } from '../sealed/store.ts';
 import type { KeyKind } from '../segments/filter.ts';
@@ -38,8 +39,28 @@ type Db = Reader<RegisterSchema>;
 /** Answers a whole batch of questions, in their order. */
 export type Lookup = (questions: readonly LookupQuestion[]) => Promise<readonly LookupRow[]>;
 
-/** SQL for a numbered parameter: the text is built once and executed with the values of every batch. */
-const given = (number: number, type: string) => sql.raw(`$${number}::${type}`);
+/** The values of a batch: one of each register, and one of each question. */
+interface BatchValues {
+  readonly registerIds: readonly string[];
+  /** first segment whose filter is not cached, by register */
+  readonly knownSegments: readonly number[];
+  /** place of the question's register in `registerIds`, from 1; 0 for an unknown one */
+  readonly registers: readonly number[];
+  readonly txIds: readonly (Buffer | null)[];
+  readonly txIdSegments: readonly string[];
+  readonly replayKeys: readonly (Buffer | null)[];
+  readonly replayKeySegments: readonly string[];
+}
+
+interface PredecessorValues {
+  readonly previousTxIds: readonly (Buffer | null)[];
+  readonly previousSegments: readonly string[];
+  readonly successorSegments: readonly string[];
+}
+
+/** SQL for a named parameter: the text is built once and executed with the values of every batch. */
+const given = (name: keyof BatchValues | keyof PredecessorValues, type: string) =>
+  sql.raw(`:${name}::${type}`);
 
 /**
  * One statement for the keys of a batch. Each key is looked up on its own: with a join, a generic plan made while the
@@ -58,7 +79,7 @@ function statementFor(hasPredecessors: boolean): RawBuilder<KeyLookup> {
   const predecessors = {
     columns: sql`prior.docket_number as "previousDocket", prior.position as "previousPosition",
       prior.type as "previousType", s.tx_id as successor`,
-    keys: sql`, ${given(8, 'bytea[]')}, ${given(9, 'text[]')}, ${given(10, 'text[]')}`,
+    keys: sql`, ${given('previousTxIds', 'bytea[]')}, ${given('previousSegments', 'text[]')}, ${given('successorSegments', 'text[]')}`,
     names: sql`, previous, prior, followed`,
     joins: sql`left join lateral ${row('id', placeAndType, 'q.previous', 'q.prior')} prior on true
       left join lateral ${row('successor', sql`tx_id`, 'q.previous', 'q.followed')} s on true`,
@@ -73,14 +94,14 @@ function statementFor(hasPredecessors: boolean): RawBuilder<KeyLookup> {
   return sql<KeyLookup>`
     with r as materialized (
       select d.ord, g.register_no, h.open, h.unknown
-      from unnest(${given(1, 'text[]')}, ${given(2, 'integer[]')}) with ordinality as d(register_id, known, ord)
+      from unnest(${given('registerIds', 'text[]')}, ${given('knownSegments', 'integer[]')}) with ordinality as d(register_id, known, ord)
       cross join lateral (select register_no from registers where register_id = d.register_id limit 1) g
       cross join lateral ${headSegments(sql`g.register_no`, sql`d.known`)} h
     )
     select r.register_no as "registerNo", r.open as segment, own.docket_number as "docketNumber", own.position,
       same.tx_id as replay, ${columns}
-    from unnest(${given(3, 'integer[]')}, ${given(4, 'bytea[]')}, ${given(5, 'text[]')}, ${given(6, 'bytea[]')},
-        ${given(7, 'text[]')}${keys})
+    from unnest(${given('registers', 'integer[]')}, ${given('txIds', 'bytea[]')}, ${given('txIdSegments', 'text[]')}, ${given('replayKeys', 'bytea[]')},
+        ${given('replayKeySegments', 'text[]')}${keys})
       with ordinality as q(register, tx_id, own, replay_key, same${names}, ord)
     left join r on r.ord = q.register
     left join lateral ${row('id', sql`docket_number, position`, 'q.tx_id', 'q.own')} own on true
@@ -93,7 +114,7 @@ function statementFor(hasPredecessors: boolean): RawBuilder<KeyLookup> {
  * The keys of one kind in a batch, with the sealed segments that may hold each, as arrays of equal length; undefined
  * without keys.
  */
-function keysAsked(
+function keysInSegments(
   places: readonly KeyPlaces[],
   kind: KeyKind,
   texts: readonly string[],
@@ -108,22 +129,33 @@ function valuesOf(
   segments: Pick<Segments, 'named'>,
   questions: readonly LookupQuestion[],
   hasPredecessors: boolean,
-): unknown[] {
+): BatchValues | (BatchValues & PredecessorValues) {
   const registerIds = [...new Set(questions.map((one) => one.registerId))];
   const known = new Map(registerIds.map((id, n) => [id, { ord: n + 1, places: segments.named(id) }]));
   const ofQuestion = questions.map((one) => known.get(one.registerId) ?? { ord: 0, places: everywhere });
   const places = ofQuestion.map((one) => one.places);
-  const asked = (kind: KeyKind, keyOf: (one: LookupQuestion) => string) =>
-    keysAsked(places, kind, questions.map(keyOf));
-  const own = asked('id', (one) => one.txId);
-  const same = asked('replay', (one) => one.replayKey);
-  const froms = [...known.values()].map((one) => one.places.from);
-  const ords = ofQuestion.map((one) => one.ord);
-  const values: unknown[] = [registerIds, froms, ords, own.keys, own.sealed, same.keys, same.sealed];
+  const keysOf = (kind: KeyKind, keyOf: (one: LookupQuestion) => string) =>
+    keysInSegments(places, kind, questions.map(keyOf));
+  const own = keysOf('id', (one) => one.txId);
+  const same = keysOf('replay', (one) => one.replayKey);
+  const values: BatchValues = {
+    registerIds,
+    knownSegments: [...known.values()].map((one) => one.places.from),
+    registers: ofQuestion.map((one) => one.ord),
+    txIds: own.keys,
+    txIdSegments: own.sealed,
+    replayKeys: same.keys,
+    replayKeySegments: same.sealed,
+  };
   if (!hasPredecessors) return values;
-  const prior = asked('id', (one) => one.previousTxId);
-  const followed = asked('successor', (one) => one.previousTxId);
-  return [...values, prior.keys, prior.sealed, followed.sealed];
+  const prior = keysOf('id', (one) => one.previousTxId);
+  const followed = keysOf('successor', (one) => one.previousTxId);
+  return {
+    ...values,
+    previousTxIds: prior.keys,
+    previousSegments: prior.sealed,
+    successorSegments: followed.sealed,
+  };
 }
 
 /** Place of a transaction that is sealed already. */
@@ -153,12 +185,13 @@ async function withRowFacts(db: Db, all: readonly KeyLookup[]): Promise<readonly
 
 /** Looks submissions up: whether they are sealed, their predecessors, and which keys they repeat. */
 export function createLookup(db: Db, segments: Pick<Segments, 'of' | 'named'>): Lookup {
-  const textOf = (hasPredecessors: boolean) => statementFor(hasPredecessors).compile(db).sql;
-  const texts = { alone: textOf(false), following: textOf(true) };
+  const compiled = (hasPredecessors: boolean) =>
+    statement<BatchValues>(statementFor(hasPredecessors).compile(db).sql);
+  const statements = { alone: compiled(false), following: compiled(true) };
   return async (questions) => {
     const hasPredecessors = questions.some((one) => one.previousTxId !== '');
-    const text = hasPredecessors ? texts.following : texts.alone;
-    const values = valuesOf(segments, questions, hasPredecessors);
+    const bind = hasPredecessors ? statements.following : statements.alone;
+    const { text, values } = bind(valuesOf(segments, questions, hasPredecessors));
     const { rows } = await db.getExecutor().executeQuery<KeyLookup>(CompiledQuery.raw(text, values));
     for (const [index, { registerNo, segment }] of rows.entries()) {
       const registerId = questions[index]?.registerId ?? '';
