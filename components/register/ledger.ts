@@ -99,11 +99,11 @@ type BootstrapTools = Pick<Tools, 'validators' | 'findMembers' | 'confirmations'
 function bootstrapOf(parts: LedgerParts, tools: BootstrapTools): Bootstrap {
   const { database, wallets, verifier, runtime, settings } = parts;
   const { clock, log, telemetry } = runtime;
-  const { beginning, ...asked } = tools;
+  const { beginning, ...others } = tools;
   const named = { database, validators: tools.validators, verifier, clock, log };
   return startBootstrap({
     ...named,
-    ...asked,
+    ...others,
     ...beginning,
     wallets,
     namedSet: createNamedSet(named),

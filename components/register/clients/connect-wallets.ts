@@ -62,8 +62,8 @@ export function connectWallets(endpoint: Endpoint, options: PeerOptions): Wallet
       const answer = await wallets.listSubjectWallets({}, { subjectToken });
       return answer.wallets.map(keyOf);
     },
-    async attestationKeys(asked) {
-      const { keys } = await wallets.findAttestationKeys({ wallets: [...asked] });
+    async attestationKeys(names) {
+      const { keys } = await wallets.findAttestationKeys({ wallets: [...names] });
       return keys.map(({ wallet, walletAddress, derivationContext, key }) => ({
         wallet,
         walletAddress,

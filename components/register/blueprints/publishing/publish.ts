@@ -24,13 +24,13 @@ export interface PublishDeps extends ControlDeps {
   readonly confirmations: Confirmations;
 }
 
-type Known = Pick<Register, 'registerNo' | 'registerId'>;
+type PublishingRegister = Pick<Register, 'registerNo' | 'registerId'>;
 
 /** Waits about one docket interval for the seal, then answers 202. */
 const waitMs = 5_000;
 
 /** Codes for a transaction id that is pending or sealed already: the same definition was published concurrently. */
-const known: readonly (string | undefined)[] = ['TX_CONFLICT', 'VAL_CHAIN_004'];
+const alreadySubmittedCodes: readonly (string | undefined)[] = ['TX_CONFLICT', 'VAL_CHAIN_004'];
 
 /**
  * Parses the definition of a blueprint from JSON data; a definition without an id gets the blueprint's.
@@ -65,13 +65,13 @@ function refusedFor(faults: readonly DefinitionFault[]): AppError {
 
 async function findPublished(
   db: Reader<RegisterSchema>,
-  register: Known,
+  register: PublishingRegister,
   { txId, blueprintId }: Publication,
 ) {
   return findVersion(db, { registerNo: register.registerNo, blueprintId }, { txId });
 }
 
-function answerFor(register: Known, publication: Publication, facts: object): Answer {
+function answerFor(register: PublishingRegister, publication: Publication, facts: object): Answer {
   const { blueprintId, txId, execDefHash, structuralHash } = publication;
   const { registerId } = register;
   const body = {
@@ -86,7 +86,11 @@ function answerFor(register: Known, publication: Publication, facts: object): An
   return { status: 200, body };
 }
 
-function alreadyThere(register: Known, publication: Publication, version: PublishedVersion): Answer {
+function alreadyThere(
+  register: PublishingRegister,
+  publication: Publication,
+  version: PublishedVersion,
+): Answer {
   return answerFor(register, publication, {
     version: versionText(version),
     changeType: version.changeType,
@@ -99,7 +103,11 @@ function alreadyThere(register: Known, publication: Publication, version: Publis
  * The version a definition gets if no other publication of the blueprint is sealed before it; ledger order decides.
  * Compares with the latest sealed version, whose structure is in the index.
  */
-async function expectedVersion(db: Reader<RegisterSchema>, register: Known, publication: Publication) {
+async function expectedVersion(
+  db: Reader<RegisterSchema>,
+  register: PublishingRegister,
+  publication: Publication,
+) {
   const { blueprintId, structuralHash } = publication;
   const latest = await findVersion(db, { registerNo: register.registerNo, blueprintId }, 'latest');
   const changeType = latest?.structuralHash === structuralHash ? 'documentation' : 'structural';
@@ -112,7 +120,7 @@ async function expectedVersion(db: Reader<RegisterSchema>, register: Known, publ
  */
 export async function publishDefinition(
   deps: PublishDeps,
-  register: Known,
+  register: PublishingRegister,
   definition: Definition,
   publishedBy: string,
 ): Promise<Answer> {
@@ -128,7 +136,7 @@ export async function publishDefinition(
   const { answer } = await submitControl(deps, register, draft, 'system');
   if (answer.status < 300)
     return answerFor(register, publication, { ...expected, submitted: true, alreadyPublished: false });
-  if (!known.includes(refusedWith(answer))) return answer;
+  if (!alreadySubmittedCodes.includes(refusedWith(answer))) return answer;
   const sealed = await deps.confirmations.wait({ registerId, txId }, { timeoutMs: waitMs, find });
   return sealed === undefined ? answer : alreadyThere(register, publication, sealed);
 }

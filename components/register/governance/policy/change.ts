@@ -57,8 +57,8 @@ export function mergePatch(current: unknown, patch: JsonObject): JsonObject {
 }
 
 /** The version of the new policy: the next one, which a request may name explicitly. */
-function nextVersion(wanted: unknown, current: number): number {
-  if (wanted !== undefined && wanted !== current + 1) {
+function nextVersion(requested: unknown, current: number): number {
+  if (requested !== undefined && requested !== current + 1) {
     throw refusal('POLICY_VERSION_CONFLICT', { details: { currentVersion: current } });
   }
   return current + 1;
@@ -72,8 +72,8 @@ function patchedPolicy(current: RegisterPolicy, requested: JsonObject): JsonObje
   return whole;
 }
 
-function needsTransition(current: RegisterPolicy, wanted: JsonObject): boolean {
-  const to = parsePolicy(wanted).validators.registrationMode;
+function needsTransition(current: RegisterPolicy, requested: JsonObject): boolean {
+  const to = parsePolicy(requested).validators.registrationMode;
   return current.validators.registrationMode === 'public' && to === 'consent';
 }
 

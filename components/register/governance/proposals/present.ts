@@ -97,7 +97,7 @@ function statusOf(row: ProposalRow, nowMs: number): string {
 export function presentProposal(row: ProposalRow, rules: LedgerRules, nowMs: number) {
   const proposal = readProposal(row);
   const { operation, votes, required, eligible } = proposal;
-  const { approvalSignatures: _approvals, ...asked } = operation;
+  const { approvalSignatures: _approvals, ...unsigned } = operation;
   const received = votes.filter((vote) => vote.isApproval).length;
   return {
     proposalId: row.proposalId,
@@ -106,7 +106,7 @@ export function presentProposal(row: ProposalRow, rules: LedgerRules, nowMs: num
     operationType: operation.operationType,
     proposerDid: operation.proposerDid,
     target: targetOf(operation),
-    operation: asked,
+    operation: unsigned,
     votesReceived: received,
     votesRequired: required,
     votesEligible: eligible,

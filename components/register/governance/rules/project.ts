@@ -6,12 +6,16 @@ import { rulesJson } from '#core/ledger/governance/rules-json.ts';
 import type { FoldedDocket, FoldStep, PlacedRecord } from './fold.ts';
 import type { Operation, PolicyVersion, Projection, ProposalRow } from './store.ts';
 
-interface Place {
+interface SealingDocket {
   readonly docketNumber: number;
   readonly timestamp: string;
 }
 
-function policyRow(rules: LedgerRules, { docketNumber, timestamp }: Place, txId: string): PolicyVersion {
+function policyRow(
+  rules: LedgerRules,
+  { docketNumber, timestamp }: SealingDocket,
+  txId: string,
+): PolicyVersion {
   const { policy } = rules;
   return {
     kind: 'policy',
@@ -26,7 +30,7 @@ function policyRow(rules: LedgerRules, { docketNumber, timestamp }: Place, txId:
 
 function cryptoRow(
   rules: LedgerRules,
-  { docketNumber, timestamp }: Place,
+  { docketNumber, timestamp }: SealingDocket,
   by: { readonly txId: string; readonly did: string | undefined },
 ): PolicyVersion {
   const { cryptoPolicy } = rules;
@@ -81,7 +85,7 @@ function newMembers(before: LedgerRules, after: LedgerRules): string | undefined
   return after.validators.find((each) => !known.has(each.validatorId))?.validatorId;
 }
 
-function operationRow(step: FoldStep, change: RulesChange, place: Place): Operation {
+function operationRow(step: FoldStep, change: RulesChange, docket: SealingDocket): Operation {
   const { record, position } = step.placed;
   const proposal = change.proposals[0]?.proposal;
   const operation = change.operation ?? proposal?.operation;
@@ -94,7 +98,7 @@ function operationRow(step: FoldStep, change: RulesChange, place: Place): Operat
     ...(proposal !== undefined && { proposalStatus: proposal.status }),
   };
   return {
-    docketNumber: place.docketNumber,
+    docketNumber: docket.docketNumber,
     position,
     txId: record.txId,
     operationType: operation?.operationType ?? change.kind,
@@ -102,13 +106,13 @@ function operationRow(step: FoldStep, change: RulesChange, place: Place): Operat
     proposer: operation?.proposerDid,
     target: operation === undefined ? newMembers(step.before, step.after) : targetOf(operation),
     detail,
-    sealedAt: place.timestamp,
+    sealedAt: docket.timestamp,
   };
 }
 
-function genesisRow({ record, position }: PlacedRecord, place: Place): Operation {
+function genesisRow({ record, position }: PlacedRecord, docket: SealingDocket): Operation {
   return {
-    docketNumber: place.docketNumber,
+    docketNumber: docket.docketNumber,
     position,
     txId: record.txId,
     operationType: 'genesis',
@@ -116,14 +120,14 @@ function genesisRow({ record, position }: PlacedRecord, place: Place): Operation
     proposer: undefined,
     target: undefined,
     detail: { event: 'enacted', actionId: record.actionId, senderAddress: record.senderAddress },
-    sealedAt: place.timestamp,
+    sealedAt: docket.timestamp,
   };
 }
 
 /** An ejection has no transaction: its rows precede those of the docket. */
-function ejectedRow(validatorId: string, index: number, place: Place): Operation {
+function ejectedRow(validatorId: string, index: number, docket: SealingDocket): Operation {
   return {
-    docketNumber: place.docketNumber,
+    docketNumber: docket.docketNumber,
     position: -1 - index,
     txId: '',
     operationType: 'remove-validator',
@@ -131,7 +135,7 @@ function ejectedRow(validatorId: string, index: number, place: Place): Operation
     proposer: undefined,
     target: validatorId,
     detail: { event: 'ejected', parts: ['validators'] },
-    sealedAt: place.timestamp,
+    sealedAt: docket.timestamp,
   };
 }
 
@@ -144,7 +148,7 @@ function operationsOf(folded: FoldedDocket): Operation[] {
   ];
 }
 
-function proposalRow(proposal: ProposalChange['proposal'], { docketNumber }: Place): ProposalRow {
+function proposalRow(proposal: ProposalChange['proposal'], { docketNumber }: SealingDocket): ProposalRow {
   const isOpen = proposal.status === 'Pending' || proposal.status === 'Approved';
   return {
     proposalId: proposal.proposalId,

@@ -2,10 +2,10 @@ import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { placeAndType, type RegisterPlace, rowsAt } from '../sealed/store.ts';
+import { locationAndType, type RegisterLocation, rowsAt } from '../sealed/store.ts';
 import type { KeyKind } from '../segments/filter.ts';
 import type { Segments } from '../segments/segments.ts';
-import { everywhere, headSegments, type KeyPlaces, rowOfKey, segmentsText } from '../segments/store.ts';
+import { everywhere, headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
 
 export interface LookupQuestion {
   readonly registerId: string;
@@ -81,7 +81,7 @@ function statementFor(hasPredecessors: boolean): RawBuilder<KeyLookup> {
       prior.type as "previousType", s.tx_id as successor`,
     keys: sql`, ${given('previousTxIds', 'bytea[]')}, ${given('previousSegments', 'text[]')}, ${given('successorSegments', 'text[]')}`,
     names: sql`, previous, prior, followed`,
-    joins: sql`left join lateral ${row('id', placeAndType, 'q.previous', 'q.prior')} prior on true
+    joins: sql`left join lateral ${row('id', locationAndType, 'q.previous', 'q.prior')} prior on true
       left join lateral ${row('successor', sql`tx_id`, 'q.previous', 'q.followed')} s on true`,
   };
   const none = {
@@ -115,12 +115,12 @@ function statementFor(hasPredecessors: boolean): RawBuilder<KeyLookup> {
  * without keys.
  */
 function keysInSegments(
-  places: readonly KeyPlaces[],
+  keySegments: readonly KeySegments[],
   kind: KeyKind,
   texts: readonly string[],
 ): { readonly keys: readonly (Buffer | null)[]; readonly sealed: readonly string[] } {
   const keys = texts.map((text) => (text === '' ? null : Buffer.from(text, 'hex')));
-  const sealed = keys.map((key, n) => (key === null ? [] : (places[n]?.before(kind, key) ?? [])));
+  const sealed = keys.map((key, n) => (key === null ? [] : (keySegments[n]?.before(kind, key) ?? [])));
   const isAny = sealed.some((some) => some.length > 0);
   return { keys, sealed: isAny ? sealed.map(segmentsText) : [] };
 }
@@ -131,16 +131,16 @@ function valuesOf(
   hasPredecessors: boolean,
 ): BatchValues | (BatchValues & PredecessorValues) {
   const registerIds = [...new Set(questions.map((one) => one.registerId))];
-  const known = new Map(registerIds.map((id, n) => [id, { ord: n + 1, places: segments.named(id) }]));
-  const ofQuestion = questions.map((one) => known.get(one.registerId) ?? { ord: 0, places: everywhere });
-  const places = ofQuestion.map((one) => one.places);
+  const known = new Map(registerIds.map((id, n) => [id, { ord: n + 1, keySegments: segments.named(id) }]));
+  const ofQuestion = questions.map((one) => known.get(one.registerId) ?? { ord: 0, keySegments: everywhere });
+  const keySegments = ofQuestion.map((one) => one.keySegments);
   const keysOf = (kind: KeyKind, keyOf: (one: LookupQuestion) => string) =>
-    keysInSegments(places, kind, questions.map(keyOf));
+    keysInSegments(keySegments, kind, questions.map(keyOf));
   const own = keysOf('id', (one) => one.txId);
   const same = keysOf('replay', (one) => one.replayKey);
   const values: BatchValues = {
     registerIds,
-    knownSegments: [...known.values()].map((one) => one.places.from),
+    knownSegments: [...known.values()].map((one) => one.keySegments.from),
     registers: ofQuestion.map((one) => one.ord),
     txIds: own.keys,
     txIdSegments: own.sealed,
@@ -158,22 +158,22 @@ function valuesOf(
   };
 }
 
-/** Place of a transaction that is sealed already. */
-function ownPlace({ registerNo, docketNumber, position }: KeyLookup): RegisterPlace | undefined {
+/** Location of a transaction that is sealed already. */
+function ownLocation({ registerNo, docketNumber, position }: KeyLookup): RegisterLocation | undefined {
   if (registerNo === null || docketNumber === null || position === null) return undefined;
   return { registerNo, docketNumber, position };
 }
 
-/** Place of a predecessor whose key has no stored type. */
-function untypedPlace(found: KeyLookup): RegisterPlace | undefined {
+/** Location of a predecessor whose key has no stored type. */
+function untypedLocation(found: KeyLookup): RegisterLocation | undefined {
   if (found.previousType !== null) return undefined;
-  return ownPlace({ ...found, docketNumber: found.previousDocket, position: found.previousPosition });
+  return ownLocation({ ...found, docketNumber: found.previousDocket, position: found.previousPosition });
 }
 
 /** Usually reads nothing: most submissions are new. */
 async function withRowFacts(db: Db, all: readonly KeyLookup[]): Promise<readonly LookupRow[]> {
-  const own = await rowsAt(db, all.map(ownPlace));
-  const prior = await rowsAt(db, all.map(untypedPlace));
+  const own = await rowsAt(db, all.map(ownLocation));
+  const prior = await rowsAt(db, all.map(untypedLocation));
   return all.map((found, n) => ({
     leaf: own[n]?.leaf ?? null,
     docketNumber: own[n] === undefined ? null : found.docketNumber,

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { headSegments, type KeyPlaces, rowOfKey, segmentsText } from '../segments/store.ts';
+import { headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
 
 export interface SealedRow {
   readonly docketNumber: number;
@@ -16,12 +16,12 @@ export interface SealedRow {
 export type SealedItem = Omit<SealedRow, 'leaf' | 'payload'>;
 
 /** Position of a row: a greater one is newer. */
-export interface Place {
+export interface Location {
   readonly docketNumber: number;
   readonly position: number;
 }
 
-export interface SealedFacts extends Place {
+export interface SealedFacts extends Location {
   readonly type: string;
 }
 
@@ -31,7 +31,7 @@ export interface Filter {
   readonly fromMicros?: number | undefined;
   /** exclusive */
   readonly untilMicros?: number | undefined;
-  readonly before?: Place | undefined;
+  readonly before?: Location | undefined;
 }
 
 type Db = Reader<RegisterSchema>;
@@ -41,12 +41,12 @@ const bytesOf = (id: string) => Buffer.from(id, 'hex');
 /** A register, and the segments in which to look up its keys. */
 export interface KeyedRegister {
   readonly registerNo: number;
-  readonly places: KeyPlaces;
+  readonly keySegments: KeySegments;
 }
 
-const place = sql`docket_number, position`;
+const location = sql`docket_number, position`;
 /** The type is null for transactions sealed before migration 0010. */
-export const placeAndType = sql`docket_number, position, type`;
+export const locationAndType = sql`docket_number, position, type`;
 
 /** SQL for columns of the transaction at `i`. The limit keeps the planner from reading more rows of the register. */
 const rowAt = (
@@ -55,13 +55,18 @@ const rowAt = (
 ) => sql`(select ${columns} from transactions
   where register_no = ${registerNo} and docket_number = i.docket_number and position = i.position limit 1)`;
 
-/** SQL for the place `i` of one id. */
-function fromKey({ registerNo, places }: KeyedRegister, txId: string): RawBuilder<unknown> {
+/** SQL for the location `i` of one id. */
+function fromKey({ registerNo, keySegments }: KeyedRegister, txId: string): RawBuilder<unknown> {
   const id = bytesOf(txId);
   const register = sql`${registerNo}::integer`;
-  const head = headSegments(register, sql`${places.from}::integer`);
-  const others = sql`(${segmentsText(places.before('id', id))}::integer[] || h.unknown)`;
-  const found = rowOfKey('id', place, { registerNo: register, open: sql`h.open`, others, key: sql`${id}` });
+  const head = headSegments(register, sql`${keySegments.from}::integer`);
+  const others = sql`(${segmentsText(keySegments.before('id', id))}::integer[] || h.unknown)`;
+  const found = rowOfKey('id', location, {
+    registerNo: register,
+    open: sql`h.open`,
+    others,
+    key: sql`${id}`,
+  });
   return sql`${head} h cross join lateral ${found} i`;
 }
 
@@ -79,24 +84,28 @@ export async function findSealed(
   return rows[0];
 }
 
-export async function findPlace(db: Db, register: KeyedRegister, txId: string): Promise<Place | undefined> {
-  const { rows } = await sql<Place>`select i.docket_number as "docketNumber", i.position
+export async function findLocation(
+  db: Db,
+  register: KeyedRegister,
+  txId: string,
+): Promise<Location | undefined> {
+  const { rows } = await sql<Location>`select i.docket_number as "docketNumber", i.position
     from ${fromKey(register, txId)}`.execute(db);
   return rows[0];
 }
 
-/** Id of the transaction at a place. */
+/** Id of the transaction at a location. */
 export async function findIdAt(
   db: Db,
   registerNo: number,
-  place: Pick<Place, 'docketNumber' | 'position'>,
+  location: Pick<Location, 'docketNumber' | 'position'>,
 ): Promise<string | undefined> {
   const row = await db
     .selectFrom('transactions')
     .select('tx_id')
     .where('register_no', '=', registerNo)
-    .where('docket_number', '=', place.docketNumber)
-    .where('position', '=', place.position)
+    .where('docket_number', '=', location.docketNumber)
+    .where('position', '=', location.position)
     .executeTakeFirst();
   return row?.tx_id.toString('hex');
 }
@@ -107,30 +116,30 @@ export interface RowFacts {
   readonly leaf: Buffer;
 }
 
-/** A place in a register. */
-export interface RegisterPlace extends Place {
+/** A location in a register. */
+export interface RegisterLocation extends Location {
   readonly registerNo: number;
 }
 
-/** The rows at places, one for one; undefined for an undefined place and for a purged row. */
+/** The rows at locations, one for one; undefined for an undefined location and for a purged row. */
 export async function rowsAt(
   db: Db,
-  places: readonly (RegisterPlace | undefined)[],
+  locations: readonly (RegisterLocation | undefined)[],
 ): Promise<readonly (RowFacts | undefined)[]> {
-  const named = places.filter((one) => one !== undefined);
+  const named = locations.filter((one) => one !== undefined);
   if (named.length === 0) return [];
   const { rows } = await sql<RowFacts & { readonly ord: number }>`select i.ord, t.*
     from unnest(${named.map((one) => one.registerNo)}::integer[], ${named.map((one) => one.docketNumber)}::bigint[],
       ${named.map((one) => one.position)}::integer[]) with ordinality as i(register_no, docket_number, position, ord)
     cross join lateral ${rowAt(sql`type, leaf`, sql`i.register_no`)} t`.execute(db);
   const found = new Map(rows.map((row) => [named[row.ord - 1], row]));
-  return places.map((one) => one && found.get(one));
+  return locations.map((one) => one && found.get(one));
 }
 
-/** Places and types of the ids that are sealed. */
+/** Locations and types of the ids that are sealed. */
 export async function sealedFacts(
   db: Db,
-  { registerNo, places }: KeyedRegister,
+  { registerNo, keySegments }: KeyedRegister,
   txIds: readonly string[],
 ): Promise<Map<string, SealedFacts>> {
   if (txIds.length === 0) return new Map();
@@ -138,11 +147,11 @@ export async function sealedFacts(
   const register = sql`${registerNo}::integer`;
   const others = sql`(q.sealed::integer[] || h.unknown)`;
   const key = sql`q.tx_id`;
-  const found = rowOfKey('id', placeAndType, { registerNo: register, open: sql`h.open`, others, key });
-  const { rows } = await sql<Place & { readonly txId: Buffer; readonly type: string | null }>`
+  const found = rowOfKey('id', locationAndType, { registerNo: register, open: sql`h.open`, others, key });
+  const { rows } = await sql<Location & { readonly txId: Buffer; readonly type: string | null }>`
     select q.tx_id as "txId", i.docket_number as "docketNumber", i.position, i.type
-    from ${headSegments(register, sql`${places.from}::integer`)} h,
-      unnest(${ids}::bytea[], ${ids.map((id) => segmentsText(places.before('id', id)))}::text[]) as q(tx_id, sealed)
+    from ${headSegments(register, sql`${keySegments.from}::integer`)} h,
+      unnest(${ids}::bytea[], ${ids.map((id) => segmentsText(keySegments.before('id', id)))}::text[]) as q(tx_id, sealed)
     cross join lateral ${found} i`.execute(db);
   const untyped = rows.map((row) => (row.type === null ? { ...row, registerNo } : undefined));
   const facts = await rowsAt(db, untyped);

@@ -3,7 +3,7 @@ import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { type KeyKind, mayHold, wordsOf } from './filter.ts';
-import { buildFilter, everywhere, findFilter, type KeyPlaces } from './store.ts';
+import { buildFilter, everywhere, findFilter, type KeySegments } from './store.ts';
 
 /** A register with its open segment, as just read by a statement. */
 export interface SegmentedRegister {
@@ -14,10 +14,10 @@ export interface SegmentedRegister {
 
 /** The sealed segments that this process has filters of. Statements search the other ones. */
 export interface Segments {
-  /** The key places of a register; loads missing filters in the background. */
-  of(register: SegmentedRegister): KeyPlaces;
+  /** The key segments of a register; loads missing filters in the background. */
+  of(register: SegmentedRegister): KeySegments;
   /** The same by the id of the register. */
-  named(registerId: string): KeyPlaces;
+  named(registerId: string): KeySegments;
   /** Resolves when no filter is being loaded. */
   settled(): Promise<void>;
   stop(): Promise<void>;
@@ -53,7 +53,7 @@ function withoutFilters(registerNo: number): CachedFilters {
 
 const sizeOf = ({ filters }: CachedFilters) => filters.reduce((sum, filter) => sum + filter.length, 0);
 
-function placesOf({ filters }: CachedFilters): KeyPlaces {
+function keySegmentsOf({ filters }: CachedFilters): KeySegments {
   const from = filters.length;
   return {
     from,
@@ -143,11 +143,11 @@ export function createSegments(options: SegmentsOptions): Segments {
       known.set(registerId, one);
       const isOpen = !one.learning && nowMs >= one.fullUntilMs && !stopped;
       if (one.filters.length < segment && isOpen) startLearning(one, segment);
-      return placesOf(one);
+      return keySegmentsOf(one);
     },
     named(registerId) {
       const one = known.get(registerId);
-      return one === undefined ? everywhere : placesOf(one);
+      return one === undefined ? everywhere : keySegmentsOf(one);
     },
     settled: () => work,
     async stop() {

@@ -6,7 +6,7 @@ import { addKey, emptyFilter, type KeyKind, keyKinds } from './filter.ts';
 type Db = Reader<RegisterSchema>;
 
 /** Segments in which to look up the keys of one register. */
-export interface KeyPlaces {
+export interface KeySegments {
   /** Every key is looked up in this segment and in later ones. */
   readonly from: number;
   /** Segments before `from` that may hold a key; their filters exclude the others. */
@@ -14,7 +14,7 @@ export interface KeyPlaces {
 }
 
 /** Excludes nothing. */
-export const everywhere: KeyPlaces = { from: 0, before: () => [] };
+export const everywhere: KeySegments = { from: 0, before: () => [] };
 
 /** For reads that are rare enough to search every segment. */
 export const unfiltered = { of: () => everywhere };
@@ -86,11 +86,11 @@ export async function anyKeyIn(
   kind: KeyKind,
   keys: readonly { readonly key: Buffer; readonly segments: readonly number[] }[],
 ): Promise<boolean> {
-  const asked = keys.filter(({ segments }) => segments.length > 0);
-  if (asked.length === 0) return false;
+  const pending = keys.filter(({ segments }) => segments.length > 0);
+  if (pending.length === 0) return false;
   const { table, key } = tables[kind];
   const { rows } = await sql`select 1
-    from unnest(${asked.map((one) => one.key)}::bytea[], ${asked.map((one) => segmentsText(one.segments))}::text[])
+    from unnest(${pending.map((one) => one.key)}::bytea[], ${pending.map((one) => segmentsText(one.segments))}::text[])
       as q(key, segments)
     cross join lateral (select 1 from ${sql.table(table)} where register_no = ${registerNo}
       and segment = any(q.segments::integer[]) and ${sql.ref(key)} = q.key limit 1) found

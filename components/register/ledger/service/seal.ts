@@ -28,10 +28,10 @@ export async function seal(deps: SealDeps, register: Register, maxTransactions: 
   const members = await deps.findMembers(register.registerNo);
   const reached = await assertQuorum(deps, register, members);
   const request = { registerId: register.registerId, maxTransactions, timeoutMs: sealTimeoutMs };
-  const asked = reached.map((at) => deps.validators.seal(at, request));
-  const sealed = await firstSealed(asked);
+  const requests = reached.map((at) => deps.validators.seal(at, request));
+  const sealed = await firstSealed(requests);
   if (sealed !== undefined) return sealed;
-  const results = await Promise.allSettled(asked);
+  const results = await Promise.allSettled(requests);
   const outcomes = results.map((one) => (one.status === 'fulfilled' ? one.value.outcome : 'no_quorum'));
   switch (precedence.find((outcome) => outcomes.includes(outcome))) {
     case 'nothing_pending':
@@ -59,8 +59,8 @@ async function assertQuorum(
 }
 
 /** Number of the docket that is first seen stored; undefined when no member sees one. */
-async function firstSealed(asked: readonly Promise<SealResult>[]): Promise<number | undefined> {
-  const numbers = asked.map(async (one) => {
+async function firstSealed(requests: readonly Promise<SealResult>[]): Promise<number | undefined> {
+  const numbers = requests.map(async (one) => {
     const result = await one;
     if (result.outcome === 'sealed') return result.docketNumber;
     throw refusal('CONSENSUS_TIMEOUT');

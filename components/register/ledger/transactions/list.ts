@@ -14,10 +14,10 @@ import {
   countFiltered,
   type Filter,
   findIdAt,
-  findPlace,
+  findLocation,
+  type Location,
   listFiltered,
   listFromOrdinal,
-  type Place,
   senderCount,
 } from '../sealed/store.ts';
 import { presentItem } from './present.ts';
@@ -72,12 +72,16 @@ async function totalOf(db: Db, filter: Filter): Promise<{ totalCount: number; ex
   return { totalCount: counted, exact: counted <= maxDepth };
 }
 
-/** The place of the transaction that `before` names. */
-async function placeBefore(deps: ListDeps, register: Register, query: ListQuery): Promise<Place | undefined> {
+/** The location of the transaction that `before` names. */
+async function locationBefore(
+  deps: ListDeps,
+  register: Register,
+  query: ListQuery,
+): Promise<Location | undefined> {
   if (query.before === undefined) return undefined;
-  const place = await findPlace(deps.db, keyed(deps, register), query.before.toLowerCase());
-  if (place === undefined) throw refusal('TX_NOT_FOUND');
-  return place;
+  const location = await findLocation(deps.db, keyed(deps, register), query.before.toLowerCase());
+  if (location === undefined) throw refusal('TX_NOT_FOUND');
+  return location;
 }
 
 /** The named filters as terms of a `$filter`. */
@@ -102,21 +106,24 @@ async function listMatching(
   const typed = readFilter(set, query.$filter, deps.clock.nowMicros());
   const offset = (query.page - 1) * query.pageSize;
   if (offset > maxDepth) throw refusal('PAGE_TOO_DEEP');
-  const place = await placeBefore(deps, register, query);
+  const location = await locationBefore(deps, register, query);
   const named = namedTerms(query);
   const terms = [...named, ...(typed.kind === 'all' ? typed.of : [typed])];
   const found = await searchRegister(deps.database, register, {
     set,
     filter: allOf(terms),
     orderings: [],
-    start: { after: place && { registerId: register.registerId, place: { ...place, micros: '0' } }, offset },
+    start: {
+      after: location && { registerId: register.registerId, location: { ...location, micros: '0' } },
+      offset,
+    },
     limit: query.pageSize,
     count: true,
   });
   const { rows, next, count } = found;
   if (rows.length === 0 && next !== undefined && next.offset > 0) throw refusal('PAGE_TOO_DEEP');
   const items = rows.map((row) => presentItem(sealedItemOf(row)));
-  const following = next?.after && (await findIdAt(deps.db, register.registerNo, next.after.place));
+  const following = next?.after && (await findIdAt(deps.db, register.registerNo, next.after.location));
   return {
     items,
     totalCount: count?.total ?? 0,
@@ -139,7 +146,7 @@ export async function listTransactions(
   if (filters.every((value) => value === undefined)) return listAll(db, register, query);
   const offset = (query.page - 1) * query.pageSize;
   if (offset > maxDepth) throw refusal('PAGE_TOO_DEEP');
-  const before = await placeBefore(deps, register, query);
+  const before = await locationBefore(deps, register, query);
   const filter: Filter = {
     registerNo: register.registerNo,
     senderAddress: query.senderAddress,

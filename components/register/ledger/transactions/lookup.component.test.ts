@@ -4,7 +4,7 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { startTestRegister, type TestRegister } from '../../testing/register.ts';
 import { createLookup } from '../lookup/store.ts';
-import { findPlace, findSealed, type KeyedRegister, sealedFacts } from '../sealed/store.ts';
+import { findLocation, findSealed, type KeyedRegister, sealedFacts } from '../sealed/store.ts';
 
 const rowsSealed = 4_000;
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   await service.createRegister();
   registerId = await service.createRegister();
   const { registerNo } = await service.state(registerId);
-  register = { registerNo, places: service.ledger.segments.named(registerId) };
+  register = { registerNo, keySegments: service.ledger.segments.named(registerId) };
   const { pool } = service.database;
   // as autovacuum may see them in the first minute of a register; later it runs again
   await pool.query('analyze');
@@ -70,7 +70,7 @@ it('a key costs no more than its row while the table statistics are outdated', a
   expect(await rowsReadInVain((db) => createLookup(db, segments)(questions))).toBeLessThan(spare);
   expect(await rowsReadInVain((db) => sealedFacts(db, register, ids))).toBeLessThan(spare);
   expect(await rowsReadInVain((db) => findSealed(db, register, idAt(7)))).toBeLessThan(spare);
-  expect(await rowsReadInVain((db) => findPlace(db, register, idAt(7)))).toBeLessThan(spare);
+  expect(await rowsReadInVain((db) => findLocation(db, register, idAt(7)))).toBeLessThan(spare);
 });
 
 it('returns types from the keys, and from the transactions where keys have none', async () => {

@@ -48,9 +48,9 @@ export function presentSealed(row: SealedRow) {
 
 /** A transaction that is not sealed, as a validator reports it. */
 export function presentUnsealed(registerId: string, transaction: UnsealedTransaction) {
-  const place = { docketId: null, docketNumber: null, status: transaction.status };
+  const location = { docketId: null, docketNumber: null, status: transaction.status };
   if (transaction.status === 'pending' && transaction.record.length > 0) {
-    return { ...recordFields(parseRecord(transaction.record)), ...place };
+    return { ...recordFields(parseRecord(transaction.record)), ...location };
   }
   const { txId } = transaction;
   return {
@@ -58,7 +58,7 @@ export function presentUnsealed(registerId: string, transaction: UnsealedTransac
     txId,
     registerId,
     did: transactionDid(registerId, txId),
-    ...place,
+    ...location,
     ...(transaction.status === 'rejected' && {
       rejection: {
         code: transaction.rejectionCode,

@@ -35,7 +35,7 @@ export function txIdOf(text: string): string {
 
 /** A register, with the segments in which to look up its keys. */
 export function keyed({ segments }: Pick<ReadDeps, 'segments'>, register: Register): KeyedRegister {
-  return { registerNo: register.registerNo, places: segments.of(register) };
+  return { registerNo: register.registerNo, keySegments: segments.of(register) };
 }
 
 async function findUnsealed(

@@ -173,7 +173,7 @@ async function predecessorTypes(
     if (type === undefined) sealed.push(id);
     else types.set(id, type);
   }
-  const register = { registerNo: state.registerNo, places: segments.of(state) };
+  const register = { registerNo: state.registerNo, keySegments: segments.of(state) };
   for (const [id, { type }] of await sealedFacts(database.read, register, sealed)) types.set(id, type);
   return types;
 }

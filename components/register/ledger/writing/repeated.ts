@@ -1,7 +1,7 @@
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import type { KeyKind } from '../segments/filter.ts';
-import { anyKeyIn, type KeyPlaces } from '../segments/store.ts';
+import { anyKeyIn, type KeySegments } from '../segments/store.ts';
 import type { CommitOutcome, DocketCommit, NewTransaction } from './commit/docket-commit.ts';
 
 /** Keys that must be unique in the register, the id first. */
@@ -17,16 +17,19 @@ const keysOf: readonly (readonly [KeyKind, CommitOutcome, (one: NewTransaction) 
  */
 export async function findRepeated(
   db: Reader<RegisterSchema>,
-  places: KeyPlaces,
+  keySegments: KeySegments,
   { registerNo, segment, transactions }: DocketCommit,
 ): Promise<CommitOutcome | undefined> {
-  const unknown = Array.from({ length: Math.max(0, segment - places.from) }, (_, n) => places.from + n);
+  const unknown = Array.from(
+    { length: Math.max(0, segment - keySegments.from) },
+    (_, n) => keySegments.from + n,
+  );
   for (const [kind, outcome, keyOf] of keysOf) {
     const keys = transactions.flatMap((one) => {
       const text = keyOf(one);
       if (text === undefined) return [];
       const key = Buffer.from(text, 'hex');
-      return [{ key, segments: [...places.before(kind, key), ...unknown] }];
+      return [{ key, segments: [...keySegments.before(kind, key), ...unknown] }];
     });
     if (await anyKeyIn(db, registerNo, kind, keys)) return outcome;
   }

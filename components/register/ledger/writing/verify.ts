@@ -107,7 +107,7 @@ function readRecord(bytes: Uint8Array): SealedRecord | undefined {
   }
 }
 
-const judgePlace: Stage = ({ bundle }, state) => judgeSuccession(bundle.header, state.head);
+const judgePosition: Stage = ({ bundle }, state) => judgeSuccession(bundle.header, state.head);
 
 const judgeContent: Stage = ({ bundle, leaves }, state) => {
   const sizeBytes = bundle.transactions.reduce((sum, one) => sum + one.record.length, 0);
@@ -187,15 +187,15 @@ function judgeLinks(docket: ReadDocket, sealed: PredecessorTypes): Violation[] {
 }
 
 async function judgeSignatures(docket: ReadDocket, verify: VerifySignatures): Promise<Violation[]> {
-  const places: number[] = [];
+  const indexes: number[] = [];
   const checks = docket.records.flatMap((record, index) =>
     record.signatures.map((signature) => {
-      places.push(index);
+      indexes.push(index);
       return { txId: record.txId, payloadHash: record.payloadHash, signature };
     }),
   );
   const verdicts = await verify(checks);
-  return places.flatMap((index, check) =>
+  return indexes.flatMap((index, check) =>
     verdicts[check] === true ? [] : [at(index, 'VAL_SIG_002', 'record.signatures')],
   );
 }
@@ -223,7 +223,7 @@ export async function verifyDocket(
   judges: DocketJudges,
 ): Promise<Violation[]> {
   const ofHeader = firstFound([
-    () => judgePlace(docket, state),
+    () => judgePosition(docket, state),
     () => judgeContent(docket, state),
     () => judgeSizes(docket, state),
     () => judgeSealing(docket.bundle, state, judges.verifier),

@@ -27,7 +27,7 @@ describe('a docket that arrives while its predecessor is being stored', () => {
   let count = 0;
 
   beforeAll(async () => {
-    register = await startTestRegister('turns');
+    register = await startTestRegister('write_pipeline');
     registerId = await register.createRegister();
   });
   afterAll(() => register.stop());

@@ -3,7 +3,7 @@ import { parseRecord } from '#core/ledger/record.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { UnsealedTransaction } from '../../clients/validators.ts';
 import { refusal } from '../../errors.ts';
-import { findPlace } from '../../ledger/sealed/store.ts';
+import { findLocation } from '../../ledger/sealed/store.ts';
 import { keyed, listPending, type ReadDeps } from '../../ledger/transactions/read.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { ENTITY_SETS } from '../language/model.ts';
@@ -91,8 +91,8 @@ export async function graphOf(deps: GraphDeps, register: Register, query: GraphQ
   const { limit } = query;
   const before = query.before === undefined ? undefined : findTxId(query.before);
   if (query.before !== undefined && before === undefined) throw refusal('CURSOR_UNKNOWN');
-  const place = before && (await findPlace(deps.db, keyed(deps, register), before));
-  const waiting = place ? [] : afterCursor(await pendingNodes(deps, register), before);
+  const location = before && (await findLocation(deps.db, keyed(deps, register), before));
+  const waiting = location ? [] : afterCursor(await pendingNodes(deps, register), before);
   if (waiting === undefined) throw refusal('CURSOR_UNKNOWN');
   const first = waiting.slice(0, limit);
   const { registerId, transactionCount: totalCount } = register;
@@ -100,7 +100,10 @@ export async function graphOf(deps: GraphDeps, register: Register, query: GraphQ
     set: ENTITY_SETS.Transactions,
     filter: undefined,
     orderings: [],
-    start: { after: place ? { registerId, place: { ...place, micros: '0' } } : undefined, offset: 0 },
+    start: {
+      after: location ? { registerId, location: { ...location, micros: '0' } } : undefined,
+      offset: 0,
+    },
     limit: limit - first.length,
     count: false,
   });

@@ -47,14 +47,14 @@ function searchFor(query: ListQuery, { terms, wallet }: PageQuery): Search {
 }
 
 /** A page of transactions of one register, or of all that the caller sees, each with its register. */
-export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery, wanted: PageQuery) {
-  const asked = searchFor(query, wanted);
+export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery, pageQuery: PageQuery) {
+  const request = searchFor(query, pageQuery);
   const one =
     query.registerId === undefined ? undefined : await getVisibleRegister(deps.db, caller, query.registerId);
   const found =
     one === undefined
-      ? await search(deps.database, scopeOf(caller), asked)
-      : await searchRegister(deps.database, one, asked);
+      ? await search(deps.database, scopeOf(caller), request)
+      : await searchRegister(deps.database, one, request);
   const transactions = found.rows.map((row) => presentItem(sealedItemOf(row)));
   const ids = one === undefined ? [...new Set(transactions.map((each) => each.registerId))] : [];
   const titles = await titlesOf(deps.db, ids);

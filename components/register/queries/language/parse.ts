@@ -61,8 +61,8 @@ const described = (token: Token) => (token.kind === 'end' ? 'the end' : `'${toke
 function expect(parser: Parser, kind: '(' | ')' | 'end'): Token {
   const token = parser.take();
   if (token.kind === kind) return token;
-  const wanted = kind === 'end' ? 'the end' : `'${kind}'`;
-  throw parser.fail(token, `expected ${wanted}, found ${described(token)}`);
+  const expected = kind === 'end' ? 'the end' : `'${kind}'`;
+  throw parser.fail(token, `expected ${expected}, found ${described(token)}`);
 }
 
 /** The next token as an operator in lower case; undefined for anything else. */

@@ -80,19 +80,19 @@ export type QueryOption =
   | 'key';
 
 /** Location of an error in an option. `position` counts UTF-16 units from 0. */
-export interface QueryPlace {
+export interface QueryLocation {
   readonly option: QueryOption;
   readonly position: number;
 }
 
 /** A syntax or type error: 400 with the location. */
-export function malformedQuery(place: QueryPlace, what: string): AppError {
-  const message = `${place.option}, position ${place.position}: ${what}.`;
-  return refusal('QUERY_INVALID', { message, details: { ...place } });
+export function malformedQuery(location: QueryLocation, what: string): AppError {
+  const message = `${location.option}, position ${location.position}: ${what}.`;
+  return refusal('QUERY_INVALID', { message, details: { ...location } });
 }
 
 /** A part of OData that is not supported: 501 with the location. */
-export function unsupportedQuery(place: QueryPlace, what: string): AppError {
-  const message = `${place.option}, position ${place.position}: ${what} is not supported.`;
-  return refusal('QUERY_NOT_SUPPORTED', { message, details: { ...place } });
+export function unsupportedQuery(location: QueryLocation, what: string): AppError {
+  const message = `${location.option}, position ${location.position}: ${what} is not supported.`;
+  return refusal('QUERY_NOT_SUPPORTED', { message, details: { ...location } });
 }

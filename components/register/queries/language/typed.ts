@@ -152,18 +152,18 @@ function typeCall(context: TypingContext, node: Expression & { readonly kind: 'c
   if (name === 'now' && args.length === 0)
     return { kind: 'literal', type: 'instant', value: instantText(context.nowMicros) };
   if (!isCallName(name)) {
-    const place = { option: context.option, position: node.at };
+    const location = { option: context.option, position: node.at };
     throw foreignCalls.includes(name)
-      ? unsupportedQuery(place, `the function ${name}`)
-      : malformedQuery(place, `no function '${name.slice(0, 64)}'`);
+      ? unsupportedQuery(location, `the function ${name}`)
+      : malformedQuery(location, `no function '${name.slice(0, 64)}'`);
   }
   const { takes, gives } = signatures[name];
   if (args.length !== takes.length)
     throw fail(context, node, `${name} takes ${takes.length} argument${takes.length === 1 ? '' : 's'}`);
   const typed = args.map((arg, index) => {
     const one = typeExpression(context, arg);
-    const wanted = takes[index] ?? 'string';
-    if (one.type !== wanted) throw fail(context, arg, `${name} takes ${described[wanted]} here`);
+    const type = takes[index] ?? 'string';
+    if (one.type !== type) throw fail(context, arg, `${name} takes ${described[type]} here`);
     return one;
   });
   return { kind: 'call', type: gives, name, args: typed };

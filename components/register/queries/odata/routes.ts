@@ -281,9 +281,9 @@ function mountDocuments(app: App): void {
       },
     },
     async (request, reply) => {
-      const { $format: wanted = request.headers.accept ?? '' } = request.query;
+      const { $format: format = request.headers.accept ?? '' } = request.query;
       reply.header('odata-version', '4.0');
-      return /json/i.test(wanted) && !/xml/i.test(wanted)
+      return /json/i.test(format) && !/xml/i.test(format)
         ? reply.type('application/json;charset=utf-8').send(JSON.stringify(metadataJson()))
         : reply.type('application/xml;charset=utf-8').send(metadataXml());
     },

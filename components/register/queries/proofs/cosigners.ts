@@ -44,12 +44,12 @@ export function createCosigners(deps: CosignersDeps): Cosigners {
       const { registerId } = register;
       const keys = await keysById(register);
       const addresses = await deps.findMembers(register.registerNo);
-      const asked = addresses.flatMap((at) => {
+      const calls = addresses.flatMap((at) => {
         const key = keys.get(at.validatorId);
         return key === undefined || at.endpoint === '' ? [] : [{ at, key }];
       });
       const answers = await Promise.all(
-        asked.map(async ({ at, key }) => {
+        calls.map(async ({ at, key }) => {
           try {
             const { timeSeconds, signature } = await deps.cosign(at, { registerId, size, rootHash });
             const message = cosignatureBytes(body, timeSeconds);

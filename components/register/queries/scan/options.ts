@@ -67,9 +67,14 @@ const token = z.object({
   skip: z.int().min(0).max(1_000_000),
 });
 
-/** Formats the `$skiptoken` for a place. It encodes a position only; access is checked on every request. */
+/** Formats the `$skiptoken` for a location. It encodes a position only; access is checked on every request. */
 export function printStart({ after, offset }: Start): string {
-  const at = after && [after.registerId, after.place.docketNumber, after.place.position, after.place.micros];
+  const at = after && [
+    after.registerId,
+    after.location.docketNumber,
+    after.location.position,
+    after.location.micros,
+  ];
   return Buffer.from(JSON.stringify({ ...(at && { at }), skip: offset })).toString('base64url');
 }
 
@@ -88,7 +93,7 @@ export function parseStart(text: string, option: QueryOption = '$skiptoken'): St
   const { at, skip } = read.data;
   if (at === undefined) return { after: undefined, offset: skip };
   const [registerId, docketNumber, position, micros] = at;
-  return { after: { registerId, place: { docketNumber, position, micros } }, offset: skip };
+  return { after: { registerId, location: { docketNumber, position, micros } }, offset: skip };
 }
 
 function selected(set: EntitySet, text: string): readonly Property[] | undefined {
@@ -106,10 +111,10 @@ function refuseUnknown(options: RawOptions, known: readonly string[]): void {
   if (unknown === undefined) return;
   const name = unknown.slice(0, 64);
   // known options appear in the error under their own name, all others under the given one
-  const place = { option: name as QueryOption, position: 0 };
+  const location = { option: name as QueryOption, position: 0 };
   throw foreign.includes(unknown)
-    ? unsupportedQuery(place, 'the option')
-    : malformedQuery(place, 'no such option');
+    ? unsupportedQuery(location, 'the option')
+    : malformedQuery(location, 'no such option');
 }
 
 /** Parses and types a filter of an entity set. Throws as `typeFilter`. */

@@ -14,10 +14,10 @@ import {
   listAlong,
   listRegisterRows,
   listSorted,
-  type Place,
-  placeOf,
+  locationOf,
   type Row,
   type Scan,
+  type ScanLocation,
   type VisibleRegister,
   visibleRegisters,
   withinTime,
@@ -26,9 +26,11 @@ import {
 /** Maximum rows that one request reads, and maximum registers that it searches. */
 export const MOST_EXAMINED = 10_000;
 
-/** Where a page begins. `offset` skips matching rows, `after` is a place in the scan. */
+/** Where a page begins. `offset` skips matching rows, `after` is a location in the scan. */
 export interface Start {
-  readonly after: { readonly registerId: string; readonly place: Omit<Place, 'registerNo'> } | undefined;
+  readonly after:
+    | { readonly registerId: string; readonly location: Omit<ScanLocation, 'registerNo'> }
+    | undefined;
   readonly offset: number;
 }
 
@@ -71,7 +73,7 @@ function scanFor(
   registers: number,
 ): Pick<Scan, 'by' | 'direction'> | undefined {
   const [first, second, ...more] = orderings;
-  if (first === undefined) return { by: 'place', direction: 'desc' };
+  if (first === undefined) return { by: 'location', direction: 'desc' };
   const column = (one: TypedOrdering | undefined) =>
     one?.by.kind === 'property' ? one.by.property.column : undefined;
   const { direction } = first;
@@ -80,13 +82,13 @@ function scanFor(
     return { by: 'time', direction };
   const steps = column(second) === 'position' && second?.direction === direction;
   return column(first) === 'docket_number' && (second === undefined || steps)
-    ? { by: 'place', direction }
+    ? { by: 'location', direction }
     : undefined;
 }
 
 /** A scan by time cannot use another index. */
 function narrow(plan: Plan, by: Scan['by']): Plan {
-  return by === 'place'
+  return by === 'location'
     ? plan
     : {
         ...plan,
@@ -110,10 +112,10 @@ async function countMatches(db: Db, scan: Scan, plan: Plan): Promise<Count> {
   return { total: Math.min(matching, MOST_EXAMINED), exact: examined <= MOST_EXAMINED };
 }
 
-const startOf = (registers: readonly VisibleRegister[], place: Place, offset: number): Start => ({
+const startOf = (registers: readonly VisibleRegister[], location: ScanLocation, offset: number): Start => ({
   after: {
-    registerId: registers.find(({ registerNo }) => registerNo === place.registerNo)?.registerId ?? '',
-    place,
+    registerId: registers.find(({ registerNo }) => registerNo === location.registerNo)?.registerId ?? '',
+    location,
   },
   offset,
 });
@@ -122,13 +124,13 @@ const startOf = (registers: readonly VisibleRegister[], place: Place, offset: nu
 async function pageAlong(db: Db, scan: Scan, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
   const { start, limit } = search;
   const where = translateAll(plan.rest);
-  const wanted = start.offset + limit + 1;
-  const examined = plan.rest.length === 0 ? wanted : MOST_EXAMINED;
+  const needed = start.offset + limit + 1;
+  const examined = plan.rest.length === 0 ? needed : MOST_EXAMINED;
   const found = await listAlong(db, scan, { where, examined, offset: start.offset, limit: limit + 1 });
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
   if (found.length > limit && last !== undefined)
-    return { rows, next: startOf(scan.registers, placeOf(last), 0) };
+    return { rows, next: startOf(scan.registers, locationOf(last), 0) };
   if (plan.rest.length === 0) return { rows, next: undefined };
   const read = await examine(db, scan, where, MOST_EXAMINED);
   if (read.last === undefined) return { rows, next: undefined };
@@ -170,10 +172,10 @@ async function searchRegisters(db: Db, scope: Scope, search: Search): Promise<Fo
   });
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
-  const place = { docketNumber: 0, position: 0, micros: '0' };
+  const location = { docketNumber: 0, position: 0, micros: '0' };
   const following = (row: Row): Start =>
     orderings.length === 0
-      ? { after: { registerId: String(row['register_id']), place }, offset: 0 }
+      ? { after: { registerId: String(row['register_id']), location }, offset: 0 }
       : { after: undefined, offset: start.offset + limit };
   const count = search.count ? await countRegisterRows(db, scope, where) : undefined;
   return {
@@ -196,7 +198,7 @@ async function searchAmong(
   const all = readable.filter(({ registerId }) => registerIds?.includes(registerId) ?? true);
   const from = all.findIndex(({ registerId }) => registerId === start.after?.registerId);
   const order = scanFor(orderings, set, all.length);
-  const { by, direction } = order ?? { by: 'place', direction: 'desc' };
+  const { by, direction } = order ?? { by: 'location', direction: 'desc' };
   const narrowed = narrow(plan, by);
   const { indexCondition, fromDocket, toDocket } = narrowed;
   const common = { set, by, direction, indexCondition, fromDocket, toDocket } as const;
@@ -204,7 +206,7 @@ async function searchAmong(
   const scan: Scan = {
     ...common,
     registers: begin === undefined ? all : all.slice(from),
-    after: begin && start.after && { registerNo: begin.registerNo, ...start.after.place },
+    after: begin && start.after && { registerNo: begin.registerNo, ...start.after.location },
   };
   const page = await (order === undefined ? pageSorted : pageAlong)(db, scan, narrowed, search);
   const count = search.count

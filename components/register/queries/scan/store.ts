@@ -13,7 +13,7 @@ export interface VisibleRegister {
 }
 
 /** Position of a row in the scan. `position` is 0 for dockets, both numbers are 0 for registers. */
-export interface Place {
+export interface ScanLocation {
   readonly registerNo: number;
   readonly docketNumber: number;
   readonly position: number;
@@ -21,7 +21,7 @@ export interface Place {
   readonly micros: string;
 }
 
-/** A row of an entity set: its place and the columns of the model. */
+/** A row of an entity set: its location and the columns of the model. */
 export type Row = Readonly<Record<string, unknown>> & {
   readonly register_no: number;
   readonly docket_number: number;
@@ -38,16 +38,16 @@ export function sealedItemOf(row: Row): SealedItem {
 }
 
 /**
- * A scan over the rows of some registers, one register after the other. `place`: in ledger order. `time`: in timestamp
+ * A scan over the rows of some registers, one register after the other. `location`: in ledger order. `time`: in timestamp
  * order, in one register only.
  */
 export interface Scan {
   readonly set: 'Transactions' | 'Dockets';
   readonly registers: readonly VisibleRegister[];
-  readonly by: 'place' | 'time';
+  readonly by: 'location' | 'time';
   readonly direction: 'asc' | 'desc';
   /** exclusive; in the first of the registers */
-  readonly after: Place | undefined;
+  readonly after: ScanLocation | undefined;
   readonly indexCondition: IndexCondition | undefined;
   readonly fromDocket: number | undefined;
   readonly toDocket: number | undefined;
@@ -139,8 +139,8 @@ const transactionColumns = sql`t.docket_number, t.position, t.created_micros, t.
   timestamptz 'epoch' + t.created_micros * interval '1 microsecond' as created_at, 'confirmed'::text as status,
   substring(convert_from(t.record, 'UTF8') from '"instanceId":"([^"\\\\]*)"') as instance_id, t.record, t.payload_hash_form`;
 
-/** The rows at given places of a register, each by its key. */
-const rowsAt = (places: Fragment) => sql`(select t.* from ${places} p cross join lateral (
+/** The rows at given locations of a register, each by its key. */
+const rowsAt = (locations: Fragment) => sql`(select t.* from ${locations} p cross join lateral (
     select * from transactions where register_no = r.register_no and docket_number = p.docket_number
       and position = p.position limit 1) t)`;
 
@@ -148,7 +148,7 @@ const rowsWithIds = (txIds: readonly string[]) =>
   rowsAt(sql`(select docket_number, position from transaction_ids
     where register_no = r.register_no and segment = any(${recentSegments(sql`r.register_no`, sql`0`)}) and tx_id = any(${txIds.map((id) => Buffer.from(id, 'hex'))}::bytea[]))`);
 
-/** Transactions that an address sent or received: the newest places of both, then their rows. In descending order. */
+/** Transactions that an address sent or received: the newest locations of both, then their rows. In descending order. */
 function rowsOfWallet(address: string, limit: number): Fragment {
   const below = sql`docket_number <= r.docket and (docket_number, position) < (r.docket, r.position)
     order by docket_number desc, position desc limit ${limit}`;
@@ -158,7 +158,7 @@ function rowsOfWallet(address: string, limit: number): Fragment {
         union
         (select docket_number, position from transaction_recipients
           where register_no = r.register_no and address = ${address} and ${below})
-      ) places order by docket_number desc, position desc limit ${limit})`);
+      ) locations order by docket_number desc, position desc limit ${limit})`);
 }
 
 function sourceOf(indexCondition: IndexCondition | undefined, limit: number): Fragment {
@@ -187,9 +187,9 @@ function scanSourceOf(scan: Scan, limit: number): ScanSource {
   const { indexCondition } = scan;
   const source = sourceOf(indexCondition, limit);
   const common = { columns: transactionColumns, source, narrowed: conditionOf(indexCondition) };
-  const place = { steps: ['t.docket_number', 't.position'], begins: ['r.docket', 'r.position'] };
-  if (scan.by === 'place') return { ...common, ...place };
-  const { steps, begins } = place;
+  const location = { steps: ['t.docket_number', 't.position'], begins: ['r.docket', 'r.position'] };
+  if (scan.by === 'location') return { ...common, ...location };
+  const { steps, begins } = location;
   return { ...common, steps: ['t.created_micros', ...steps], begins: ['r.micros', ...begins] };
 }
 
@@ -274,10 +274,10 @@ export interface Examined {
   readonly examined: number;
   readonly matching: number;
   /** the last row that was read */
-  readonly last: Place | undefined;
+  readonly last: ScanLocation | undefined;
 }
 
-/** Reads at most `atMost` rows of a scan: their number, how many satisfy `where`, and the last place. */
+/** Reads at most `atMost` rows of a scan: their number, how many satisfy `where`, and the last location. */
 export async function examine(db: Db, scan: Scan, where: Fragment, atMost: number): Promise<Examined> {
   const found = await sql<{
     examined: number;
@@ -288,11 +288,11 @@ export async function examine(db: Db, scan: Scan, where: Fragment, atMost: numbe
   if (examined < atMost) return { examined, matching, last: undefined };
   const rows = await sql<Row>`select register_no, docket_number, position, created_micros
     from ${candidates(scan, atMost)} c order by ${scanOrder(scan)} offset ${atMost - 1} limit 1`.execute(db);
-  return { examined, matching, last: rows.rows[0] && placeOf(rows.rows[0]) };
+  return { examined, matching, last: rows.rows[0] && locationOf(rows.rows[0]) };
 }
 
-/** Place of a row. */
-export function placeOf(row: Row): Place {
+/** Location of a row. */
+export function locationOf(row: Row): ScanLocation {
   return {
     registerNo: row.register_no,
     docketNumber: row.docket_number,

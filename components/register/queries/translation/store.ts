@@ -39,9 +39,9 @@ const part =
 
 /** No function here has patterns: literals are matched verbatim. */
 const calls: Readonly<Record<CallName, Build>> = {
-  contains: ([text, sought]) => sql`(strpos(${text}, ${sought}) > 0)`,
-  startswith: ([text, sought]) => sql`starts_with(${text}, ${sought})`,
-  endswith: ([text, sought]) => sql`(right(${text}, length(${sought})) = ${sought})`,
+  contains: ([text, part]) => sql`(strpos(${text}, ${part}) > 0)`,
+  startswith: ([text, part]) => sql`starts_with(${text}, ${part})`,
+  endswith: ([text, part]) => sql`(right(${text}, length(${part})) = ${part})`,
   tolower: ([text]) => sql`lower(${text})`,
   toupper: ([text]) => sql`upper(${text})`,
   trim: ([text]) => sql`btrim(${text})`,

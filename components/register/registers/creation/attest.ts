@@ -75,13 +75,13 @@ export function judgeAttestations(
   }
   const refused: string[] = [];
   const roster: RosterAttestation[] = [];
-  for (const wanted of requested) {
-    const given = open.get(keyOf(wanted.data));
-    open.delete(keyOf(wanted.data));
-    if (given === undefined && wanted.data.role === 'Owner') throw refusal('OWNER_ATTESTATION_MISSING');
-    if (given === undefined) continue;
-    const entry = verifyReturned(wanted, given, verifier);
-    if (entry === undefined) refused.push(wanted.data.subject);
+  for (const attestation of requested) {
+    const signed = open.get(keyOf(attestation.data));
+    open.delete(keyOf(attestation.data));
+    if (signed === undefined && attestation.data.role === 'Owner') throw refusal('OWNER_ATTESTATION_MISSING');
+    if (signed === undefined) continue;
+    const entry = verifyReturned(attestation, signed, verifier);
+    if (entry === undefined) refused.push(attestation.data.subject);
     else roster.push(entry);
   }
   refused.push(...[...open.values()].map((one) => one.subject));
@@ -123,12 +123,12 @@ export async function attestAll(
   token: string,
 ): Promise<RosterAttestation[]> {
   const roster: RosterAttestation[] = [];
-  for (const wanted of requested) {
+  for (const attestation of requested) {
     try {
-      roster.push(await attestFor(deps, wanted, token));
+      roster.push(await attestFor(deps, attestation, token));
     } catch (error) {
       if (!isAppError(error, 'forbidden') && !isAppError(error, 'not_found')) throw error;
-      if (wanted.data.role === 'Owner') {
+      if (attestation.data.role === 'Owner') {
         throw refusal('SENDER_NOT_AUTHORIZED', {
           message: 'You may not attest for the owner wallet.',
           cause: error,

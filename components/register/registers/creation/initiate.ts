@@ -52,12 +52,12 @@ export function firstPolicy(request: Pick<InitiateRequest, 'policy' | 'purpose'>
   return { ...policy, consensus: { ...policy.consensus, requireBoundTxId: true } };
 }
 
-async function chooseId(deps: InitiateDeps, caller: Caller, wanted: string | undefined): Promise<string> {
-  if (wanted === undefined) return registerIdOfUuid(randomUUID());
+async function chooseId(deps: InitiateDeps, caller: Caller, requested: string | undefined): Promise<string> {
+  if (requested === undefined) return registerIdOfUuid(randomUUID());
   if (!caller.roles.includes('SystemAdmin')) {
     throw new AppError('forbidden', 'FORBIDDEN', 'Only a SystemAdmin may choose the id of a register.');
   }
-  const id = parseRegisterId(wanted);
+  const id = parseRegisterId(requested);
   // The id of a deleted register stays reserved: its dockets are on other installations.
   if ((await loadChain(deps.database.read, id)) !== undefined) throw refusal('REGISTER_EXISTS');
   return id;

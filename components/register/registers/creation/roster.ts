@@ -65,15 +65,15 @@ export async function resolveRoster(
   request: RosterRequest,
 ): Promise<RequestedMember[]> {
   const owners = request.owners ?? [];
-  const wanted = [
+  const requested = [
     ...(owners.length > 0
       ? owners.map((owner) => requestedWallet(owner, 'Owner'))
       : [await defaultOwner(wallets, subject)]),
     ...(request.additionalAdmins ?? []).map((admin) => requestedWallet(admin, admin.role)),
   ];
-  const known = await wallets.attestationKeys([...new Set(wanted.map(({ wallet }) => wallet))]);
+  const known = await wallets.attestationKeys([...new Set(requested.map(({ wallet }) => wallet))]);
   const keys = new Map(known.map((key) => [key.wallet, key]));
-  const roster = wanted.map(({ wallet, userId, role }): RequestedMember => {
+  const roster = requested.map(({ wallet, userId, role }): RequestedMember => {
     const key = keys.get(wallet);
     if (key === undefined && !isWalletAddress(wallet)) return refuseInput(`There is no wallet ${wallet}.`);
     if (key === undefined) return { walletAddress: wallet, userId, role };

@@ -112,14 +112,14 @@ export async function askAll<T>(
     if (enough(answer)) done.resolve();
     else if (answered.length === need) grace = setTimeout(done.resolve, graceMs);
   };
-  const asked = members.map(async (member) => {
+  const calls = members.map(async (member) => {
     try {
       onAnswer(member, await reach(member, ask));
     } catch (error) {
       failure ??= error;
     }
   });
-  await Promise.race([done.promise, Promise.all(asked)]);
+  await Promise.race([done.promise, Promise.all(calls)]);
   clearTimeout(grace);
   if (answered.length === 0) throw unavailable(failure);
   return {

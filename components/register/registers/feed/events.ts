@@ -11,7 +11,7 @@ import { receiptIdOf } from '../../ledger/dockets/receipt-id.ts';
 export interface FeedRow {
   readonly event: StoredRegisterEvent;
   /** Text of the row's position; it identifies events that have no other id. */
-  readonly place: string;
+  readonly position: string;
   readonly createdAt: Date;
 }
 
@@ -42,7 +42,7 @@ function common({ event: { data }, createdAt }: FeedRow) {
 
 /** The event of a row that is not a docket; undefined for rows that the feed omits. */
 export function eventOf(row: FeedRow): RegisterEvent | undefined {
-  const { event: stored, place } = row;
+  const { event: stored, position } = row;
   const facts = common(row);
   switch (stored.kind) {
     case 'RegisterCreated':
@@ -51,10 +51,10 @@ export function eventOf(row: FeedRow): RegisterEvent | undefined {
       return event('RegisterDeleted', '', { ...facts, organizationIds: stored.data.organizationIds });
     case 'RegisterStatusChanged': {
       const { status, organizationIds } = stored.data;
-      return event('RegisterStatusChanged', place, { ...facts, status, organizationIds });
+      return event('RegisterStatusChanged', position, { ...facts, status, organizationIds });
     }
     case 'RegisterSyncStateChanged':
-      return event('RegisterSyncStateChanged', place, { ...facts, syncState: stored.data.syncState });
+      return event('RegisterSyncStateChanged', position, { ...facts, syncState: stored.data.syncState });
     case 'RegisterAdvertised':
     case 'DocketSealed':
       return undefined;

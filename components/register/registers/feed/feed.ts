@@ -32,9 +32,9 @@ export async function readFeed(
   for (const row of rows) {
     const room = limit - events.length;
     if (room === 0) return { events, cursor: { after, seen }, complete: false };
-    const given = await eventsOf(db, row, { seen, room });
-    events.push(...given.events);
-    if (!given.isWhole) return { events, cursor: { after, seen: given.seen }, complete: false };
+    const progress = await eventsOf(db, row, { seen, room });
+    events.push(...progress.events);
+    if (!progress.isComplete) return { events, cursor: { after, seen: progress.seen }, complete: false };
     after = row.cursor;
     seen = 0;
   }
@@ -45,7 +45,7 @@ interface RowProgress {
   readonly events: readonly RegisterEvent[];
   /** Events of the row that are returned now or were returned before. */
   readonly seen: number;
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
 }
 
 async function eventsOf(
@@ -54,15 +54,15 @@ async function eventsOf(
   { seen, room }: { readonly seen: number; readonly room: number },
 ): Promise<RowProgress> {
   const event = parseStoredEvent(row.kind, row.data);
-  if (event === undefined) return { events: [], seen: 0, isWhole: true };
-  const fed = { event, place: formatCursor(row.cursor), createdAt: row.createdAt };
+  if (event === undefined) return { events: [], seen: 0, isComplete: true };
+  const fed = { event, position: formatCursor(row.cursor), createdAt: row.createdAt };
   if (event.kind !== 'DocketSealed') {
     const single = eventOf(fed);
-    return { events: single === undefined ? [] : [single], seen: 1, isWhole: true };
+    return { events: single === undefined ? [] : [single], seen: 1, isComplete: true };
   }
   const until = Math.min(seen + room, countEvents(event.data));
   const events = await docketSlice(db, fed, event.data, { from: seen, to: until });
-  return { events, seen: until, isWhole: until === countEvents(event.data) };
+  return { events, seen: until, isComplete: until === countEvents(event.data) };
 }
 
 /** Events [from, to) of a docket. Those of purged rows are omitted. */
@@ -80,6 +80,6 @@ async function docketSlice(
   const ofDocket = docketEvents(row, docket, facts).slice(from, to);
   const ofTransactions = transactionEvents(row, docket, facts);
   const skipped = Math.max(0, from - front) - 2 * first;
-  const wanted = to - Math.max(from, front);
-  return [...ofDocket, ...ofTransactions.slice(skipped, skipped + Math.max(0, wanted))];
+  const remaining = to - Math.max(from, front);
+  return [...ofDocket, ...ofTransactions.slice(skipped, skipped + Math.max(0, remaining))];
 }

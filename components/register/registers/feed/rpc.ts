@@ -16,11 +16,11 @@ const readers: readonly string[] = ['service-blueprint', 'service-peer'];
  */
 export function eventHandlers(db: Reader<RegisterSchema>): RpcHandlers<(typeof EventService)['method']> {
   return {
-    async readEvents({ after, limit: wanted }) {
+    async readEvents({ after, limit: requested }) {
       const cursor = parseFeedCursor(after);
       if (cursor === undefined)
         throw new AppError('invalid', 'INVALID_REQUEST', 'The cursor was not issued by this service.');
-      const limit = wanted === 0 ? defaultLimit : Math.min(wanted, mostEvents);
+      const limit = requested === 0 ? defaultLimit : Math.min(requested, mostEvents);
       const page = await readFeed(db, cursor, limit);
       return {
         events: page.events.map(({ id, kind, data }) => ({ id, kind, data: JSON.stringify(data) })),

@@ -210,8 +210,8 @@ function mountCreation(app: App, deps: RegistersDeps): void {
         subject: attestationData.subject,
         ...rest,
       }));
-      const wanted = { registerId, nonce, autoAttest, signedAttestations: returned };
-      return reply.code(200).send(await finalize(deps, subject, wanted));
+      const finalization = { registerId, nonce, autoAttest, signedAttestations: returned };
+      return reply.code(200).send(await finalize(deps, subject, finalization));
     },
   );
 }

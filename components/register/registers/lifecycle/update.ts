@@ -10,7 +10,7 @@ import type { Answer } from '../../governance/control/answer.ts';
 import { findRosterSigner } from '../../governance/control/roster-authorisation.ts';
 import { type ControlDeps, submitControl } from '../../governance/control/submit.ts';
 import { loadRules } from '../../governance/rules/load.ts';
-import { findPlace } from '../../ledger/sealed/store.ts';
+import { findLocation } from '../../ledger/sealed/store.ts';
 import { everywhere } from '../../ledger/segments/store.ts';
 import type { Confirmations } from '../../ledger/transactions/confirmations.ts';
 import type { Subject } from '../state/access.ts';
@@ -65,7 +65,7 @@ async function changeFacts(
   const draft = governanceDraft('control.register.updatemetadata', payload);
   const { txId, answer } = await submitControl(deps, register, draft, 'system');
   if (answer.status >= 300) return answer;
-  const find = () => findPlace(deps.database.read, { registerNo, places: everywhere }, txId);
+  const find = () => findLocation(deps.database.read, { registerNo, keySegments: everywhere }, txId);
   const sealed = await deps.confirmations.wait({ registerId, txId }, { timeoutMs: waitMs, find });
   const shown = presentRegister(await getRegister(deps.database.read, registerId, organizationId));
   return sealed === undefined

@@ -22,7 +22,7 @@ export function missingOf({ open, attestations }: Managed): readonly RequestedAt
  * Verifies signatures given by a person against the requested attestations.
  * @throws AppError unauthenticated ATTESTATION_INVALID with the addresses; none of the signatures counts then
  */
-function judgeGiven(
+function verifySigned(
   open: OpenDraft,
   given: readonly GivenAttestation[],
   deps: Pick<AttestDeps, 'verifier'>,
@@ -30,10 +30,10 @@ function judgeGiven(
   const refused: string[] = [];
   const accepted: RosterAttestation[] = [];
   for (const { walletAddress, role, ...signed } of given) {
-    const wanted = open.draft.attestations.find(
+    const requested = open.draft.attestations.find(
       (each) => each.walletAddress === walletAddress && each.data.role === role,
     );
-    const entry = wanted && verifyReturned(wanted, signed, deps.verifier);
+    const entry = requested && verifyReturned(requested, signed, deps.verifier);
     if (entry === undefined) refused.push(walletAddress);
     else accepted.push(entry);
   }
@@ -52,9 +52,9 @@ export async function attestOwn(
     missing.length === 0 ? [] : (await deps.wallets.subjectWallets(token)).map((key) => key.walletAddress),
   );
   const signable = missing.filter((each) => own.has(each.derivedFrom?.walletAddress ?? each.walletAddress));
-  for (const wanted of signable) {
+  for (const requested of signable) {
     try {
-      made.push(await attestFor(deps, wanted, token));
+      made.push(await attestFor(deps, requested, token));
     } catch (error) {
       if (!isAppError(error, 'forbidden') && !isAppError(error, 'not_found')) throw error;
     }
@@ -96,7 +96,7 @@ export async function collect(
 ): Promise<Managed> {
   const { open } = managed;
   if (open === undefined) return managed;
-  const given = judgeGiven(open, from.given, deps);
+  const given = verifySigned(open, from.given, deps);
   const attested = await addAttestations(deps, managed, given);
   if (from.token === undefined) return attested;
   return addAttestations(deps, attested, await attestOwn(deps, missingOf(attested), from.token));

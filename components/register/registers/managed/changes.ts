@@ -186,8 +186,8 @@ async function changePolicy(deps: ManagedChangeDeps, at: At, requested: Of<'poli
   const { register, subject, rules } = at;
   const { entry } = await resolveSigner(deps.wallets, subject, rules);
   const { policy, transitionMode, justification: reason } = requested;
-  const asked = { policy, updatedBy: entry.subject, transitionMode, justification: reason };
-  return updatePolicy(deps, { register, subject }, asked);
+  const change = { policy, updatedBy: entry.subject, transitionMode, justification: reason };
+  return updatePolicy(deps, { register, subject }, change);
 }
 
 async function submit(deps: ManagedChangeDeps, at: At, requested: ManagedChange): Promise<Answer> {

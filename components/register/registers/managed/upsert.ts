@@ -78,12 +78,12 @@ async function isNewSystemRegister(
 async function take(deps: UpsertDeps, uid: string, spec: RegisterSpec): Promise<Managed | undefined> {
   const at = new Date(deps.clock.nowMs());
   const organizationId = organizationOf(spec);
-  const { purpose, registerId: wanted } = spec;
-  const registerId = wanted ?? registerIdOfUuid(randomUUID());
+  const { purpose, registerId: adopted } = spec;
+  const registerId = adopted ?? registerIdOfUuid(randomUUID());
   try {
     return await deps.database.transact(async (tx) => {
       const isNew = await isNewSystemRegister(deps, tx, spec);
-      if (wanted !== undefined && !isNew) await adopt(tx, { ...spec, registerId: wanted }, at);
+      if (adopted !== undefined && !isNew) await adopt(tx, { ...spec, registerId: adopted }, at);
       await insertManaged(tx, { uid, registerId, organizationId, purpose, at });
       return findManaged(tx, uid);
     });

@@ -370,14 +370,14 @@ export async function markDeleted(
 ): Promise<void> {
   const { registerNo, registerId, at, policy, purgeAfter } = register;
   const how = { deletion_policy: policy, purge_after: purgeAfter ?? null };
-  const buried = await tx
+  const deleted = await tx
     .updateTable('registers')
     .set({ status: 'Deleted', advertise: false, deleted_at: at, updated_at: at, ...how })
     .where('register_no', '=', registerNo)
     .where('deleted_at', 'is', null)
     .returning('register_no')
     .execute();
-  if (buried.length === 0) return;
+  if (deleted.length === 0) return;
   const ended = await tx
     .deleteFrom('subscriptions')
     .where('register_no', '=', registerNo)

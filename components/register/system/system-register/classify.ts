@@ -19,12 +19,12 @@ export async function classify(
   db: Reader<RegisterSchema>,
   register: Pick<Register, 'registerNo' | 'registerId'>,
   { version: current, definition }: PublishedState,
-  wanted: Definition,
+  proposed: Definition,
 ) {
   const { blueprintId } = current;
-  const txId = publicationTxId(register.registerId, blueprintId, wanted);
+  const txId = publicationTxId(register.registerId, blueprintId, proposed);
   const known = await findVersion(db, { registerNo: register.registerNo, blueprintId }, { txId });
-  const classified = classifyChange(definition, wanted);
+  const classified = classifyChange(definition, proposed);
   return {
     changeType: classified.changeType,
     currentVersion: versionText(current),
@@ -32,7 +32,7 @@ export async function classify(
     structuralHashCurrent: classified.structuralHashCurrent,
     structuralHashNew: classified.structuralHashNew,
     structuralFieldsChanged: classified.structuralFieldsChanged,
-    behavioural: current.execDefHash !== execDefHash(wanted),
+    behavioural: current.execDefHash !== execDefHash(proposed),
     alreadyPublished: known !== undefined,
   };
 }

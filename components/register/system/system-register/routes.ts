@@ -134,9 +134,9 @@ function mountClassification(app: App, deps: SystemRegisterDeps): void {
       const register = await getSystemRegister(deps);
       const { blueprintId: id } = request.params;
       const version = await getVersion(deps, register, id, 'latest');
-      const wanted = definitionOf(id, request.body.newBlueprint);
+      const proposed = definitionOf(id, request.body.newBlueprint);
       const definition = await definitionIn(deps, register, version);
-      return classify(deps.db, register, { version, definition }, wanted);
+      return classify(deps.db, register, { version, definition }, proposed);
     },
   );
 }
