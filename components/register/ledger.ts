@@ -34,7 +34,7 @@ import { createChangeManaged } from './registers/managed/changes.ts';
 import { type Bootstrap, startBootstrap } from './system/system-register/jobs.ts';
 
 /** Dependencies of the ledger: everything except listeners and connections. */
-export interface LedgerParts {
+interface LedgerParts {
   readonly database: Database<RegisterSchema>;
   readonly wallets: Wallets;
   readonly validators: Validators;

@@ -15,7 +15,7 @@ export interface PeerOptions {
   readonly token: () => Promise<string>;
 }
 
-export interface WalletClient extends Wallets {
+interface WalletClient extends Wallets {
   close(): void;
 }
 

@@ -6,7 +6,7 @@ export interface WalletKey {
 }
 
 /** The key with which a wallet of the wallet service attests in a roster. */
-export interface AttestationKey {
+interface AttestationKey {
   /** id or address, as in the request */
   readonly wallet: string;
   readonly walletAddress: string;
@@ -20,7 +20,7 @@ export interface Signed {
   readonly key: WalletKey;
 }
 
-export interface DigestRequest {
+interface DigestRequest {
   readonly walletAddress: string;
   readonly digest: Uint8Array;
   /** empty for the primary key */
@@ -28,14 +28,14 @@ export interface DigestRequest {
   readonly subjectToken: string;
 }
 
-export interface ControlRequest {
+interface ControlRequest {
   readonly registerId: string;
   readonly transactionId: string;
   readonly payloadHash: string;
   readonly transactionType: string;
 }
 
-export interface OwnershipRequest {
+interface OwnershipRequest {
   readonly registerId: string;
   readonly registerName: string;
   readonly grantedAt: string;

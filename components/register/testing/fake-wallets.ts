@@ -7,7 +7,7 @@ import { signingDigest } from '#core/ledger/transaction.ts';
 import type { WalletKey, Wallets } from '../clients/wallets.ts';
 import { type TestKey, testKey } from './keys.ts';
 
-export interface FakeWallets extends Wallets {
+interface FakeWallets extends Wallets {
   /** Lets the bearer of a token sign with a key. */
   own(token: string, key: TestKey): void;
   /** Gives an organisation a wallet; only bearers of `tokens` may sign, with the derived key only. */
@@ -15,7 +15,7 @@ export interface FakeWallets extends Wallets {
   readonly systemTestKey: TestKey;
 }
 
-export interface OrganizationTestWallet {
+interface OrganizationTestWallet {
   readonly organizationId: string;
   readonly key: TestKey;
   /** The key that it derives for platform:register-attestation. */

@@ -75,7 +75,7 @@ const callers: Readonly<Record<string, Caller>> = {
   blueprint: { ...service, subject: 'b', clientId: 'service-blueprint', scopes: [] },
 };
 
-export interface TestAnswer {
+interface TestAnswer {
   readonly status: number;
   /** parsed JSON of any shape */
   readonly body: ReturnType<typeof JSON.parse>;
@@ -89,7 +89,7 @@ export interface TestRequest {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface TestRegisterOptions {
+interface TestRegisterOptions {
   readonly members?: number;
   /** Validators that hold keys and have not announced themselves. */
   readonly spare?: number;

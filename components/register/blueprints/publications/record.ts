@@ -1,7 +1,7 @@
 import { findPublication, type Publication } from '#core/blueprint/publication.ts';
 import { isJsonObject } from '#core/encoding/json.ts';
 import type { SealedRecord } from '#core/ledger/record.ts';
-import { LONGEST_INDEXED_BYTES } from '../../database/schema.ts';
+import { longestIndexedBytes } from '../../database/schema.ts';
 import { withoutNul } from '../../database/text.ts';
 
 /** A publication with its position in the docket that seals it. */
@@ -34,7 +34,7 @@ export function metadataOf({ payload }: Publication): Readonly<Record<string, st
 }
 
 const isIndexable = ({ blueprintId }: Publication): boolean =>
-  Buffer.byteLength(blueprintId) <= LONGEST_INDEXED_BYTES && !blueprintId.includes('\u0000');
+  Buffer.byteLength(blueprintId) <= longestIndexedBytes && !blueprintId.includes('\u0000');
 
 /**
  * The publications of a docket in docket order. One whose name is too long for the index is found by its transaction id

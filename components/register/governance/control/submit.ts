@@ -27,7 +27,7 @@ export interface ControlDeps {
 }
 
 /** An unsigned control transaction. */
-export interface ControlDraft {
+interface ControlDraft {
   readonly blueprintId: string;
   readonly actionId: string;
   readonly payload: unknown;
@@ -40,7 +40,7 @@ export interface ControlDraft {
 }
 
 /** A control transaction that was signed outside this service. */
-export interface SignedControl extends ControlDraft {
+interface SignedControl extends ControlDraft {
   readonly transactionId: string;
   readonly createdAt: string;
   readonly previousTransactionId?: string | undefined;

@@ -1,7 +1,6 @@
 import type { z } from 'zod';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
-import { AppError } from '#core/errors/errors.ts';
 import { type CryptoPolicy, cryptoPolicySchema } from '#core/ledger/control-record.ts';
 import { governanceDraft } from '#core/ledger/governance/build.ts';
 import {
@@ -29,7 +28,7 @@ export interface Change {
   readonly subject: Subject;
 }
 
-export interface PolicyPatch {
+interface PolicyPatch {
   readonly policy: Readonly<Record<string, unknown>>;
   readonly updatedBy: string;
   readonly transitionMode?: (typeof TRANSITION_MODES)[number] | undefined;
@@ -38,7 +37,7 @@ export interface PolicyPatch {
   readonly approvals?: readonly Approval[] | undefined;
 }
 
-export interface CryptoPolicyPatch {
+interface CryptoPolicyPatch {
   readonly cryptoPolicy: Readonly<Record<string, unknown>>;
   readonly updatedBy?: string | undefined;
   readonly justification?: string | undefined;
@@ -47,7 +46,7 @@ export interface CryptoPolicyPatch {
 }
 
 /** JSON merge patch (RFC 7396): members that the patch omits stay, null removes a member. */
-export function mergePatch(current: unknown, patch: JsonObject): JsonObject {
+function mergePatch(current: unknown, patch: JsonObject): JsonObject {
   const merged = new Map(isJsonObject(current) ? Object.entries(current) : []);
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) merged.delete(name);
@@ -150,7 +149,7 @@ function patchedCryptoPolicy(
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const message = `cryptoPolicy.${issue?.path.join('.')}: ${issue?.message}`;
-  throw new AppError('invalid', 'INVALID_POLICY', message);
+  throw refusal('INVALID_POLICY', { message });
 }
 
 /** Proposes the next version of the crypto policy. */

@@ -24,10 +24,10 @@ export interface DecideDeps extends ControlDeps {
 }
 
 /** `auto`: enacted at once when the approvals suffice, else proposed. */
-export type DecideMode = 'auto' | 'direct' | 'proposal';
+type DecideMode = 'auto' | 'direct' | 'proposal';
 
 /** A submitted operation: enacted by its own docket, or opened as a proposal. */
-export interface Decided extends SubmittedControl {
+interface Decided extends SubmittedControl {
   /** id of the transaction that opened a proposal; undefined for an enactment */
   readonly proposalId: string | undefined;
   readonly votesReceived: number;

@@ -7,12 +7,12 @@ import { type ControlDeps, submitControl } from '../control/submit.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
 import { listApproved } from './store.ts';
 
-export interface EnactmentDeps extends ControlDeps, RulesDeps {
+interface EnactmentDeps extends ControlDeps, RulesDeps {
   readonly log: Logger;
 }
 
 /** Woken when rules changed: a proposal may have been approved. */
-export type EnactmentDispatcher = PollLoop;
+type EnactmentDispatcher = PollLoop;
 
 const idleMs = 30_000;
 const firstRetryMs = 2_000;

@@ -5,12 +5,12 @@ import type { Operation, ProposalRow } from '../rules/store.ts';
 
 type Db = Reader<RegisterSchema>;
 
-export interface Window {
+interface Window {
   readonly offset: number;
   readonly limit: number;
 }
 
-export interface Listed<T> {
+interface Listed<T> {
   readonly items: T[];
   readonly total: number;
 }

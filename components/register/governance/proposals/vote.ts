@@ -12,16 +12,16 @@ import { type ControlDeps, submitControl } from '../control/submit.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
 import { findProposal } from './store.ts';
 
-export interface VoteDeps extends ControlDeps, RulesDeps {}
+interface VoteDeps extends ControlDeps, RulesDeps {}
 
 /** A proposal of a register, and the caller who votes on it. */
-export interface BallotBox {
+interface BallotBox {
   readonly register: Register;
   readonly subject: Subject;
   readonly proposalId: string;
 }
 
-export interface Ballot {
+interface Ballot {
   readonly decision?: 'approve' | 'reject' | undefined;
   readonly approverDid?: string | undefined;
   readonly comment?: string | undefined;

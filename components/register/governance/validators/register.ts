@@ -2,7 +2,6 @@ import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { normalisePublicKey } from '#core/crypto/public-key.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
-import { AppError } from '#core/errors/errors.ts';
 import { governanceDraft } from '#core/ledger/governance/build.ts';
 import {
   GOVERNANCE_PAYLOAD_VERSION,
@@ -27,7 +26,7 @@ export interface SetDeps extends DecideDeps, RulesDeps {
   readonly validators: Pick<Validators, 'submit' | 'provePossession' | 'view'>;
 }
 
-export interface RegistrationRequest {
+interface RegistrationRequest {
   readonly validatorId: string;
   readonly publicKey?: string | undefined;
   /** base64, over the facts of core/ledger/possession */
@@ -56,7 +55,7 @@ async function entryOf(
   const { algorithm } = proof;
   const fits = publicKey === undefined || publicKey === proof.publicKey;
   if (!isAlgorithm(algorithm) || !fits)
-    throw new AppError('conflict', 'VALIDATOR_KEY_CHANGED', 'The validator has another key.');
+    throw refusal('VALIDATOR_KEY_CHANGED', { message: 'The validator has another key.' });
   const signature = encodeBase64(proof.signature);
   return { validatorId, publicKey: proof.publicKey, algorithm, proofOfPossession: signature };
 }
@@ -135,7 +134,7 @@ export function getValidator(rules: LedgerRules, validatorId: string): LedgerVal
   return found;
 }
 
-export interface SetChange {
+interface SetChange {
   readonly register: Register;
   readonly subject: Subject;
   readonly validatorId: string;

@@ -8,7 +8,7 @@ import type { RegisterStatus } from '../../registers/state/store.ts';
 import { subscribersOf } from '../../registers/subscriptions/store.ts';
 
 /** A docket that a quorum certified for a height at which another one is stored. */
-export interface Conflict {
+interface Conflict {
   readonly registerNo: number;
   readonly registerId: string;
   readonly header: DocketHeader;

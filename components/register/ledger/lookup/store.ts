@@ -7,7 +7,7 @@ import type { KeyKind } from '../segments/filter.ts';
 import type { Segments } from '../segments/segments.ts';
 import { everywhere, headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
 
-export interface LookupQuestion {
+interface LookupQuestion {
   readonly registerId: string;
   readonly txId: string;
   readonly previousTxId: string;
@@ -15,7 +15,7 @@ export interface LookupQuestion {
   readonly replayKey: string;
 }
 
-export interface LookupRow {
+interface LookupRow {
   readonly leaf: Buffer | null;
   readonly docketNumber: number | null;
   readonly previousType: string | null;

@@ -7,7 +7,7 @@ import { storedHeights } from './store.ts';
 import { aggregate, type SyncEntry, type SyncStatus, Track } from './track.ts';
 import { createWaits } from './waits.ts';
 
-export interface RecoveryDeps extends RecoverDeps {
+interface RecoveryDeps extends RecoverDeps {
   readonly database: Database<RegisterSchema>;
   readonly findSources: FindSources;
   /** Waits as long as a docket may be in flight to this service. */

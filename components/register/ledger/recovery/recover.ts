@@ -1,6 +1,7 @@
 import { AppError, genericCode, isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { refusal } from '../../errors.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
 import type { WriteDocket } from '../writing/write.ts';
 import type { DocketSource } from './source.ts';
@@ -55,8 +56,8 @@ async function pull(track: Track, source: DocketSource, deps: RecoverDeps): Prom
   try {
     for (let number = from; track.isBehind; number += 1) {
       const next = await deps.within(dockets.next(), silentMs);
-      if (next === undefined) throw new AppError('timeout', 'SOURCE_SILENT', 'no docket arrived in time');
-      if (next.done === true) throw new AppError('unavailable', 'SOURCE_EXHAUSTED', 'it has no more dockets');
+      if (next === undefined) throw refusal('SOURCE_SILENT');
+      if (next.done === true) throw refusal('SOURCE_EXHAUSTED');
       track.received(deps.clock.nowMs());
       await store(track, next.value, number, deps);
     }
@@ -76,7 +77,10 @@ async function store(
   const { docketNumber, registerId } = docket.header;
   // A docket that is stored already would be a replay without end.
   if (registerId !== track.registerId || docketNumber !== number)
-    throw new AppError('invalid', 'DOCKET_OUT_OF_ORDER', `docket ${docketNumber} is out of order`);
+    throw refusal('DOCKET_OUT_OF_ORDER', {
+      kind: 'invalid',
+      message: `docket ${docketNumber} is out of order`,
+    });
   const result = await writeDocket(docket);
   switch (result.outcome) {
     case 'stored':
@@ -84,9 +88,9 @@ async function store(
       track.stored(result.height, clock.nowMs());
       return;
     case 'out_of_order':
-      throw new AppError('conflict', 'DOCKET_OUT_OF_ORDER', `docket ${docketNumber} does not follow`);
+      throw refusal('DOCKET_OUT_OF_ORDER', { message: `docket ${docketNumber} does not follow` });
     case 'divergent':
-      throw new AppError('conflict', 'DOCKET_DIVERGENCE', `another docket ${docketNumber} is stored`);
+      throw refusal('DOCKET_DIVERGENCE', { message: `another docket ${docketNumber} is stored` });
     case 'invalid':
       throw new AppError(
         'unprocessable',

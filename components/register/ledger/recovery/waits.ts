@@ -1,5 +1,5 @@
 /** Bounded waits that can be ended all at once. */
-export interface Waits {
+interface Waits {
   /** The result of a promise; undefined after `ms` and once waits have ended. A late result is ignored. */
   within<T>(promise: Promise<T>, ms: number): Promise<T | undefined>;
   /** Resolves after `ms`, or once waits have ended. */

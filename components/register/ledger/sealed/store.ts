@@ -21,7 +21,7 @@ export interface Location {
   readonly position: number;
 }
 
-export interface SealedFacts extends Location {
+interface SealedFacts extends Location {
   readonly type: string;
 }
 
@@ -111,7 +111,7 @@ export async function findIdAt(
 }
 
 /** Type and hash of a row. */
-export interface RowFacts {
+interface RowFacts {
   readonly type: string;
   readonly leaf: Buffer;
 }

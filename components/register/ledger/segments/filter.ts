@@ -21,7 +21,7 @@ export function emptyFilter(keys: number): Buffer {
 /**
  * The hash of a key, from which its bit positions follow: keys are hashes of 16 bytes or more, so two words suffice.
  */
-export interface KeyWords {
+interface KeyWords {
   readonly first: number;
   readonly step: number;
 }

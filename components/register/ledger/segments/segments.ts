@@ -6,7 +6,7 @@ import { type KeyKind, mayHold, wordsOf } from './filter.ts';
 import { buildFilter, everywhere, findFilter, type KeySegments } from './store.ts';
 
 /** A register with its open segment, as just read by a statement. */
-export interface SegmentedRegister {
+interface SegmentedRegister {
   readonly registerNo: number;
   readonly registerId: string;
   readonly segment: number;
@@ -23,7 +23,7 @@ export interface Segments {
   stop(): Promise<void>;
 }
 
-export interface SegmentsOptions {
+interface SegmentsOptions {
   readonly database: Pick<Database<RegisterSchema>, 'read' | 'transact'>;
   readonly clock: Clock;
   readonly log: Logger;

@@ -21,7 +21,7 @@ import type { Segments } from '../segments/segments.ts';
 import { frontierOf, rulesOfChain } from '../writing/chain.ts';
 import { violationsOf, type WriteDocket, type WriteResult } from '../writing/write.ts';
 
-export interface LedgerDeps {
+interface LedgerDeps {
   readonly database: Database<RegisterSchema>;
   readonly verifier: Verifier;
   readonly clock: Clock;

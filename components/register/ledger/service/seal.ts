@@ -5,7 +5,7 @@ import { refusal } from '../../errors.ts';
 import { askAll, type FindMembers } from '../../registers/directory/ask.ts';
 import type { Register } from '../../registers/state/store.ts';
 
-export interface SealDeps {
+interface SealDeps {
   readonly validators: Validators;
   readonly findMembers: FindMembers;
 }

@@ -13,7 +13,7 @@ export interface Confirmations {
   close(): void;
 }
 
-export interface Wait<T> {
+interface Wait<T> {
   readonly timeoutMs: number;
   readonly find: () => Promise<T | undefined>;
 }

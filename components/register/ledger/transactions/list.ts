@@ -38,7 +38,7 @@ export interface ListDeps extends Pick<ReadDeps, 'db' | 'segments'> {
   readonly clock: Clock;
 }
 
-export interface TransactionPage {
+interface TransactionPage {
   readonly items: ReturnType<typeof presentItem>[];
   readonly totalCount: number;
   /** false: the number is a lower bound */

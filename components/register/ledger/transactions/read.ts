@@ -15,7 +15,7 @@ export interface ReadDeps {
   readonly segments: Pick<Segments, 'of'>;
 }
 
-export type FoundTransaction =
+type FoundTransaction =
   | { readonly kind: 'sealed'; readonly row: SealedRow }
   | { readonly kind: 'unsealed'; readonly transaction: UnsealedTransaction };
 

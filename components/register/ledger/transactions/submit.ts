@@ -30,7 +30,7 @@ export interface SubmitRequest {
   readonly signatures?: readonly GivenSignature[] | undefined;
 }
 
-export interface GivenSignature {
+interface GivenSignature {
   readonly publicKey: string;
   readonly signatureValue: string;
   readonly algorithm: string;
@@ -142,7 +142,7 @@ function readySigned(
   return { envelope, txId: transactionId.toLowerCase(), payloadText: text, signatures };
 }
 
-export interface Submitted {
+interface Submitted {
   readonly txId: string;
   readonly answer: SubmitAnswer;
 }

@@ -107,7 +107,7 @@ export function stateAfter(
   return { ...state, ...ruled, height: docketNumber + 1, head: { docketNumber, hash, timestamp }, frontier };
 }
 
-export interface ChainCache {
+interface ChainCache {
   load(registerId: string, known: 'cached' | 'fresh'): Promise<ChainState | undefined>;
   /** Caches the state of a register after a docket was committed. */
   keep(state: ChainState): void;

@@ -7,7 +7,7 @@ import { logLeaf } from '#core/ledger/log.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Database } from '#kit/db/db.ts';
 import { publicationsOf } from '../../blueprints/publications/record.ts';
-import { LONGEST_INDEXED_BYTES, type RegisterSchema } from '../../database/schema.ts';
+import { longestIndexedBytes, type RegisterSchema } from '../../database/schema.ts';
 import { type FoldedDocket, foldDocket, foldGenesis, noGenesis } from '../../governance/rules/fold.ts';
 import { projectionOf } from '../../governance/rules/project.ts';
 import { lastByAddress, type ParticipantKey, participantKeysOf } from '../../queries/participants/record.ts';
@@ -26,7 +26,7 @@ import {
 } from './verify.ts';
 import type { SpeculativeState } from './write-pipeline.ts';
 
-export interface JudgeDeps {
+interface JudgeDeps {
   readonly database: Pick<Database<RegisterSchema>, 'read'>;
   readonly segments: Pick<Segments, 'of'>;
   readonly judges: DocketJudges;
@@ -57,7 +57,7 @@ function indexText(text: string | undefined): string | undefined {
 /** Recipients for the index: each once, without those longer than an index entry. */
 function indexRecipients(recipients: readonly string[]): string[] {
   return [...new Set(recipients)].filter(
-    (one) => Buffer.byteLength(one) <= LONGEST_INDEXED_BYTES && !one.includes('\u0000'),
+    (one) => Buffer.byteLength(one) <= longestIndexedBytes && !one.includes('\u0000'),
   );
 }
 

@@ -13,11 +13,11 @@ import { memberOf } from './chain.ts';
 import type { ChainState } from './verify.ts';
 
 /** `conflict`: a quorum certified a docket other than the stored one, which halts the register. */
-export type Repeated =
+type Repeated =
   | { readonly kind: 'replayed' | 'divergent' | 'conflict' }
   | { readonly kind: 'invalid'; readonly violations: readonly Violation[] };
 
-export interface RepeatDeps {
+interface RepeatDeps {
   readonly database: Database<RegisterSchema>;
   readonly verifier: Verifier;
   readonly clock: Clock;

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { PoolClient } from 'pg';
 import { type Database, unavailable } from '#kit/db/db.ts';
 import { writePublications } from '../../blueprints/publications/store.ts';
-import { type RegisterSchema, SEGMENT_TRANSACTIONS } from '../../database/schema.ts';
+import { defaultSegmentTransactions, type RegisterSchema } from '../../database/schema.ts';
 import { writeProjection } from '../../governance/rules/store.ts';
 import type { Segments } from '../segments/segments.ts';
 import type { CommitOutcome, DocketCommit } from './commit/docket-commit.ts';
@@ -59,7 +59,7 @@ export interface DocketWriter {
   commit(commit: DocketCommit): Promise<CommitOutcome>;
 }
 
-export interface DocketWriterOptions {
+interface DocketWriterOptions {
   readonly database: Database<RegisterSchema>;
   readonly segments: Pick<Segments, 'of'>;
   /** Transactions that fill a key segment. */
@@ -70,7 +70,7 @@ export interface DocketWriterOptions {
 export function createDocketWriter({
   database,
   segments,
-  segmentTransactions = SEGMENT_TRANSACTIONS,
+  segmentTransactions = defaultSegmentTransactions,
 }: DocketWriterOptions): DocketWriter {
   const partitions = new Set<number>();
 

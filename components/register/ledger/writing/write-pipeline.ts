@@ -25,7 +25,7 @@ export interface PipelineSlot {
   end(isStored: boolean): void;
 }
 
-export interface WritePipeline {
+interface WritePipeline {
   begin(registerId: string, docketNumber: number): PipelineSlot;
 }
 

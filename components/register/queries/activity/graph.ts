@@ -14,13 +14,13 @@ export interface GraphDeps extends ReadDeps {
   readonly database: SearchDeps;
 }
 
-export interface GraphQuery {
+interface GraphQuery {
   readonly limit: number;
   readonly before?: string | undefined;
 }
 
 /** A transaction as a node: its links without its content (specification document 2, section 2). */
-export interface GraphNode {
+interface GraphNode {
   readonly txId: string;
   readonly prevTxId: string | null;
   readonly senderWallet: string;

@@ -9,12 +9,12 @@ import { getVisibleRegister, scopeOf } from '../../registers/state/access.ts';
 import { ENTITY_SETS } from '../language/model.ts';
 import type { Typed } from '../language/typed.ts';
 import { parseStart, printStart } from '../scan/options.ts';
-import { MOST_EXAMINED, readableRegisters, type Search, search, searchRegister } from '../scan/search.ts';
+import { mostExamined, readableRegisters, type Search, search, searchRegister } from '../scan/search.ts';
 import { sealedItemOf } from '../scan/store.ts';
 import { allOf } from '../scan/terms.ts';
 import { titlesOf } from './store.ts';
 
-export interface ListDeps {
+interface ListDeps {
   readonly database: Pick<Database<RegisterSchema>, 'transact'>;
   readonly db: Reader<RegisterSchema>;
 }
@@ -31,7 +31,7 @@ interface PageQuery {
 
 function searchFor(query: ListQuery, { terms, wallet }: PageQuery): Search {
   const offset = (query.page - 1) * query.pageSize;
-  if (offset > MOST_EXAMINED)
+  if (offset > mostExamined)
     throw refusal('PAGE_TOO_DEEP', {
       message: 'Lists page to 10000 items; continue with the cursor of "next".',
     });

@@ -19,9 +19,9 @@ export async function titlesOf(db: Db, registerIds: readonly string[]): Promise<
  * Maximum addresses that are counted one by one, an address again in each register; above it the answer is a lower
  * bound.
  */
-const MOST_ADDRESSES = 100_000;
+const mostAddresses = 100_000;
 
-export interface Statistics {
+interface Statistics {
   readonly transactions: number;
   readonly senders: number;
   readonly recipients: number;
@@ -36,7 +36,7 @@ export interface Statistics {
 /** Statistics of registers from counters and the ends of an index. */
 export async function statisticsOf(db: Db, registers: readonly number[]): Promise<Statistics | undefined> {
   const numbers = sql`${registers}::integer[]`;
-  const most = MOST_ADDRESSES + 1;
+  const most = mostAddresses + 1;
   const senders = sql`select sender_address as address from sender_counters where register_no = any(${numbers}) limit ${most}`;
   const recipients = sql`select address from recipient_counters where register_no = any(${numbers}) limit ${most}`;
   const end = (

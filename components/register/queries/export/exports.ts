@@ -5,7 +5,7 @@ import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { type ExportPlan, exportText } from './text.ts';
 
-export interface ExportsOptions {
+interface ExportsOptions {
   /** Maximum concurrent exports of this process, and of one caller. */
   readonly limit: number;
   readonly limitPerCaller: number;
@@ -23,7 +23,7 @@ export interface Exports {
   readonly running: number;
 }
 
-export const exportDefaults: ExportsOptions = { limit: 8, limitPerCaller: 2, stallMs: 60_000 };
+const exportDefaults: ExportsOptions = { limit: 8, limitPerCaller: 2, stallMs: 60_000 };
 
 /** Ends a stream when a chunk is not consumed in time. */
 async function* untilStalled(

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { isAppError } from '#core/errors/errors.ts';
 import { parseFilter, parseKey, parseOrderBy, parseSelect } from './parse.ts';
 import { printExpression } from './print.fixture.ts';
-import { COMPARISONS, type Expression, type LiteralNode, type LiteralValue, QUERY_LIMITS } from './syntax.ts';
+import { COMPARISONS, type Expression, type LiteralNode, type LiteralValue, queryLimits } from './syntax.ts';
 import { instantText } from './tokens.ts';
 
 const printed = (text: string) => printExpression(parseFilter(text));
@@ -192,7 +192,7 @@ describe('the cases of the OASIS grammar', () => {
 });
 
 describe('bounds', () => {
-  const { characters, depth, terms, orderings } = QUERY_LIMITS;
+  const { characters, depth, terms, orderings } = queryLimits;
   it('on the length', () => {
     expect(refused(() => parseFilter(`a${' '.repeat(characters - 1)}`))).toBeUndefined();
     expect(refused(() => parseFilter(`a${' '.repeat(characters)}`))).toEqual(['QUERY_INVALID', characters]);
@@ -271,7 +271,7 @@ describe('any text', () => {
     fc.assert(
       fc.property(expressionArbitrary, (expression) => {
         const text = printExpression(expression);
-        fc.pre(text.length <= QUERY_LIMITS.characters);
+        fc.pre(text.length <= queryLimits.characters);
         try {
           expect(withoutPlaces(parseFilter(text))).toEqual(withoutPlaces(expression));
         } catch (error) {

@@ -5,8 +5,8 @@ import {
   type LiteralNode,
   malformedQuery,
   type Ordering,
-  QUERY_LIMITS,
   type QueryOption,
+  queryLimits,
   unsupportedQuery,
 } from './syntax.ts';
 import { readTokens, type Token } from './tokens.ts';
@@ -41,12 +41,12 @@ function createParser(option: QueryOption, text: string): Parser {
     },
     count: (token) => {
       terms += 1;
-      if (terms > QUERY_LIMITS.terms) throw fail(token, `more than ${QUERY_LIMITS.terms} terms`);
+      if (terms > queryLimits.terms) throw fail(token, `more than ${queryLimits.terms} terms`);
     },
     inside: (token, read) => {
       depth += 1;
-      if (depth > QUERY_LIMITS.depth)
-        throw fail(token, `more than ${QUERY_LIMITS.depth} levels inside one another`);
+      if (depth > queryLimits.depth)
+        throw fail(token, `more than ${queryLimits.depth} levels inside one another`);
       const result = read();
       depth -= 1;
       return result;
@@ -204,8 +204,8 @@ export function parseOrderBy(text: string): Ordering[] {
   const orderings: Ordering[] = [];
   for (;;) {
     const start = parser.peek();
-    if (orderings.length === QUERY_LIMITS.orderings)
-      throw parser.fail(start, `more than ${QUERY_LIMITS.orderings} orderings`);
+    if (orderings.length === queryLimits.orderings)
+      throw parser.fail(start, `more than ${queryLimits.orderings} orderings`);
     const by = readExpression(parser);
     orderings.push({ by, direction: readDirection(parser) });
     const after = parser.take();
@@ -214,7 +214,7 @@ export function parseOrderBy(text: string): Ordering[] {
   }
 }
 
-export interface SelectedName {
+interface SelectedName {
   readonly name: string;
   readonly at: number;
 }
@@ -238,7 +238,7 @@ export function parseSelect(text: string): SelectedName[] | undefined {
 }
 
 /** One part of a key in a path: `name` is undefined for a single part without a name. */
-export interface KeyPart {
+interface KeyPart {
   readonly name: string | undefined;
   readonly value: LiteralNode;
 }

@@ -58,7 +58,7 @@ export interface Ordering {
 }
 
 /** Limits of a query: larger ones are refused before the database is queried. */
-export const QUERY_LIMITS = {
+export const queryLimits = {
   characters: 4_096,
   /** nested parentheses, calls and negations */
   depth: 16,
@@ -80,7 +80,7 @@ export type QueryOption =
   | 'key';
 
 /** Location of an error in an option. `position` counts UTF-16 units from 0. */
-export interface QueryLocation {
+interface QueryLocation {
   readonly option: QueryOption;
   readonly position: number;
 }

@@ -2,8 +2,8 @@ import { findTimestamp, formatLedgerTimestamp, ticksToMicros } from '#core/encod
 import {
   type LiteralValue,
   malformedQuery,
-  QUERY_LIMITS,
   type QueryOption,
+  queryLimits,
   unsupportedQuery,
 } from './syntax.ts';
 
@@ -149,10 +149,10 @@ function readToken(option: QueryOption, text: string, at: number): Token {
  * @throws AppError invalid QUERY_INVALID, not_implemented QUERY_NOT_SUPPORTED, both with the position
  */
 export function readTokens(option: QueryOption, text: string): Token[] {
-  if (text.length > QUERY_LIMITS.characters) {
+  if (text.length > queryLimits.characters) {
     throw malformedQuery(
-      { option, position: QUERY_LIMITS.characters },
-      `more than ${QUERY_LIMITS.characters} characters`,
+      { option, position: queryLimits.characters },
+      `more than ${queryLimits.characters} characters`,
     );
   }
   const tokens: Token[] = [];

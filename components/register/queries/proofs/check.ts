@@ -2,7 +2,7 @@ import { decodeHex, encodeHex } from '#core/encoding/hex.ts';
 import { nodeHash, rootOfInclusion } from '#core/ledger/merkle.ts';
 import { parsePath, type WireProofStep } from '#core/ledger/proof-path.ts';
 
-export interface ProofClaim {
+interface ProofClaim {
   readonly transactionHash: string;
   readonly merkleRoot: string;
   readonly proofPath: readonly WireProofStep[];
@@ -11,7 +11,7 @@ export interface ProofClaim {
   readonly docketNumber?: number | undefined;
 }
 
-export interface CheckedProof {
+interface CheckedProof {
   readonly isValid: boolean;
   /** null when the path does not have the shape for that leaf in that tree */
   readonly computedRoot: string | null;

@@ -28,7 +28,7 @@ export interface Checkpoints {
   cosignerKeys(register: Register): Promise<readonly string[]>;
 }
 
-export interface CheckpointsDeps {
+interface CheckpointsDeps {
   readonly wallets: Wallets;
   readonly cosigners: Cosigners;
   readonly clock: Clock;

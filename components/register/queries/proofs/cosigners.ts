@@ -19,7 +19,7 @@ export interface Cosigners {
   ): Promise<{ readonly lines: readonly string[]; readonly complete: boolean }>;
 }
 
-export interface CosignersDeps {
+interface CosignersDeps {
   readonly db: Reader<RegisterSchema>;
   readonly findMembers: FindMembers;
   readonly verifier: Verifier;

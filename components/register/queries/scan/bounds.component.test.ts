@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestRegister, type TestRegister } from '../../testing/register.ts';
 import { ENTITY_SETS } from '../language/model.ts';
 import { readOptions } from './options.ts';
-import { MOST_EXAMINED, type SearchDeps, search } from './search.ts';
+import { mostExamined, type SearchDeps, search } from './search.ts';
 import { withinTime } from './store.ts';
 
 const dockets = 25;
@@ -69,7 +69,7 @@ async function readPages(options: Record<string, string>): Promise<number[][]> {
 const needle = 1 * perDocket + 1_234;
 
 it('finds a row at any depth, in bounded steps', async () => {
-  const steps = Math.ceil((dockets * perDocket + 1) / MOST_EXAMINED);
+  const steps = Math.ceil((dockets * perDocket + 1) / mostExamined);
   const forwards = await readPages({ $filter: "actionId eq 'needle'" });
   expect(forwards.flat()).toEqual([needle]);
   expect(forwards).toHaveLength(steps);
@@ -160,7 +160,7 @@ it.each([
   ['time', { $orderby: 'timestamp desc' }, 21],
   ['time, from the beginning', { $orderby: 'timestamp' }, 21],
   ['the ledger from the beginning', { $orderby: 'docketNumber' }, 21],
-  ['nothing that is there', { $filter: "actionId eq 'none'" }, 3 * MOST_EXAMINED],
+  ['nothing that is there', { $filter: "actionId eq 'none'" }, 3 * mostExamined],
   ['nothing of a sender', { $filter: "actionId eq 'none' and senderAddress eq 'sender-3'" }, 3 * 3_572],
 ])('reads no more rows of 25,000 than it needs: %s', async (_what, options, most) => {
   // one more row where a scan reads past its end

@@ -11,7 +11,7 @@ import type { Start } from './search.ts';
 /** Raw query options: text by name. */
 export type RawOptions = Readonly<Record<string, string>>;
 
-export interface Options {
+interface Options {
   readonly filter: Typed | undefined;
   readonly orderings: readonly TypedOrdering[];
   /** undefined: all properties */

@@ -1,4 +1,4 @@
-import { LONGEST_INDEXED_BYTES } from '../../database/schema.ts';
+import { longestIndexedBytes } from '../../database/schema.ts';
 import type { Comparison } from '../language/syntax.ts';
 import type { Typed, TypedLiteral } from '../language/typed.ts';
 
@@ -84,7 +84,7 @@ function indexConditionOf(fact: Fact): IndexCondition | undefined {
   if (fact.column === 'tx_id') return { by: 'txId', txIds: fact.values.filter(isHash) };
   if (fact.values.length > 1) return undefined;
   if (fact.column === 'sender_address') return { by: 'sender', senderAddress: value };
-  if (fact.column === 'blueprint_id' && Buffer.byteLength(value) <= LONGEST_INDEXED_BYTES)
+  if (fact.column === 'blueprint_id' && Buffer.byteLength(value) <= longestIndexedBytes)
     return { by: 'blueprint', blueprintId: value };
   return undefined;
 }

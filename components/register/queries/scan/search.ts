@@ -24,7 +24,7 @@ import {
 } from './store.ts';
 
 /** Maximum rows that one request reads, and maximum registers that it searches. */
-export const MOST_EXAMINED = 10_000;
+export const mostExamined = 10_000;
 
 /** Where a page begins. `offset` skips matching rows, `after` is a location in the scan. */
 export interface Start {
@@ -52,7 +52,7 @@ export interface Found {
   readonly count: Count | undefined;
 }
 
-export interface Count {
+interface Count {
   readonly total: number;
   /** false: the number is a lower bound */
   readonly exact: boolean;
@@ -108,8 +108,8 @@ async function countMatches(db: Db, scan: Scan, plan: Plan): Promise<Count> {
       return { total: await countByIndex(db, numbers, indexCondition), exact: true };
   }
   const whole = { ...scan, after: undefined };
-  const { examined, matching } = await examine(db, whole, translateAll(rest), MOST_EXAMINED + 1);
-  return { total: Math.min(matching, MOST_EXAMINED), exact: examined <= MOST_EXAMINED };
+  const { examined, matching } = await examine(db, whole, translateAll(rest), mostExamined + 1);
+  return { total: Math.min(matching, mostExamined), exact: examined <= mostExamined };
 }
 
 const startOf = (registers: readonly VisibleRegister[], location: ScanLocation, offset: number): Start => ({
@@ -125,14 +125,14 @@ async function pageAlong(db: Db, scan: Scan, plan: Plan, search: Search): Promis
   const { start, limit } = search;
   const where = translateAll(plan.rest);
   const needed = start.offset + limit + 1;
-  const examined = plan.rest.length === 0 ? needed : MOST_EXAMINED;
+  const examined = plan.rest.length === 0 ? needed : mostExamined;
   const found = await listAlong(db, scan, { where, examined, offset: start.offset, limit: limit + 1 });
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
   if (found.length > limit && last !== undefined)
     return { rows, next: startOf(scan.registers, locationOf(last), 0) };
   if (plan.rest.length === 0) return { rows, next: undefined };
-  const read = await examine(db, scan, where, MOST_EXAMINED);
+  const read = await examine(db, scan, where, mostExamined);
   if (read.last === undefined) return { rows, next: undefined };
   return { rows, next: startOf(scan.registers, read.last, Math.max(0, start.offset - read.matching)) };
 }
@@ -141,15 +141,15 @@ async function pageAlong(db: Db, scan: Scan, plan: Plan, search: Search): Promis
 async function pageSorted(db: Db, scan: Scan, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
   const where = translateAll(plan.rest);
   const { start, limit } = search;
-  const { examined } = await examine(db, scan, where, MOST_EXAMINED + 1);
-  if (examined > MOST_EXAMINED) {
+  const { examined } = await examine(db, scan, where, mostExamined + 1);
+  if (examined > mostExamined) {
     throw refusal('QUERY_TOO_BROAD', {
-      message: `More than ${MOST_EXAMINED} rows would have to be sorted; name one register, a sender or a range of dockets.`,
+      message: `More than ${mostExamined} rows would have to be sorted; name one register, a sender or a range of dockets.`,
     });
   }
   const rows = await listSorted(db, scan, {
     where,
-    examined: MOST_EXAMINED,
+    examined: mostExamined,
     orderings: translateOrderings(search.orderings),
     offset: start.offset,
     limit: limit + 1,
@@ -224,8 +224,8 @@ export async function readableRegisters(
   scope: Scope,
   registerIds: readonly string[] | undefined,
 ): Promise<readonly VisibleRegister[]> {
-  const readable = await visibleRegisters(db, scope, { registerIds, limit: MOST_EXAMINED + 1 });
-  if (readable.length > MOST_EXAMINED) {
+  const readable = await visibleRegisters(db, scope, { registerIds, limit: mostExamined + 1 });
+  if (readable.length > mostExamined) {
     throw refusal('QUERY_TOO_BROAD', { message: 'You see too many registers; name some with registerId.' });
   }
   return readable;
@@ -247,7 +247,7 @@ export function searchRegister(
 
 /**
  * Finds rows of an entity set in the registers that the scope sees. However large the ledger is, no request reads more
- * than `MOST_EXAMINED` rows: a page may be short and still have a next one.
+ * than `mostExamined` rows: a page may be short and still have a next one.
  *
  * @throws AppError invalid QUERY_TOO_BROAD, timeout QUERY_TIMEOUT
  */

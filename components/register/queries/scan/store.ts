@@ -123,7 +123,7 @@ const conditionOf = (indexCondition: IndexCondition | undefined): Condition => {
     case 'sender':
       return sql<boolean>`t.sender_address = ${indexCondition.senderAddress}`;
     case 'blueprint':
-      // LONGEST_INDEXED_BYTES as a literal: the planner matches the partial index by its text
+      // longestIndexedBytes as a literal: the planner matches the partial index by its text
       return sql<boolean>`t.blueprint_id = ${indexCondition.blueprintId} and octet_length(t.blueprint_id) <= 256`;
   }
 };
@@ -270,7 +270,7 @@ export async function listAlong(
 }
 
 /** Summary of a bounded scan. */
-export interface Examined {
+interface Examined {
   readonly examined: number;
   readonly matching: number;
   /** the last row that was read */

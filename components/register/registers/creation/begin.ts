@@ -29,7 +29,7 @@ export interface BeginDeps {
 }
 
 /** The content of a new register. */
-export interface Beginning {
+interface Beginning {
   readonly draft: Draft;
   readonly organizationId: string;
   readonly roster: readonly RosterAttestation[];
@@ -37,7 +37,7 @@ export interface Beginning {
 }
 
 /** The answer of finalize for a register that has begun. */
-export interface Begun {
+interface Begun {
   readonly registerId: string;
   readonly id: string;
   readonly status: 'created';

@@ -8,7 +8,7 @@ import {
 } from '#core/ledger/owner-attestation.ts';
 
 /** A key that a wallet derives for a context. */
-export interface DerivedFrom {
+interface DerivedFrom {
   readonly walletAddress: string;
   readonly derivationContext: string;
 }

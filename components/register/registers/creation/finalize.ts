@@ -7,7 +7,7 @@ import { type AttestDeps, attestAll, judgeAttestations, type ReturnedAttestation
 import { type BeginDeps, beginRegister } from './begin.ts';
 import { closeRegistration, countWrongNonce, findRegistration, type Registration } from './store.ts';
 
-export interface FinalizeRequest {
+interface FinalizeRequest {
   readonly registerId: string;
   readonly nonce: string;
   readonly signedAttestations: readonly ReturnedAttestation[];

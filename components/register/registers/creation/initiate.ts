@@ -17,7 +17,7 @@ import { type Draft, presentAttestation, requestAttestations } from './draft.ts'
 import { type RosterRequest, resolveRoster } from './roster.ts';
 import { openRegistration } from './store.ts';
 
-export interface InitiateRequest extends RosterRequest {
+interface InitiateRequest extends RosterRequest {
   readonly title: string;
   readonly description?: string | undefined;
   readonly purpose: 'General' | 'System';

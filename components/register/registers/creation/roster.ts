@@ -8,7 +8,7 @@ import type { Subject } from '../state/access.ts';
 import type { RequestedMember } from './draft.ts';
 
 /** A member in a request: `walletAddress`, or the `walletId` of a wallet of the wallet service. */
-export interface MemberName {
+interface MemberName {
   readonly walletAddress?: string | undefined;
   readonly walletId?: string | undefined;
   readonly userId?: string | undefined;

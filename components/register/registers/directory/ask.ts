@@ -72,14 +72,14 @@ export async function askOne<T>(
 }
 
 /** The answers of the members that could be reached. */
-export interface Answers<T> {
+interface Answers<T> {
   readonly answers: readonly T[];
   readonly reached: readonly ValidatorAddress[];
   /** More than half of all members answered. */
   readonly majority: boolean;
 }
 
-export interface AskAllOptions<T> {
+interface AskAllOptions<T> {
   /** Whether an answer suffices, so that the others are not awaited. */
   readonly enough?: (answer: T) => boolean;
   /** Number of answers after which the others get only a grace period; a majority when absent. */

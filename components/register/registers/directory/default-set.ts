@@ -1,7 +1,7 @@
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import type { Verifier } from '#core/crypto/verify.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import { quorum, type ValidatorMember } from '#core/ledger/consensus.ts';
 import { verifyPossession } from '#core/ledger/possession.ts';
 import type { Clock } from '#kit/clock/clock.ts';
@@ -20,7 +20,7 @@ export interface Possessed extends ValidatorMember {
 /** The members of a new register, each with its proof of possession. */
 export type DefaultSet = (registerId: string) => Promise<Possessed[]>;
 
-export interface DefaultSetDeps {
+interface DefaultSetDeps {
   readonly database: Database<RegisterSchema>;
   readonly validators: Pick<Validators, 'provePossession'>;
   readonly verifier: Verifier;
@@ -30,7 +30,7 @@ export interface DefaultSetDeps {
 }
 
 function unavailable(message: string, cause?: unknown): AppError {
-  return new AppError('bad_gateway', 'VALIDATOR_UNAVAILABLE', message, { cause });
+  return refusal('VALIDATOR_UNAVAILABLE', { kind: 'bad_gateway', message, cause });
 }
 
 /** Undefined when the validator cannot be reached. */

@@ -11,7 +11,7 @@ import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { allAnnounced, announce } from './store.ts';
 
-export interface DirectoryDeps {
+interface DirectoryDeps {
   readonly database: Database<RegisterSchema>;
   readonly clock: Clock;
   /** Called when a validator announced a new address, or itself for the first time. */

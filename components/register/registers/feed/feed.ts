@@ -7,7 +7,7 @@ import { countEvents, docketEvents, eventOf, type FeedRow, frontOf, transactionE
 import { sealedFactsOf } from './store.ts';
 
 /** One page of the feed. */
-export interface FeedPage {
+interface FeedPage {
   readonly events: readonly RegisterEvent[];
   /** Position after the last event. */
   readonly cursor: FeedCursor;

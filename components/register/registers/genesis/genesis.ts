@@ -4,7 +4,7 @@ import { type ControlRecord, genesisEnvelope } from '#core/ledger/control-record
 import { boundTxId, type TransactionEnvelope } from '#core/ledger/transaction.ts';
 
 /** A key of the wallet service that signs control transactions. */
-export interface SystemKey {
+interface SystemKey {
   readonly publicKey: string;
   readonly algorithm: string;
   readonly walletAddress: string;
@@ -22,7 +22,7 @@ export interface GenesisWork {
   readonly systemKey: SystemKey;
 }
 
-export interface GenesisFacts {
+interface GenesisFacts {
   readonly record: ControlRecord;
   readonly organizationId: string;
   readonly systemKey: SystemKey;

@@ -9,11 +9,12 @@ import { submissionText } from '../../clients/submission.ts';
 import type { ValidatorAddress, Validators } from '../../clients/validators.ts';
 import type { Wallets } from '../../clients/wallets.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
 import { memberAddresses } from '../directory/store.ts';
 import type { GenesisWork } from './genesis.ts';
 import { type ClaimedGenesis, claimGenesisWork, releaseGenesisWork } from './store.ts';
 
-export interface DispatchDeps {
+interface DispatchDeps {
   readonly database: Database<RegisterSchema>;
   readonly wallets: Wallets;
   readonly validators: Validators;
@@ -39,7 +40,7 @@ async function signed(deps: DispatchDeps, work: GenesisWork): Promise<GenesisWor
     transactionType: 'Genesis',
   });
   if (key.publicKey !== work.systemKey.publicKey) {
-    throw new AppError('conflict', 'SYSTEM_KEY_CHANGED', 'The wallet service signed with another key.');
+    throw refusal('SYSTEM_KEY_CHANGED');
   }
   return { ...work, signatureValue: encodeBase64(signature) };
 }

@@ -3,7 +3,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { isOutage, type ValidatorAddress, type Validators } from '../../clients/validators.ts';
 
-export interface StopNotificationsDeps {
+interface StopNotificationsDeps {
   readonly validators: Pick<Validators, 'act'>;
   readonly log: Logger;
   /** Pause between attempts in milliseconds; it doubles from the first to the last. */

@@ -28,7 +28,7 @@ export interface UpdateDeps extends ControlDeps {
 }
 
 /** The changeable members of a register: facts of the ledger, and whether this node advertises it. */
-export interface RegisterUpdate {
+interface RegisterUpdate {
   readonly title?: string | undefined;
   readonly description?: string | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;

@@ -42,7 +42,7 @@ function verifySigned(
 }
 
 /** Attests with those wallets of the draft that the bearer of a token may sign with; the others are skipped. */
-export async function attestOwn(
+async function attestOwn(
   deps: AttestDeps,
   missing: readonly RequestedAttestation[],
   token: string,
@@ -66,7 +66,7 @@ export async function attestOwn(
  * Adds attestations to a draft, unless another draft has replaced it.
  * @returns the resource afterwards
  */
-export async function addAttestations(
+async function addAttestations(
   deps: Pick<CollectDeps, 'database'>,
   managed: Managed,
   added: readonly RosterAttestation[],

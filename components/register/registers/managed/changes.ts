@@ -26,7 +26,7 @@ import { listOutstanding } from './outstanding.ts';
 import { address, validatorIdText } from './spec.ts';
 import { saveChange } from './store.ts';
 
-export interface ManagedChangeDeps extends ChangeDeps {
+interface ManagedChangeDeps extends ChangeDeps {
   readonly wallets: Wallets;
   readonly validators: Validators;
 }
@@ -80,7 +80,7 @@ export const changeBody = z.discriminatedUnion('change', [
     decision: z.enum(['approve', 'reject']),
   }),
 ]);
-export type ManagedChange = z.output<typeof changeBody>;
+type ManagedChange = z.output<typeof changeBody>;
 type Of<C extends ManagedChange['change']> = Extract<ManagedChange, { readonly change: C }>;
 
 interface At {

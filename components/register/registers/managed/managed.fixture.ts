@@ -14,7 +14,7 @@ export const set = ['validator-0', 'validator-1', 'validator-2', 'validator-3'];
 export const startMs = Date.UTC(2026, 10, 22, 12);
 export const hourMs = 3_600_000;
 
-export interface RequestedAttestation {
+interface RequestedAttestation {
   readonly walletAddress: string;
   readonly role: string;
   readonly dataToSign: string;

@@ -7,7 +7,7 @@ import { type Found, getFound } from './status.ts';
 import { hasBegun, hastenPurge, lockManaged, release } from './store.ts';
 
 export const DELETION_POLICIES = ['Retain', 'Tombstone', 'Purge'] as const;
-export type DeletionPolicy = (typeof DELETION_POLICIES)[number];
+type DeletionPolicy = (typeof DELETION_POLICIES)[number];
 
 /** Grace period in which a purge can still be reverted. */
 const purgeGraceMs = 24 * 3_600_000;

@@ -8,7 +8,7 @@ import { knownDescription, knownMetadata, knownTitle } from '../state/texts.ts';
 
 export const address = z.string().refine(isWalletAddress, 'expected a wallet address');
 export const validatorIdText = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
-export const registerIdText = z
+const registerIdText = z
   .string()
   .regex(/^[0-9a-fA-F]{32}$/)
   .transform((text) => text.toLowerCase());

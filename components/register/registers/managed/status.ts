@@ -269,5 +269,3 @@ export async function readStatus(deps: StatusDeps, subject: Subject, found: Foun
     deletion: presentDeletion(known?.deletion),
   };
 }
-
-export type RegisterStatusView = Awaited<ReturnType<typeof readStatus>>;

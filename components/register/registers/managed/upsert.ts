@@ -207,12 +207,5 @@ export async function upsertRegister(
     if (await begin(deps, attested, spec)) return registerId;
     if (await hasBegun(deps.database.read, registerId)) return registerId;
   }
-  throw new AppError(
-    'conflict',
-    'IDEMPOTENCY_IN_PROGRESS',
-    'Another call is creating this register; retry.',
-    {
-      retryAfterSeconds: 1,
-    },
-  );
+  throw refusal('IDEMPOTENCY_IN_PROGRESS', { retryAfterSeconds: 1 });
 }

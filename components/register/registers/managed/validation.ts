@@ -10,7 +10,7 @@ export interface ValidationDeps {
 }
 
 export const VALIDATION_STATES = ['Running', 'Paused', 'Stopped'] as const;
-export type ValidationState = (typeof VALIDATION_STATES)[number];
+type ValidationState = (typeof VALIDATION_STATES)[number];
 
 /** The actions that lead to a state from any other: a stopped register is started before it is paused. */
 const actionsTo: Readonly<Record<ValidationState, readonly ValidationAct[]>> = {

@@ -7,7 +7,7 @@ import { traceId } from '../../database/trace.ts';
 
 /** `Deleted`: kept for a while for validators that still write its last dockets; no route shows it. */
 export type RegisterStatus = 'Checking' | 'Online' | 'Recovery' | 'Offline' | 'Halted' | 'Deleted';
-export type RegisterPurpose = 'General' | 'System';
+type RegisterPurpose = 'General' | 'System';
 
 export interface KeyFacts {
   readonly publicKey: string;
@@ -58,7 +58,7 @@ export interface SeenRegister extends Register {
   readonly subscribed: boolean;
 }
 
-export type NewRegister = Omit<
+type NewRegister = Omit<
   Register,
   | 'registerNo'
   | 'status'
@@ -79,7 +79,7 @@ export interface Scope {
   readonly organizationId: string | undefined;
 }
 
-export interface ListQuery {
+interface ListQuery {
   readonly purpose?: RegisterPurpose | undefined;
   readonly status?: RegisterStatus | undefined;
   readonly includeSandbox: boolean;

@@ -24,7 +24,7 @@ export const knownMetadata = z
 /** The reason for a change of a register or for a vote. */
 export const reasonText = readableText.max(500);
 
-export interface RegisterTexts {
+interface RegisterTexts {
   readonly title?: string | undefined;
   readonly description?: string | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;

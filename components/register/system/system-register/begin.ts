@@ -18,7 +18,7 @@ export interface BeginSystemDeps extends BeginDeps {
   readonly registerId: string;
 }
 
-export const SYSTEM_REGISTER_TITLE = 'System register';
+export const systemRegisterTitle = 'System register';
 const description = 'Blueprints that every register of this installation may rely on.';
 
 /**
@@ -30,7 +30,7 @@ export async function beginSystemRegister(
   validatorIds: readonly string[],
 ): Promise<void> {
   const { registerId, wallets, clock } = deps;
-  const title = SYSTEM_REGISTER_TITLE;
+  const title = systemRegisterTitle;
   const grantedAt = formatLedgerTimestamp(clock.nowMicros());
   const { walletAddress } = await wallets.systemKey();
   const attestations = requestAttestations({ registerId, title, grantedAt }, [

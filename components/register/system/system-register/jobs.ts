@@ -7,11 +7,11 @@ import { refusedWith } from '../../governance/control/answer.ts';
 import { announcedSince } from '../../registers/directory/store.ts';
 import type { SeenRegister } from '../../registers/state/store.ts';
 import { type BeginSystemDeps, beginSystemRegister, installationDid } from './begin.ts';
-import { SEEDS } from './seeds.ts';
+import { seedDefinitions } from './seeds.ts';
 import { loadSystemRegister, missingSeeds } from './state.ts';
 import { tryAlone } from './store.ts';
 
-export interface BootstrapDeps extends BeginSystemDeps, PublishDeps {
+interface BootstrapDeps extends BeginSystemDeps, PublishDeps {
   readonly wallets: PublishDeps['wallets'];
   readonly database: Database<RegisterSchema>;
   readonly clock: PublishDeps['clock'];
@@ -57,7 +57,7 @@ async function seed(deps: BootstrapDeps, register: Target): Promise<Step> {
 async function publishMissing(deps: BootstrapDeps, register: Target): Promise<void> {
   const missing = await missingSeeds(deps.database.read, register.registerNo);
   const publisher = await installationDid(deps.wallets);
-  for (const definition of SEEDS.filter(({ id }) => missing.includes(id))) {
+  for (const definition of seedDefinitions.filter(({ id }) => missing.includes(id))) {
     const answer = await publishDefinition(deps, register, definition, publisher);
     if (answer.status < 300) continue;
     const code = refusedWith(answer);

@@ -1,7 +1,7 @@
 import { versionText } from '#core/blueprint/changes.ts';
 import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
 import type { PublishedVersion } from '../../blueprints/publications/store.ts';
-import { SYSTEM_REGISTER_TITLE } from './begin.ts';
+import { systemRegisterTitle } from './begin.ts';
 import type { SystemRegisterState } from './state.ts';
 
 /** The time of a docket, in the format of answers. */
@@ -16,7 +16,7 @@ export function presentState(
 ) {
   return {
     registerId: facts.registerId,
-    name: register?.title ?? SYSTEM_REGISTER_TITLE,
+    name: register?.title ?? systemRegisterTitle,
     status,
     ...(reason !== undefined && { reason }),
     blueprintCount,

@@ -138,4 +138,4 @@ const registerGovernance: Definition = {
 };
 
 /** The initial blueprints of every system register. */
-export const SEEDS: readonly Definition[] = [registerCreation, registerGovernance];
+export const seedDefinitions: readonly Definition[] = [registerCreation, registerGovernance];

@@ -2,12 +2,12 @@ import type { Reader } from '#kit/db/db.ts';
 import { countBlueprints, findVersion } from '../../blueprints/publications/store.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { findRegister, type SeenRegister } from '../../registers/state/store.ts';
-import { SEEDS } from './seeds.ts';
+import { seedDefinitions } from './seeds.ts';
 
 /** Status values of the record. */
-export type SystemRegisterStatus = 'initializing' | 'ready' | 'degraded';
+type SystemRegisterStatus = 'initializing' | 'ready' | 'degraded';
 
-export type NotReadyReason = 'NotCreated' | 'GenesisPending' | 'SeedsPending' | 'RegisterNotOnline';
+type NotReadyReason = 'NotCreated' | 'GenesisPending' | 'SeedsPending' | 'RegisterNotOnline';
 
 /** State of the system register, as every replica reads it. */
 export interface SystemRegisterState {
@@ -21,9 +21,9 @@ export interface SystemRegisterState {
 /** Ids of the seeds without a published version. */
 export async function missingSeeds(db: Reader<RegisterSchema>, registerNo: number): Promise<string[]> {
   const found = await Promise.all(
-    SEEDS.map(({ id }) => findVersion(db, { registerNo, blueprintId: id }, 'latest')),
+    seedDefinitions.map(({ id }) => findVersion(db, { registerNo, blueprintId: id }, 'latest')),
   );
-  return SEEDS.flatMap(({ id }, index) => (found[index] === undefined ? [id] : []));
+  return seedDefinitions.flatMap(({ id }, index) => (found[index] === undefined ? [id] : []));
 }
 
 async function reasonOf(

@@ -1,5 +1,5 @@
 /** A value of one column in PostgreSQL's binary COPY format. */
-export type CopyValue =
+type CopyValue =
   | { readonly int4: number }
   | { readonly int8: number }
   | { readonly text: string }
