@@ -141,7 +141,7 @@ interface SetChange {
   readonly act: SetAct;
   /** A system administrator forces the change although too few operational members would remain. */
   readonly isForced: boolean;
-  /** The key to rotate to; the validator is asked for its next key when absent. */
+  /** The key to rotate to; requested from the validator when absent. */
   readonly key?: Omit<RegistrationRequest, 'validatorId'> | undefined;
 }
 

@@ -7,8 +7,8 @@ import { findLocation } from '../../ledger/sealed/store.ts';
 import { keyed, listPending, type ReadDeps } from '../../ledger/transactions/read.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { ENTITY_SETS } from '../language/model.ts';
+import type { Row } from '../language/row.ts';
 import { type SearchDeps, searchRegister } from '../scan/search.ts';
-import type { Row } from '../scan/store.ts';
 
 export interface GraphDeps extends ReadDeps {
   readonly database: SearchDeps;

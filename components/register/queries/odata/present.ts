@@ -1,6 +1,6 @@
 import type { EntitySet, Property } from '../language/model.ts';
+import type { Row } from '../language/row.ts';
 import { instantText } from '../language/tokens.ts';
-import type { Row } from '../scan/store.ts';
 
 function jsonValue(property: Property, value: unknown): unknown {
   if (value === null || value === undefined) return null;

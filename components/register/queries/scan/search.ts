@@ -3,23 +3,25 @@ import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { Scope } from '../../registers/state/store.ts';
 import type { EntitySet } from '../language/model.ts';
+import type { Row } from '../language/row.ts';
 import type { Typed } from '../language/typed.ts';
+import {
+  countRegisterRows,
+  listRegisterRows,
+  type VisibleRegister,
+  visibleRegisters,
+} from '../registers/store.ts';
 import { type TypedOrdering, translateAll, translateOrderings } from '../translation/store.ts';
 import { type Plan, planFilter } from './plan.ts';
 import {
   countAll,
   countByIndex,
-  countRegisterRows,
   examine,
   listAlong,
-  listRegisterRows,
   listSorted,
   locationOf,
-  type Row,
   type Scan,
   type ScanLocation,
-  type VisibleRegister,
-  visibleRegisters,
   withinTime,
 } from './store.ts';
 

@@ -4,13 +4,9 @@ import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { SealedItem } from '../../ledger/sealed/store.ts';
 import { recentSegments } from '../../ledger/segments/store.ts';
-import { type Scope, scopedTo } from '../../registers/state/store.ts';
+import type { Row } from '../language/row.ts';
+import type { VisibleRegister } from '../registers/store.ts';
 import type { IndexCondition } from './plan.ts';
-
-export interface VisibleRegister {
-  readonly registerNo: number;
-  readonly registerId: string;
-}
 
 /** Position of a row in the scan. `position` is 0 for dockets, both numbers are 0 for registers. */
 export interface ScanLocation {
@@ -20,14 +16,6 @@ export interface ScanLocation {
   /** microseconds of the transaction, as text; used by scans by time only */
   readonly micros: string;
 }
-
-/** A row of an entity set: its location and the columns of the model. */
-export type Row = Readonly<Record<string, unknown>> & {
-  readonly register_no: number;
-  readonly docket_number: number;
-  readonly position: number;
-  readonly created_micros: string;
-};
 
 /** A row of `Transactions` in the shape of transaction lists. */
 export function sealedItemOf(row: Row): SealedItem {
@@ -93,25 +81,6 @@ export async function withinTime<T>(
     if (sqlState(error) === '57014') throw refusal('QUERY_TIMEOUT', { cause: error });
     throw error;
   }
-}
-
-/** Registers that a caller sees, newest first, at most `limit`. */
-export async function visibleRegisters(
-  db: Db,
-  scope: Scope,
-  query: {
-    readonly registerIds: readonly string[] | undefined;
-    readonly limit: number;
-  },
-): Promise<VisibleRegister[]> {
-  let rows = db
-    .selectFrom('registers')
-    .select(['register_no as registerNo', 'register_id as registerId'])
-    .where(scopedTo(scope));
-  const { registerIds, limit } = query;
-  if (registerIds !== undefined)
-    rows = rows.where(sql<boolean>`register_id = any(${[...registerIds]}::text[])`);
-  return rows.orderBy('register_no', 'desc').limit(limit).execute();
 }
 
 const conditionOf = (indexCondition: IndexCondition | undefined): Condition => {
@@ -351,41 +320,5 @@ export async function countByIndex(
   const counters = countersOf(indexCondition);
   const found = await sql<{ total: number }>`select coalesce(sum(transaction_count), 0)::bigint as total
     from ${counters} and register_no = any(${registers}::integer[])`.execute(db);
-  return found.rows[0]?.total ?? 0;
-}
-
-const registerRows = (scope: Scope) => sql`(
-  select registers.register_no, 0 as docket_number, 0 as position, 0::bigint as created_micros, register_id, title,
-    description, purpose, status, height, transaction_count, dev_mode, advertise,
-    (metadata->>'sandbox') is not distinct from 'true' as sandbox, policy_version, validator_set_version, network_id,
-    genesis_transaction_id, created_at, updated_at
-  from registers join register_heads on register_heads.register_no = registers.register_no
-  where ${scopedTo(scope)}
-)`;
-
-/** Registers that a caller sees and that satisfy `where`; newest first unless ordered otherwise. */
-export async function listRegisterRows(
-  db: Db,
-  scope: Scope,
-  query: {
-    readonly where: Fragment;
-    readonly orderings: readonly Fragment[];
-    /** only registers older than this one */
-    readonly after: number | undefined;
-    readonly offset: number;
-    readonly limit: number;
-  },
-): Promise<Row[]> {
-  const order = sql.join([...query.orderings, sql`register_no desc`]);
-  const found = await sql<Row>`select * from ${registerRows(scope)} c
-    where ${query.where} and (${query.after ?? null}::integer is null or register_no < ${query.after ?? null}::integer)
-    order by ${order} offset ${query.offset} limit ${query.limit}`.execute(db);
-  return found.rows;
-}
-
-export async function countRegisterRows(db: Db, scope: Scope, where: Fragment): Promise<number> {
-  const found = await sql<{
-    total: number;
-  }>`select count(*)::int as total from ${registerRows(scope)} c where ${where}`.execute(db);
   return found.rows[0]?.total ?? 0;
 }

@@ -15,9 +15,9 @@ import { refusal } from '../../errors.ts';
 import type { Possessed } from '../directory/default-set.ts';
 import { buildGenesis } from '../genesis/genesis.ts';
 import { insertGenesisWork } from '../genesis/store.ts';
-import { insertRegister } from '../state/store.ts';
 import { subscribe } from '../subscriptions/store.ts';
 import type { Draft } from './draft.ts';
+import { insertRegister } from './store.ts';
 
 export interface BeginDeps {
   readonly database: Database<RegisterSchema>;

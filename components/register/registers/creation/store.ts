@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
+import type { Member, Register, RosterEntry } from '../state/store.ts';
 import type { Draft } from './draft.ts';
 
 export interface Registration {
@@ -94,4 +95,79 @@ export async function closeRegistration(
 /** Deletes registrations that expired before `before`; finalised ones are stored in their registers. */
 export async function pruneRegistrations(tx: Transactor<RegisterSchema>, before: Date): Promise<void> {
   await tx.deleteFrom('registrations').where('expires_at', '<', before).execute();
+}
+
+type NewRegister = Omit<
+  Register,
+  | 'registerNo'
+  | 'status'
+  | 'updatedAt'
+  | 'validatorSetVersion'
+  | 'height'
+  | 'headHash'
+  | 'headTimestamp'
+  | 'logFrontier'
+  | 'transactionCount'
+  | 'sizeBytes'
+  | 'segment'
+>;
+
+/** Inserts a register in status Checking with its head and control projection. Returns its number. */
+export async function insertRegister(
+  tx: Transactor<RegisterSchema>,
+  register: NewRegister,
+  control: { readonly members: readonly Member[]; readonly roster: readonly RosterEntry[] },
+): Promise<number> {
+  const inserted = await tx
+    .insertInto('registers')
+    .values({
+      register_id: register.registerId,
+      network_id: register.networkId,
+      title: register.title,
+      description: register.description ?? null,
+      purpose: register.purpose,
+      status: 'Checking',
+      dev_mode: register.devMode,
+      advertise: register.advertise,
+      metadata: JSON.stringify(register.metadata),
+      policy: register.policyText,
+      policy_version: register.policyVersion,
+      organization_id: register.organizationId ?? null,
+      genesis_transaction_id: register.genesisTransactionId,
+      system_public_key: register.systemKey.publicKey,
+      system_algorithm: register.systemKey.algorithm,
+      created_at: register.createdAt,
+      updated_at: register.createdAt,
+    })
+    .returning('register_no')
+    .executeTakeFirstOrThrow();
+  const registerNo = inserted.register_no;
+  await tx.insertInto('register_heads').values({ register_no: registerNo }).execute();
+  await tx
+    .insertInto('register_validators')
+    .values(
+      control.members.map((member) => ({
+        register_no: registerNo,
+        validator_id: member.validatorId,
+        from_docket: 0,
+        until_docket: null,
+        public_key: member.publicKey,
+        algorithm: member.algorithm,
+      })),
+    )
+    .execute();
+  await tx
+    .insertInto('register_roster')
+    .values(
+      control.roster.map((entry) => ({
+        register_no: registerNo,
+        subject: entry.subject,
+        role: entry.role,
+        public_key: entry.publicKey,
+        algorithm: entry.algorithm,
+        granted_at: entry.grantedAt,
+      })),
+    )
+    .execute();
+  return registerNo;
 }

@@ -11,8 +11,9 @@ import { loadRules } from '../../governance/rules/load.ts';
 import type { FindMembers } from '../directory/ask.ts';
 import type { Subject } from '../state/access.ts';
 import { getVisibleRegister } from '../state/access.ts';
-import { type Deletion, markDeleted, type Register } from '../state/store.ts';
+import type { Deletion, Register } from '../state/store.ts';
 import type { StopNotifications } from './stop-notifications.ts';
+import { markDeleted } from './store.ts';
 
 export interface DeleteDeps {
   readonly database: Database<RegisterSchema>;

@@ -15,9 +15,10 @@ import { everywhere } from '../../ledger/segments/store.ts';
 import type { Confirmations } from '../../ledger/transactions/confirmations.ts';
 import type { Subject } from '../state/access.ts';
 import { getRegister, getWritableRegister } from '../state/access.ts';
-import { type SeenRegister, setAdvertise } from '../state/store.ts';
+import type { SeenRegister } from '../state/store.ts';
 import { assertReadable } from '../state/texts.ts';
 import { presentRegister } from './present.ts';
+import { setAdvertise } from './store.ts';
 
 export interface UpdateDeps extends ControlDeps {
   readonly database: Database<RegisterSchema>;

@@ -1,9 +1,6 @@
 import { type Selectable, sql } from 'kysely';
-import { registerAdvertised, registerDeleted } from '#core/events/register-events.ts';
-import type { Reader, Transactor } from '#kit/db/db.ts';
-import { appendEvent } from '#kit/db/outbox.ts';
+import type { Reader } from '#kit/db/db.ts';
 import type { RegisterHeadsTable, RegisterSchema, RegistersTable } from '../../database/schema.ts';
-import { traceId } from '../../database/trace.ts';
 
 /** `Deleted`: kept for a while for validators that still write its last dockets; no route shows it. */
 export type RegisterStatus = 'Checking' | 'Online' | 'Recovery' | 'Offline' | 'Halted' | 'Deleted';
@@ -57,21 +54,6 @@ export interface Register {
 export interface SeenRegister extends Register {
   readonly subscribed: boolean;
 }
-
-type NewRegister = Omit<
-  Register,
-  | 'registerNo'
-  | 'status'
-  | 'updatedAt'
-  | 'validatorSetVersion'
-  | 'height'
-  | 'headHash'
-  | 'headTimestamp'
-  | 'logFrontier'
-  | 'transactionCount'
-  | 'sizeBytes'
-  | 'segment'
->;
 
 /** The registers that a caller sees: all, or those of one organisation and the system registers. */
 export interface Scope {
@@ -276,114 +258,4 @@ export async function countRegisters(
     .where(scopedTo(scope))
     .groupBy(['status', 'purpose'])
     .execute();
-}
-
-/** Inserts a register in status Checking with its head and control projection. Returns its number. */
-export async function insertRegister(
-  tx: Transactor<RegisterSchema>,
-  register: NewRegister,
-  control: { readonly members: readonly Member[]; readonly roster: readonly RosterEntry[] },
-): Promise<number> {
-  const inserted = await tx
-    .insertInto('registers')
-    .values({
-      register_id: register.registerId,
-      network_id: register.networkId,
-      title: register.title,
-      description: register.description ?? null,
-      purpose: register.purpose,
-      status: 'Checking',
-      dev_mode: register.devMode,
-      advertise: register.advertise,
-      metadata: JSON.stringify(register.metadata),
-      policy: register.policyText,
-      policy_version: register.policyVersion,
-      organization_id: register.organizationId ?? null,
-      genesis_transaction_id: register.genesisTransactionId,
-      system_public_key: register.systemKey.publicKey,
-      system_algorithm: register.systemKey.algorithm,
-      created_at: register.createdAt,
-      updated_at: register.createdAt,
-    })
-    .returning('register_no')
-    .executeTakeFirstOrThrow();
-  const registerNo = inserted.register_no;
-  await tx.insertInto('register_heads').values({ register_no: registerNo }).execute();
-  await tx
-    .insertInto('register_validators')
-    .values(
-      control.members.map((member) => ({
-        register_no: registerNo,
-        validator_id: member.validatorId,
-        from_docket: 0,
-        until_docket: null,
-        public_key: member.publicKey,
-        algorithm: member.algorithm,
-      })),
-    )
-    .execute();
-  await tx
-    .insertInto('register_roster')
-    .values(
-      control.roster.map((entry) => ({
-        register_no: registerNo,
-        subject: entry.subject,
-        role: entry.role,
-        public_key: entry.publicKey,
-        algorithm: entry.algorithm,
-        granted_at: entry.grantedAt,
-      })),
-    )
-    .execute();
-  return registerNo;
-}
-
-/** Sets whether this node advertises a register; the peer service reads the change from the outbox. */
-export async function setAdvertise(
-  tx: Transactor<RegisterSchema>,
-  register: {
-    readonly registerNo: number;
-    readonly registerId: string;
-    readonly advertise: boolean;
-    readonly at: Date;
-  },
-): Promise<void> {
-  const { registerNo, registerId, advertise, at } = register;
-  await tx
-    .updateTable('registers')
-    .set({ advertise, updated_at: at })
-    .where('register_no', '=', registerNo)
-    .execute();
-  await appendEvent(tx, registerAdvertised({ registerId, advertise }));
-}
-
-/** Marks a register deleted: no longer in any list, without subscriptions; the housekeeping deletes its rows later. */
-export async function markDeleted(
-  tx: Transactor<RegisterSchema>,
-  register: {
-    readonly registerNo: number;
-    readonly registerId: string;
-    readonly at: Date;
-    readonly policy: Deletion['policy'];
-    readonly purgeAfter?: Date | undefined;
-  },
-): Promise<void> {
-  const { registerNo, registerId, at, policy, purgeAfter } = register;
-  const how = { deletion_policy: policy, purge_after: purgeAfter ?? null };
-  const deleted = await tx
-    .updateTable('registers')
-    .set({ status: 'Deleted', advertise: false, deleted_at: at, updated_at: at, ...how })
-    .where('register_no', '=', registerNo)
-    .where('deleted_at', 'is', null)
-    .returning('register_no')
-    .execute();
-  if (deleted.length === 0) return;
-  const ended = await tx
-    .deleteFrom('subscriptions')
-    .where('register_no', '=', registerNo)
-    .returning('organization_id')
-    .execute();
-  const organizationIds = ended.map((row) => row.organization_id).toSorted();
-  await tx.deleteFrom('genesis_work').where('register_no', '=', registerNo).execute();
-  await appendEvent(tx, registerDeleted({ registerId, organizationIds, traceId: traceId() }));
 }

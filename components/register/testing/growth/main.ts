@@ -1,4 +1,4 @@
-import { type DocketsToSign, readNames, type ReadName, Subject } from './subject.ts';
+import { type DocketsToSign, type ReadName, readNames, Subject } from './subject.ts';
 
 /** Requests over IPC, answered with the same number. */
 type Request = { readonly number: number } & (

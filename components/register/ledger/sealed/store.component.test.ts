@@ -4,7 +4,7 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { startTestRegister, type TestRegister } from '../../testing/register.ts';
 import { createLookup } from '../lookup/store.ts';
-import { findLocation, findSealed, type KeyedRegister, sealedFacts } from '../sealed/store.ts';
+import { findLocation, findSealed, type KeyedRegister, sealedFacts } from './store.ts';
 
 const rowsSealed = 4_000;
 
