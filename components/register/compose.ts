@@ -12,17 +12,17 @@ import {
   type ServiceBase,
   type ServiceParts,
 } from '#kit/service/service.ts';
-import { connectValidators } from './clients/validators.ts';
-import { connectWallets } from './clients/wallet.ts';
+import { connectValidators } from './clients/connect-validators.ts';
+import { connectWallets } from './clients/connect-wallets.ts';
 import type { RegisterConfig } from './config.ts';
-import { migrations } from './database/list.ts';
+import { migrations } from './database/migrations/list.ts';
 import type { RegisterSchema } from './database/schema.ts';
-import { addDirectoryService } from './directory/rpc.ts';
-import { addLedgerService } from './dockets/rpc.ts';
-import { addEventService } from './feed/rpc.ts';
-import { startHousekeeping } from './housekeeping/jobs.ts';
 import { mountRoutes } from './http.ts';
+import { addLedgerService } from './ledger/service/rpc.ts';
 import { assembleLedger, type Ledger } from './ledger.ts';
+import { addDirectoryService } from './registers/directory/rpc.ts';
+import { addEventService } from './registers/feed/rpc.ts';
+import { startHousekeeping } from './system/housekeeping/jobs.ts';
 
 interface Parts extends ServiceParts {
   readonly ledger: Ledger;

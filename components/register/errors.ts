@@ -22,6 +22,7 @@ const codes = {
   IMMUTABLE_FIELD: ['invalid', 'id, status, purpose and devMode cannot be set.'],
   POLICY_VERSION_CONFLICT: ['conflict', 'The version of a policy update is the current one and one more.'],
   POLICY_UPDATE_REJECTED: ['unprocessable', 'The validators refused the update.'],
+  INVALID_POLICY: ['invalid', 'The policy is not valid.'],
   TRANSITION_MODE_REQUIRED: [
     'invalid',
     'A policy that changes from public to consent must name its transitionMode.',
@@ -45,6 +46,7 @@ const codes = {
     'unprocessable',
     'Name an owner wallet: neither you nor your organisation has one.',
   ],
+  IDEMPOTENCY_IN_PROGRESS: ['conflict', 'Another call is creating this register; retry.'],
   REGISTRATION_NOT_FOUND: ['not_found', 'There is no open registration with this id.'],
   REGISTRATION_EXPIRED: ['gone', 'The registration expired; initiate a new one.'],
   REGISTRATION_FINALIZED: ['conflict', 'The register was finalised already.'],
@@ -54,6 +56,7 @@ const codes = {
   VALIDATOR_UNAVAILABLE: ['unavailable', 'No validator of this register can be reached.'],
   VALIDATORS_UNREACHABLE: ['bad_gateway', 'No validator of this register can be reached.'],
   VALIDATOR_SET_UNAVAILABLE: ['bad_gateway', 'The validators of the new register did not all answer.'],
+  SYSTEM_KEY_CHANGED: ['conflict', 'The wallet service signed with another key.'],
   VALIDATOR_KEY_CHANGED: ['conflict', 'This validator has announced another key before.'],
   TX_NOT_FOUND: ['not_found', 'The transaction is unknown on this register.'],
   TX_NOT_SEALED: ['conflict', 'The transaction is not sealed in a docket yet.'],
@@ -61,6 +64,8 @@ const codes = {
   DOCKET_NOT_FOUND: ['not_found', 'The docket does not exist.'],
   DOCKET_DIVERGENCE: ['conflict', 'Another docket is stored under this number.'],
   DOCKET_OUT_OF_ORDER: ['conflict', 'The docket does not follow the head of the register.'],
+  SOURCE_SILENT: ['timeout', 'no docket arrived in time'],
+  SOURCE_EXHAUSTED: ['unavailable', 'it has no more dockets'],
   NO_PENDING_TRANSACTIONS: ['conflict', 'No transaction is pending.'],
   QUORUM_UNAVAILABLE: ['unavailable', 'The validators cannot reach a quorum now.'],
   CONSENSUS_TIMEOUT: ['timeout', 'The docket was not sealed in time.'],
@@ -79,18 +84,19 @@ const codes = {
   PAGE_TOO_DEEP: ['invalid', 'Filtered lists page to 10000 items; continue with the cursor of "next".'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
-export type RegisterErrorCode = keyof typeof codes;
+type RegisterErrorCode = keyof typeof codes;
 
 interface RefusalOptions {
+  readonly kind?: ErrorKind;
   readonly cause?: unknown;
   readonly message?: string;
   readonly details?: Record<string, unknown>;
   readonly retryAfterSeconds?: number;
 }
 
-/** An AppError from this component's table; `message` replaces the table's text. */
+/** An AppError from this component's table; `message` and `kind` replace those of the table. */
 export function refusal(code: RegisterErrorCode, options: RefusalOptions = {}): AppError {
-  const [kind, text] = codes[code];
-  const { message, ...rest } = options;
+  const [usualKind, text] = codes[code];
+  const { kind = usualKind, message, ...rest } = options;
   return new AppError(kind, code, message ?? text, rest);
 }

@@ -1,20 +1,20 @@
 import type { App } from '#kit/http/http.ts';
-import { type BlueprintsDeps, mountBlueprints } from './blueprints/routes.ts';
-import { type ConflictsDeps, mountConflicts } from './conflicts/routes.ts';
-import { type DocketsDeps, mountDockets } from './dockets/routes.ts';
-import { type ExportDeps, mountExport } from './export/routes.ts';
-import { type GovernanceDeps, mountGovernance } from './governance/routes.ts';
-import { type ManagedDeps, mountManaged } from './managed/routes.ts';
-import { mountOData, type ODataDeps } from './odata/routes.ts';
-import { mountParticipants, type ParticipantsDeps } from './participants/routes.ts';
-import { mountPolicy, type PolicyDeps } from './policy/routes.ts';
-import { mountProofs, type ProofsDeps } from './proofs/routes.ts';
-import { mountQueries, type QueriesDeps } from './queries/routes.ts';
-import { mountRecovery, type RecoveryRouteDeps } from './recovery/routes.ts';
-import { mountRegisters, type RegistersDeps } from './registers/routes.ts';
-import { mountSystemRegister, type SystemRegisterDeps } from './system-register/routes.ts';
-import { mountTransactions, type TransactionsDeps } from './transactions/routes.ts';
-import { mountValidators, type ValidatorsDeps } from './validators/routes.ts';
+import { type BlueprintsDeps, mountBlueprints } from './blueprints/publishing/routes.ts';
+import { mountPolicy, type PolicyDeps } from './governance/policy/routes.ts';
+import { type GovernanceDeps, mountGovernance } from './governance/proposals/routes.ts';
+import { mountValidators, type ValidatorsDeps } from './governance/validators/routes.ts';
+import { type ConflictsDeps, mountConflicts } from './ledger/conflicts/routes.ts';
+import { mountRecovery, type RecoveryRouteDeps } from './ledger/recovery/routes.ts';
+import { type DocketsDeps, mountDockets } from './ledger/service/routes.ts';
+import { mountTransactions, type TransactionsDeps } from './ledger/transactions/routes.ts';
+import { mountQueries, type QueriesDeps } from './queries/activity/routes.ts';
+import { type ExportDeps, mountExport } from './queries/export/routes.ts';
+import { mountOData, type ODataDeps } from './queries/odata/routes.ts';
+import { mountParticipants, type ParticipantsDeps } from './queries/participants/routes.ts';
+import { mountProofs, type ProofsDeps } from './queries/proofs/routes.ts';
+import { mountRegisters, type RegistersDeps } from './registers/lifecycle/routes.ts';
+import { type ManagedDeps, mountManaged } from './registers/managed/routes.ts';
+import { mountSystemRegister, type SystemRegisterDeps } from './system/system-register/routes.ts';
 
 export interface Deps {
   readonly registers: RegistersDeps;

@@ -6,34 +6,35 @@ import type { VerifyPool } from '#kit/crypto/verify-pool.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
-import type { Validators, Wallets } from './clients.ts';
+import type { Validators } from './clients/validators.ts';
+import type { Wallets } from './clients/wallets.ts';
 import type { RegisterConfig } from './config.ts';
 import type { RegisterSchema } from './database/schema.ts';
-import { createFindMembers, type FindMembers } from './directory/ask.ts';
-import { createDefaultSet, createNamedSet } from './directory/default-set.ts';
-import { createOutages } from './directory/outages.ts';
-import { signaturesByPool } from './dockets/signatures.ts';
-import { createDocketWriter } from './dockets/store.ts';
-import { createWriteDocket, type WriteDocket } from './dockets/write.ts';
-import { createExports } from './export/exports.ts';
-import { type GenesisDispatcher, startGenesisDispatcher } from './genesis/jobs.ts';
-import { startEnactments } from './governance/jobs.ts';
+import { startEnactments } from './governance/proposals/jobs.ts';
 import type { Deps } from './http.ts';
-import { createChangeManaged } from './managed/changes.ts';
+import { type RecoveryJob, startRecovery } from './ledger/recovery/jobs.ts';
+import { publishSyncState } from './ledger/recovery/store.ts';
+import { validatorSources } from './ledger/recovery/validators.ts';
+import { createSegments, type Segments } from './ledger/segments/segments.ts';
+import { type Confirmations, createConfirmations } from './ledger/transactions/confirmations.ts';
+import { signaturesByPool } from './ledger/writing/signatures.ts';
+import { createDocketWriter } from './ledger/writing/store.ts';
+import { createWriteDocket, type WriteDocket } from './ledger/writing/write.ts';
 import { measureSystemRegister, measureWrites } from './metrics.ts';
-import { createCheckpoints } from './proofs/checkpoint.ts';
-import { createCosigners } from './proofs/cosigners.ts';
-import { type RecoveryJob, startRecovery } from './recovery/jobs.ts';
-import { publishSyncState } from './recovery/store.ts';
-import { validatorSources } from './recovery/validators.ts';
-import type { BeginDeps } from './registers/begin.ts';
-import { createStopNotifications, type StopNotifications } from './registers/farewells.ts';
-import { createSegments, type Segments } from './segments/segments.ts';
-import { type Bootstrap, startBootstrap } from './system-register/jobs.ts';
-import { type Confirmations, createConfirmations } from './transactions/confirmations.ts';
+import { createExports } from './queries/export/exports.ts';
+import { createCheckpoints } from './queries/proofs/checkpoint.ts';
+import { createCosigners } from './queries/proofs/cosigners.ts';
+import type { BeginDeps } from './registers/creation/begin.ts';
+import { createFindMembers, type FindMembers } from './registers/directory/ask.ts';
+import { createDefaultSet, createNamedSet } from './registers/directory/default-set.ts';
+import { createOutages } from './registers/directory/outages.ts';
+import { type GenesisDispatcher, startGenesisDispatcher } from './registers/genesis/jobs.ts';
+import { createStopNotifications, type StopNotifications } from './registers/lifecycle/stop-notifications.ts';
+import { createChangeManaged } from './registers/managed/changes.ts';
+import { type Bootstrap, startBootstrap } from './system/system-register/jobs.ts';
 
 /** Dependencies of the ledger: everything except listeners and connections. */
-export interface LedgerParts {
+interface LedgerParts {
   readonly database: Database<RegisterSchema>;
   readonly wallets: Wallets;
   readonly validators: Validators;
@@ -98,11 +99,11 @@ type BootstrapTools = Pick<Tools, 'validators' | 'findMembers' | 'confirmations'
 function bootstrapOf(parts: LedgerParts, tools: BootstrapTools): Bootstrap {
   const { database, wallets, verifier, runtime, settings } = parts;
   const { clock, log, telemetry } = runtime;
-  const { beginning, ...asked } = tools;
+  const { beginning, ...others } = tools;
   const named = { database, validators: tools.validators, verifier, clock, log };
   return startBootstrap({
     ...named,
-    ...asked,
+    ...others,
     ...beginning,
     wallets,
     namedSet: createNamedSet(named),

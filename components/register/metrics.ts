@@ -1,5 +1,5 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
-import type { WriteDeps } from './dockets/write.ts';
+import type { WriteDeps } from './ledger/writing/write.ts';
 
 /** Measures writes: dockets by outcome, duration, and sealed transactions. */
 export function measureWrites(telemetry: Telemetry): WriteDeps['onResult'] {

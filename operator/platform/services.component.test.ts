@@ -1,4 +1,4 @@
-import { set, startManaged } from '../../components/register/managed/managed.fixture.ts';
+import { set, startManaged } from '../../components/register/registers/managed/managed.fixture.ts';
 import { organizationId } from '../../components/register/testing/register.ts';
 import { operatorOf } from '../../components/tenant/organizations/managed/managed.fixture.ts';
 import { startTestTenant } from '../../components/tenant/tenant.fixture.ts';

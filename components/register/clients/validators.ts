@@ -1,214 +1,125 @@
-import { scanJson, toValue } from '#core/encoding/json.ts';
-import { AppError } from '#core/errors/errors.ts';
-import { createRpcClient, type RpcClientOptions } from '#kit/rpc/rpc.ts';
-import { serviceSpiffeId } from '#kit/workload/workload.ts';
-import {
-  type RegisterValidation,
-  ValidatorAdminService,
-} from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import {
-  CheckpointService,
-  HistoryService,
-  MembershipService,
-  SealOutcome,
-  SubmissionService,
-  type UnsealedTransaction as WireUnsealed,
-} from '#protos/gen/chancery/validator/v1/validator_pb.js';
-import type {
-  RegisterView,
-  SealResult,
-  UnsealedTransaction,
-  ValidatorAddress,
-  Validators,
-} from '../clients.ts';
-import { bundleOf, wholeOf } from '../dockets/wire.ts';
-import type { PeerOptions } from './wallet.ts';
+import type { AppError } from '#core/errors/errors.ts';
+import type { DocketBundle } from '../ledger/dockets/docket.ts';
 
-export interface ValidatorClients extends Validators {
-  close(): void;
-}
-
-const openSubmissions = (options: RpcClientOptions) => createRpcClient(SubmissionService, options);
-const openMembership = (options: RpcClientOptions) => createRpcClient(MembershipService, options);
-const openCheckpoints = (options: RpcClientOptions) => createRpcClient(CheckpointService, options);
-const openHistory = (options: RpcClientOptions) => createRpcClient(HistoryService, options);
-const openAdmin = (options: RpcClientOptions) => createRpcClient(ValidatorAdminService, options);
-
-interface Connection {
+/** Address of a validator, and the identity that it must prove. */
+export interface ValidatorAddress {
+  readonly validatorId: string;
+  /** host:port; empty until the validator has announced itself */
   readonly endpoint: string;
-  readonly submissions: ReturnType<typeof openSubmissions>;
-  readonly membership: ReturnType<typeof openMembership>;
-  readonly admin: ReturnType<typeof openAdmin>;
-  readonly checkpoints: ReturnType<typeof openCheckpoints>;
-  readonly history: ReturnType<typeof openHistory>;
 }
 
-/** Short deadline: a query to one of several validators does not wait long for a dead one. */
-const quick = { timeoutMs: 3_000 };
-/** A submission that times out is sent to another validator; submitting the same transaction twice is idempotent. */
-const submitTimeoutMs = 5_000;
-
-const statuses = ['pending', 'rejected', 'expired'] as const;
-
-function unsealedOf(wire: WireUnsealed): UnsealedTransaction {
-  return {
-    txId: wire.transactionId,
-    status: statuses.find((status) => status === wire.status) ?? 'pending',
-    record: wire.record,
-    rejectionCode: wire.rejectionCode,
-    rejectionMessage: wire.rejectionMessage,
-    atMs: Number(wire.atMs),
-  };
+export interface SubmitAnswer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly retryAfterSeconds: number;
 }
 
-function sealResultOf(outcome: SealOutcome, docketNumber: bigint): SealResult {
-  switch (outcome) {
-    case SealOutcome.SEALED:
-      return { outcome: 'sealed', docketNumber: Number(docketNumber) };
-    case SealOutcome.NO_PENDING_TRANSACTIONS:
-      return { outcome: 'nothing_pending' };
-    case SealOutcome.QUORUM_UNAVAILABLE:
-      return { outcome: 'no_quorum' };
-    default:
-      return { outcome: 'timeout' };
-  }
+export interface UnsealedTransaction {
+  readonly txId: string;
+  readonly status: 'pending' | 'rejected' | 'expired';
+  /** JCS bytes; empty unless pending */
+  readonly record: Uint8Array;
+  readonly rejectionCode: string;
+  readonly rejectionMessage: string;
+  readonly atMs: number;
 }
 
-function registerViewOf(wire: RegisterValidation): RegisterView {
-  const { status, reason, memPoolSize, evidence } = wire;
-  return {
-    status,
-    reason,
-    pending: memPoolSize,
-    evidence: evidence.map(({ kind, validatorIds, height, seenAtMs }) => ({
-      kind,
-      validatorIds,
-      height: Number(height),
-      seenAtMs: Number(seenAtMs),
-    })),
-  };
+export type SealResult =
+  | { readonly outcome: 'sealed'; readonly docketNumber: number }
+  | { readonly outcome: 'nothing_pending' | 'no_quorum' | 'timeout' };
+
+export interface Possession {
+  readonly validatorId: string;
+  readonly publicKey: string;
+  readonly algorithm: string;
+  readonly signature: Uint8Array;
 }
 
-function bodyOf(bytes: Uint8Array): unknown {
-  if (bytes.length === 0) return {};
-  try {
-    return toValue(scanJson(bytes));
-  } catch (cause) {
-    throw noAnswer(cause);
-  }
+/** One validator's view of itself, of a register and of its peers. */
+export interface ValidatorView {
+  readonly validatorId: string;
+  readonly version: string;
+  /** the docket that is being decided, as far as this validator knows */
+  readonly height: number;
+  readonly round: number;
+  /** empty while the proposer is unknown */
+  readonly proposer: string;
+  readonly heard: readonly { readonly validatorId: string; readonly heardAtMs: number }[];
+  /** undefined when it does not validate the register */
+  readonly register: RegisterView | undefined;
 }
 
-function noAnswer(cause?: unknown): AppError {
-  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', { cause });
+/** A register as one of its validators sees it. */
+export interface RegisterView {
+  /** Running, Paused, Stopped, Halted, WaitingForValidators */
+  readonly status: string;
+  /** reason of a halt or of a pause by the validator itself; empty otherwise */
+  readonly reason: string;
+  readonly pending: number;
+  readonly evidence: readonly EvidenceView[];
 }
 
-/** Reads the log of a validator. */
-function historyOf(
-  at: (address: ValidatorAddress) => Connection['history'],
-): Pick<Validators, 'heights' | 'readDockets'> {
-  return {
-    async heights(address) {
-      const { registers } = await at(address).listHeights({}, quick);
-      return new Map(registers.map(({ registerId, height }) => [registerId, wholeOf(height)]));
-    },
-    async *readDockets(address, { registerId, from, signal }) {
-      const request = { registerId, from: BigInt(from) };
-      for await (const docket of at(address).readDockets(request, { signal })) yield bundleOf(docket);
-    },
-  };
+/** Summary of proven faults of members. */
+export interface EvidenceView {
+  readonly kind: string;
+  readonly validatorIds: readonly string[];
+  readonly height: number;
+  readonly seenAtMs: number;
 }
 
-/** Keeps one connection per validator; a new endpoint replaces it. Each validator must prove its SPIFFE identity. */
-export function connectValidators(options: PeerOptions): ValidatorClients {
-  const connections = new Map<string, Connection>();
+/** Operator actions on the validation of a register. */
+export type ValidationAct = 'start' | 'stop' | 'pause' | 'resume';
 
-  function close(connection: Connection): void {
-    connection.submissions.close();
-    connection.membership.close();
-    connection.admin.close();
-    connection.checkpoints.close();
-    connection.history.close();
-  }
+/** A C2SP cosignature of a checkpoint: seconds since the epoch, which are part of the signed text, and 64 bytes. */
+export interface Cosignature {
+  readonly timeSeconds: number;
+  readonly signature: Uint8Array;
+}
 
-  function at({ validatorId, endpoint }: ValidatorAddress): Connection {
-    const open = connections.get(validatorId);
-    if (open?.endpoint === endpoint) return open;
-    if (open !== undefined) close(open);
-    const expect = serviceSpiffeId(options.runtime.installation, validatorId);
-    const peer = { address: endpoint, expect, ...options };
-    const connection = {
-      endpoint,
-      submissions: openSubmissions(peer),
-      membership: openMembership(peer),
-      admin: openAdmin(peer),
-      checkpoints: openCheckpoints(peer),
-      history: openHistory(peer),
-    };
-    connections.set(validatorId, connection);
-    return connection;
-  }
+/** A validator, as this component uses it. Outages are AppErrors of kind unavailable or timeout. */
+export interface Validators {
+  submit(at: ValidatorAddress, submission: Uint8Array): Promise<SubmitAnswer>;
+  find(
+    at: ValidatorAddress,
+    registerId: string,
+    txIds: readonly string[],
+  ): Promise<readonly UnsealedTransaction[]>;
+  listPending(
+    at: ValidatorAddress,
+    registerId: string,
+    limit: number,
+  ): Promise<{ readonly items: readonly UnsealedTransaction[]; readonly total: number }>;
+  seal(
+    at: ValidatorAddress,
+    request: { readonly registerId: string; readonly maxTransactions: number; readonly timeoutMs: number },
+  ): Promise<SealResult>;
+  /**
+   * The newest key of a validator with a proof of possession for one register.
+   * @param after requests the key that follows this one, which the validator creates if needed: the key to rotate to
+   */
+  provePossession(at: ValidatorAddress, registerId: string, after?: string): Promise<Possession>;
+  /** A C2SP cosignature of the register's checkpoint at a size that the validator knows. */
+  cosign(
+    at: ValidatorAddress,
+    request: { readonly registerId: string; readonly size: number; readonly rootHash: Uint8Array },
+  ): Promise<Cosignature>;
+  /** The validator's heartbeats and its state of the register. */
+  view(at: ValidatorAddress, registerId: string): Promise<ValidatorView>;
+  /** Stored height of each register, by register id, as the validator last knew it. */
+  heights(at: ValidatorAddress): Promise<ReadonlyMap<string, number>>;
+  /**
+   * Dockets of a register from a number on, in order, as far as the validator's log has them. The caller must verify
+   * them.
+   */
+  readDockets(
+    at: ValidatorAddress,
+    range: { readonly registerId: string; readonly from: number; readonly signal: AbortSignal },
+  ): AsyncIterable<DocketBundle>;
+  /** Starts, stops, pauses or resumes validation of the register on this validator; returns the resulting state. */
+  act(at: ValidatorAddress, registerId: string, act: ValidationAct): Promise<{ readonly status: string }>;
+}
 
-  return {
-    async submit(address, submission) {
-      const answer = await at(address).submissions.submit(
-        { submissionJson: submission },
-        { timeoutMs: submitTimeoutMs },
-      );
-      return {
-        status: answer.status,
-        body: bodyOf(answer.bodyJson),
-        retryAfterSeconds: answer.retryAfterSeconds,
-      };
-    },
-    async find(address, registerId, txIds) {
-      const request = { registerId, transactionIds: [...txIds] };
-      const answer = await at(address).submissions.findTransactions(request, quick);
-      return answer.transactions.map(unsealedOf);
-    },
-    async listPending(address, registerId, limit) {
-      const answer = await at(address).submissions.listPending({ registerId, limit }, quick);
-      return { items: answer.transactions.map(unsealedOf), total: answer.total };
-    },
-    async seal(address, request) {
-      const answer = await at(address).submissions.seal(request, { timeoutMs: request.timeoutMs + 2_000 });
-      return sealResultOf(answer.outcome, answer.docketNumber);
-    },
-    async provePossession(address, registerId, afterPublicKey = '') {
-      const request = { registerId, afterPublicKey };
-      const answer = await at(address).membership.provePossession(request, quick);
-      return {
-        validatorId: answer.validatorId,
-        publicKey: answer.publicKey,
-        algorithm: answer.algorithm,
-        signature: answer.signature,
-      };
-    },
-    async view(address, registerId) {
-      const answer = await at(address).admin.getStatus({ registerId }, quick);
-      if (answer.validatorId !== address.validatorId) throw noAnswer();
-      const own = answer.registers.find((one) => one.registerId === registerId);
-      return {
-        validatorId: answer.validatorId,
-        version: answer.version,
-        height: Number(own?.height ?? 0n),
-        round: own?.round ?? 0,
-        proposer: own?.proposer ?? '',
-        heard: answer.heard.map((one) => ({ ...one, heardAtMs: Number(one.heardAtMs) })),
-        register: own && registerViewOf(own),
-      };
-    },
-    ...historyOf((address) => at(address).history),
-    async act(address, registerId, act) {
-      return { status: (await at(address).admin.act({ registerId, act }, quick)).status };
-    },
-    async cosign(address, { registerId, size, rootHash }) {
-      const request = { registerId, size: BigInt(size), rootHash };
-      const { timeSeconds, signature } = await at(address).checkpoints.cosign(request, quick);
-      return { timeSeconds: Number(timeSeconds), signature };
-    },
-    close() {
-      for (const connection of connections.values()) close(connection);
-      connections.clear();
-    },
-  };
+/** Whether another validator may be able to answer: this one was unreachable or sent an unusable answer. */
+export function isOutage(error: AppError): boolean {
+  return error.kind === 'unavailable' || error.kind === 'timeout' || error.kind === 'bad_gateway';
 }

@@ -4,13 +4,13 @@ import type { ColumnType, Generated, Selectable } from 'kysely';
  * Maximum bytes of an index entry for texts chosen by a client, as in migration 0007; longer values are found by
  * scanning.
  */
-export const LONGEST_INDEXED_BYTES = 256;
+export const longestIndexedBytes = 256;
 
 /**
  * Transactions after which a register's key segment (migration 0008) is sealed and the next one is opened. A larger
  * number gives fewer filters to check for each key; a smaller one keeps the open segment in memory.
  */
-export const SEGMENT_TRANSACTIONS = 1_000_000;
+export const defaultSegmentTransactions = 1_000_000;
 
 type Instant = ColumnType<Date, Date, Date>;
 type Json<T> = ColumnType<T, string, string>;
@@ -53,7 +53,7 @@ export interface RegisterHeadsTable {
   segment_count: Generated<number>;
 }
 
-export interface RegisterValidatorsTable {
+interface RegisterValidatorsTable {
   register_no: number;
   validator_id: string;
   from_docket: number;
@@ -62,7 +62,7 @@ export interface RegisterValidatorsTable {
   algorithm: string;
 }
 
-export interface RegisterRosterTable {
+interface RegisterRosterTable {
   register_no: number;
   subject: string;
   role: string;
@@ -71,14 +71,14 @@ export interface RegisterRosterTable {
   granted_at: string;
 }
 
-export interface SubscriptionsTable {
+interface SubscriptionsTable {
   organization_id: string;
   register_no: number;
   kind: string;
   created_at: Instant;
 }
 
-export interface RegistrationsTable {
+interface RegistrationsTable {
   register_id: string;
   organization_id: string | null;
   nonce_hash: Buffer;
@@ -89,7 +89,7 @@ export interface RegistrationsTable {
   answer: ColumnType<unknown, string | null, string | null>;
 }
 
-export interface GenesisWorkTable {
+interface GenesisWorkTable {
   register_no: number;
   submission: Json<unknown>;
   attempts: Generated<number>;
@@ -97,7 +97,7 @@ export interface GenesisWorkTable {
   last_error: string | null;
 }
 
-export interface ValidatorDirectoryTable {
+interface ValidatorDirectoryTable {
   validator_id: string;
   public_key: string;
   algorithm: string;
@@ -106,7 +106,7 @@ export interface ValidatorDirectoryTable {
   announced_at: Instant;
 }
 
-export interface DocketsTable {
+interface DocketsTable {
   register_no: number;
   docket_number: number;
   hash: string;
@@ -127,21 +127,21 @@ export interface DocketsTable {
 
 export type DocketRow = Selectable<DocketsTable>;
 
-export interface DocketAttestationsTable {
+interface DocketAttestationsTable {
   register_no: number;
   docket_number: number;
   validator_address: string;
   attestation: Json<unknown>;
 }
 
-export interface LogNodesTable {
+interface LogNodesTable {
   register_no: number;
   level: number;
   position: number;
   hash: Buffer;
 }
 
-export interface TransactionsTable {
+interface TransactionsTable {
   register_no: number;
   docket_number: number;
   position: number;
@@ -158,7 +158,7 @@ export interface TransactionsTable {
   payload: Buffer;
 }
 
-export interface TransactionIdsTable {
+interface TransactionIdsTable {
   register_no: number;
   segment: number;
   tx_id: Buffer;
@@ -169,39 +169,39 @@ export interface TransactionIdsTable {
   type: string | null;
 }
 
-export interface TransactionSuccessorsTable {
+interface TransactionSuccessorsTable {
   register_no: number;
   segment: number;
   previous_tx_id: Buffer;
   tx_id: Buffer;
 }
 
-export interface SegmentFiltersTable {
+interface SegmentFiltersTable {
   register_no: number;
   segment: number;
   bits: Buffer;
 }
 
-export interface SenderCountersTable {
+interface SenderCountersTable {
   register_no: number;
   sender_address: string;
   transaction_count: number;
 }
 
-export interface BlueprintCountersTable {
+interface BlueprintCountersTable {
   register_no: number;
   blueprint_id: string;
   transaction_count: number;
 }
 
-export interface TransactionRecipientsTable {
+interface TransactionRecipientsTable {
   register_no: number;
   address: string;
   docket_number: number;
   position: number;
 }
 
-export interface RecipientCountersTable {
+interface RecipientCountersTable {
   register_no: number;
   address: string;
   transaction_count: number;
@@ -209,7 +209,7 @@ export interface RecipientCountersTable {
   sent_count: Generated<number>;
 }
 
-export interface ParticipantKeysTable {
+interface ParticipantKeysTable {
   register_no: number;
   address: string;
   participant_id: string;
@@ -239,13 +239,13 @@ export interface BlueprintPublicationsTable {
   is_latest: boolean;
 }
 
-export interface RegisterRulesTable {
+interface RegisterRulesTable {
   register_no: number;
   docket_number: number;
   rules: string;
 }
 
-export interface PolicyVersionsTable {
+interface PolicyVersionsTable {
   register_no: number;
   kind: string;
   version: number;
@@ -256,7 +256,7 @@ export interface PolicyVersionsTable {
   updated_by: string | null;
 }
 
-export interface GovernanceOperationsTable {
+interface GovernanceOperationsTable {
   register_no: number;
   docket_number: number;
   position: number;
@@ -269,7 +269,7 @@ export interface GovernanceOperationsTable {
   sealed_at: string;
 }
 
-export interface GovernanceProposalsTable {
+interface GovernanceProposalsTable {
   register_no: number;
   proposal_id: string;
   status: string;
@@ -279,7 +279,7 @@ export interface GovernanceProposalsTable {
   proposal: string;
 }
 
-export interface DocketConflictsTable {
+interface DocketConflictsTable {
   register_no: number;
   docket_number: number;
   hash: string;
@@ -301,7 +301,7 @@ export interface ManagedRegistersTable {
   released_at: ColumnType<Date | null, Date | null | undefined, Date | null>;
 }
 
-export interface ManagedChangesTable {
+interface ManagedChangesTable {
   register_no: number;
   aggregate: string;
   change: string;

@@ -8,8 +8,8 @@ import { genesisConfigText, parseControlRecord } from '#core/ledger/control-reco
 import { buildHeader, type DocketHeader } from '#core/ledger/docket.ts';
 import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
 import { ZERO_HASH } from '#core/ledger/register-id.ts';
-import type { DocketBundle, SealedTransaction } from '../dockets/docket.ts';
-import type { ChainState } from '../dockets/verify.ts';
+import type { DocketBundle, SealedTransaction } from '../ledger/dockets/docket.ts';
+import type { ChainState } from '../ledger/writing/verify.ts';
 import type { TestKey } from './keys.ts';
 
 export interface TestMember {

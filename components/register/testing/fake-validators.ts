@@ -26,18 +26,18 @@ import type {
   ValidatorAddress,
   Validators,
   ValidatorView,
-} from '../clients.ts';
-import type { DocketBundle, SealedTransaction } from '../dockets/docket.ts';
+} from '../clients/validators.ts';
+import type { DocketBundle, SealedTransaction } from '../ledger/dockets/docket.ts';
 import type { TestMember } from './build-docket.ts';
 import { testKey } from './keys.ts';
 
-export interface Pooled {
+interface Pooled {
   readonly registerId: string;
   readonly txId: string;
   readonly sealed: SealedTransaction;
 }
 
-export interface FakeValidators extends Validators {
+interface FakeValidators extends Validators {
   readonly members: readonly TestMember[];
   /** Pending transactions of a register, in order of arrival. */
   pooled(registerId: string): readonly Pooled[];
@@ -83,7 +83,7 @@ function typeOf(label: string | undefined): TransactionType {
 }
 
 /** Seals a submission into its record without judging it: the register service judges what these tests send. */
-export function sealSubmission(bytes: Uint8Array): Pooled {
+function sealSubmission(bytes: Uint8Array): Pooled {
   const node = scanJson(bytes);
   const wire = toValue(node) as Wire;
   const payloadNode = findMember(node, 'Payload');

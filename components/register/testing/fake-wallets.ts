@@ -4,10 +4,10 @@ import { AppError } from '#core/errors/errors.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import { attestationBytes, attestationDigest } from '#core/ledger/owner-attestation.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
-import type { WalletKey, Wallets } from '../clients.ts';
+import type { WalletKey, Wallets } from '../clients/wallets.ts';
 import { type TestKey, testKey } from './keys.ts';
 
-export interface FakeWallets extends Wallets {
+interface FakeWallets extends Wallets {
   /** Lets the bearer of a token sign with a key. */
   own(token: string, key: TestKey): void;
   /** Gives an organisation a wallet; only bearers of `tokens` may sign, with the derived key only. */
@@ -15,7 +15,7 @@ export interface FakeWallets extends Wallets {
   readonly systemTestKey: TestKey;
 }
 
-export interface OrganizationTestWallet {
+interface OrganizationTestWallet {
   readonly organizationId: string;
   readonly key: TestKey;
   /** The key that it derives for platform:register-attestation. */

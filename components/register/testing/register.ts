@@ -16,13 +16,13 @@ import type { RpcContext } from '#kit/rpc/rpc.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { migrations } from '../database/list.ts';
+import { migrations } from '../database/migrations/list.ts';
 import type { RegisterSchema } from '../database/schema.ts';
-import { announce } from '../directory/store.ts';
-import { loadState } from '../dockets/chain.ts';
-import type { DocketBundle } from '../dockets/docket.ts';
 import { mountRoutes } from '../http.ts';
+import type { DocketBundle } from '../ledger/dockets/docket.ts';
+import { loadState } from '../ledger/writing/chain.ts';
 import { assembleLedger } from '../ledger.ts';
+import { announce } from '../registers/directory/store.ts';
 import { buildDocket, type TestMember } from './build-docket.ts';
 import { fakeValidators } from './fake-validators.ts';
 import { fakeWallets } from './fake-wallets.ts';
@@ -75,7 +75,7 @@ const callers: Readonly<Record<string, Caller>> = {
   blueprint: { ...service, subject: 'b', clientId: 'service-blueprint', scopes: [] },
 };
 
-export interface TestAnswer {
+interface TestAnswer {
   readonly status: number;
   /** parsed JSON of any shape */
   readonly body: ReturnType<typeof JSON.parse>;
@@ -89,7 +89,7 @@ export interface TestRequest {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface TestRegisterOptions {
+interface TestRegisterOptions {
   readonly members?: number;
   /** Validators that hold keys and have not announced themselves. */
   readonly spare?: number;

@@ -3,7 +3,7 @@ import { canonicalBytes } from '#core/encoding/jcs.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { buildRecord, recordBytes } from '#core/ledger/record.ts';
 import { boundTxId, payloadHash, signingDigest, type TransactionEnvelope } from '#core/ledger/transaction.ts';
-import type { DocketBundle, SealedTransaction } from '../dockets/docket.ts';
+import type { DocketBundle, SealedTransaction } from '../ledger/dockets/docket.ts';
 import { type TestKey, testKey } from './keys.ts';
 
 const sender = testKey(1);

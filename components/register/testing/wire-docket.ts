@@ -1,6 +1,6 @@
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { decodeHex } from '#core/encoding/hex.ts';
-import type { DocketBundle } from '../dockets/docket.ts';
+import type { DocketBundle } from '../ledger/dockets/docket.ts';
 
 /** A vote as a protobuf message. */
 export function wireVote(vote: DocketBundle['attestations'][number]) {

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { type Migration, openDatabase } from '#kit/db/db.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { migrations } from '../list.ts';
 import type { RegisterSchema } from '../schema.ts';
+import { migrations } from './list.ts';
 
 const insert = `insert into transaction_ids (register_no, tx_id, docket_number, position, replay_key)
   values (1, $1, 1, $2, $3)`;

@@ -5,8 +5,8 @@ import { openDatabase } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { migrations } from '../list.ts';
 import { idempotencyKeysMigration } from './0004-idempotency-keys.ts';
+import { migrations } from './list.ts';
 
 it('a request repeated across the upgrade gets its first answer', async () => {
   const { log, telemetry } = testRuntime('service-register');

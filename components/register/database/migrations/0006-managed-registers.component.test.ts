@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { type Migration, openDatabase } from '#kit/db/db.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { migrations } from '../list.ts';
 import type { RegisterSchema } from '../schema.ts';
+import { migrations } from './list.ts';
 
 it('keeps the registers of an older database, deleted ones as tombstones', async () => {
   const url = await testDatabase('managed_migration');

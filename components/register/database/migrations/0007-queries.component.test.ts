@@ -4,8 +4,8 @@ import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { testKey } from '../../testing/keys.ts';
 import { transaction } from '../../testing/sealed.ts';
-import { migrations } from '../list.ts';
 import type { RegisterSchema } from '../schema.ts';
+import { migrations } from './list.ts';
 
 it('fills the query indexes from existing records', async () => {
   const url = await testDatabase('queries_migration');

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { parseRecord } from '#core/ledger/record.ts';
-import { participantKeysOf } from '../../participants/record.ts';
+import { participantKeysOf } from '../../queries/participants/record.ts';
 
 /**
  * Indexes for queries: transactions of a blueprint by place, places of transactions that an address receives, the

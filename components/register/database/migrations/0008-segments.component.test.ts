@@ -3,9 +3,9 @@ import { expect, it } from 'vitest';
 import { type Migration, openDatabase } from '#kit/db/db.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { anyKeyIn } from '../../segments/store.ts';
-import { migrations } from '../list.ts';
+import { anyKeyIn } from '../../ledger/segments/store.ts';
 import type { RegisterSchema } from '../schema.ts';
+import { migrations } from './list.ts';
 
 const insertRegister = `insert into registers (register_id, network_id, title, purpose, status, dev_mode, advertise, metadata,
   policy, policy_version, genesis_transaction_id, system_public_key, system_algorithm, created_at, updated_at)

@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { type Migration, openDatabase } from '#kit/db/db.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { migrations } from '../list.ts';
 import type { RegisterSchema } from '../schema.ts';
+import { migrations } from './list.ts';
 
 it('leaves older ids without a type, and an older service can still store its ids', async () => {
   const url = await testDatabase('types_migration');

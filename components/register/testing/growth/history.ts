@@ -7,20 +7,20 @@ import { logLeaf } from '#core/ledger/log.ts';
 import type { CompleteNode } from '#core/ledger/merkle.ts';
 import { buildRecord, recordBytes } from '#core/ledger/record.ts';
 import type { Transactor } from '#kit/db/db.ts';
-import { type RegisterSchema, SEGMENT_TRANSACTIONS } from '../../database/schema.ts';
-import type { ChainState } from '../../dockets/verify.ts';
+import { defaultSegmentTransactions, type RegisterSchema } from '../../database/schema.ts';
+import type { ChainState } from '../../ledger/writing/verify.ts';
 import { type TestKey, testKey } from '../keys.ts';
 
 type Tx = Transactor<RegisterSchema>;
 
 /** Transactions per docket of a generated history. */
-export const PER_DOCKET = 1_000;
+export const transactionsPerDocket = 1_000;
 
 /** Senders and recipients of the transactions of a history. */
-export const SENDERS: readonly TestKey[] = Array.from({ length: 50 }, (_, n) => testKey(150 + n));
+export const senders: readonly TestKey[] = Array.from({ length: 50 }, (_, n) => testKey(150 + n));
 
 /** Blueprints of a history, in rotation. */
-export const BLUEPRINTS: readonly string[] = ['grow-0', 'grow-1', 'grow-2', 'grow-3', 'grow-4'];
+export const blueprintIds: readonly string[] = ['grow-0', 'grow-1', 'grow-2', 'grow-3', 'grow-4'];
 
 /** Id of the n-th transaction of a history. An odd one follows the previous one and has no successor. */
 export function idInHistory(n: number): string {
@@ -30,7 +30,7 @@ export function idInHistory(n: number): string {
 const idSql = (n: string) => `sha256(convert_to('history ' || ${n}, 'UTF8'))`;
 
 const [own, previous, sender, blueprint] = ['a1'.repeat(32), 'b2'.repeat(32), '{sender}', '{blueprint}'];
-const [firstKey = testKey(150)] = SENDERS;
+const [firstKey = testKey(150)] = senders;
 const payload = utf8('{"note":"history"}');
 
 /** A record as lists read it, with marks where rows differ. Its signature is not valid. */
@@ -61,7 +61,7 @@ function recordWithMarks(registerId: string, previousTransactionId: string | und
 }
 
 /** The head after which a stretch of history begins. */
-export interface Beginning {
+interface Beginning {
   readonly state: ChainState;
   /** number of transactions of this history so far */
   readonly made: number;
@@ -107,8 +107,8 @@ async function insertDockets(tx: Tx, registerNo: number, log: MadeLog): Promise<
       timestamp, validator_address, is_genesis, genesis_config, size_bytes, transaction_count, first_ordinal, certificate,
       stored_at)
     select ${registerNo}, d.number, d.hash, d.previous, d.hash, d.log_root, g.validator_set_hash, ${log.timestamp},
-      g.validator_address, false, null, 1, ${PER_DOCKET},
-      h.transaction_count + row_number() over (order by d.number) * ${PER_DOCKET} - ${PER_DOCKET}, g.certificate, g.stored_at
+      g.validator_address, false, null, 1, ${transactionsPerDocket},
+      h.transaction_count + row_number() over (order by d.number) * ${transactionsPerDocket} - ${transactionsPerDocket}, g.certificate, g.stored_at
     from jsonb_to_recordset(${JSON.stringify(log.dockets)}::jsonb)
         as d(number bigint, hash text, previous text, log_root text),
       dockets g, register_heads h
@@ -124,15 +124,15 @@ async function insertDockets(tx: Tx, registerNo: number, log: MadeLog): Promise<
 /** One row of a stretch per transaction, with the columns of all tables that have a row per transaction. */
 function rowsOf({ state, made }: Beginning, count: number) {
   const { registerNo, registerId, height } = state;
-  const addresses = SENDERS.map(({ walletAddress }) => walletAddress);
+  const addresses = senders.map(({ walletAddress }) => walletAddress);
   const first = recordWithMarks(registerId, undefined);
   const following = recordWithMarks(registerId, previous);
   return sql`(
-    select ${registerNo}::integer as register_no, ${height}::bigint + (n - ${made}) / ${PER_DOCKET} as docket_number,
-      ((n - ${made}) % ${PER_DOCKET})::integer as position, n, ${sql.raw(idSql('n'))} as tx_id,
+    select ${registerNo}::integer as register_no, ${height}::bigint + (n - ${made}) / ${transactionsPerDocket} as docket_number,
+      ((n - ${made}) % ${transactionsPerDocket})::integer as position, n, ${sql.raw(idSql('n'))} as tx_id,
       (${addresses}::text[])[1 + n % ${addresses.length}] as sender_address,
       (${addresses}::text[])[1 + (n + n % 8) % ${addresses.length}] as recipient,
-      (${[...BLUEPRINTS]}::text[])[1 + n % ${BLUEPRINTS.length}] as blueprint_id,
+      (${[...blueprintIds]}::text[])[1 + n % ${blueprintIds.length}] as blueprint_id,
       case when n % 2 = 1 then ${sql.raw(idSql('(n - 1)'))} end as previous_tx_id,
       case when n % 2 = 1 then ${following} else ${first} end as record
     from generate_series(${made}::bigint, ${made + count - 1}::bigint) as n
@@ -199,7 +199,7 @@ async function makePartitions(tx: Tx, from: number, until: number): Promise<void
  */
 export async function addHistory(tx: Tx, beginning: Beginning, dockets: number): Promise<void> {
   const { registerNo, height } = beginning.state;
-  const count = dockets * PER_DOCKET;
+  const count = dockets * transactionsPerDocket;
   const genesis = await tx
     .selectFrom('dockets')
     .select('validator_set_hash')
@@ -219,8 +219,8 @@ export async function addHistory(tx: Tx, beginning: Beginning, dockets: number):
       log_frontier: Buffer.from(log.frontier),
       transaction_count: to('transaction_count', '+', count),
       size_bytes: to('size_bytes', '+', dockets),
-      segment: sql`segment + (segment_count + ${count} >= ${SEGMENT_TRANSACTIONS})::integer`,
-      segment_count: sql`case when segment_count + ${count} >= ${SEGMENT_TRANSACTIONS} then 0 else segment_count + ${count} end`,
+      segment: sql`segment + (segment_count + ${count} >= ${defaultSegmentTransactions})::integer`,
+      segment_count: sql`case when segment_count + ${count} >= ${defaultSegmentTransactions} then 0 else segment_count + ${count} end`,
     }))
     .where('register_no', '=', registerNo)
     .execute();

@@ -1,7 +1,7 @@
-import { type DocketsToSign, READS, type ReadName, Subject } from './subject.ts';
+import { type DocketsToSign, type ReadName, readNames, Subject } from './subject.ts';
 
 /** Requests over IPC, answered with the same number. */
-export type Request = { readonly number: number } & (
+type Request = { readonly number: number } & (
   | { readonly act: 'open'; readonly subject: string; readonly databaseUrl: string }
   | { readonly act: 'growTo'; readonly subject: string; readonly count: number }
   | ({ readonly act: 'sign'; readonly subject: string } & DocketsToSign)
@@ -53,7 +53,7 @@ async function answer(request: Request): Promise<unknown> {
     case 'read':
       return readByTurns(request.subjects.map(find), request.name, request.times);
     case 'reads':
-      return READS;
+      return readNames;
     case 'stop':
       await Promise.all([...subjects.values()].map((subject) => subject.stop()));
       return undefined;

@@ -1,11 +1,11 @@
 import { sha256Hex } from '#core/crypto/hash.ts';
 import { createRandom } from '#kit/testing/random.ts';
-import type { DocketBundle } from '../../dockets/docket.ts';
-import { createLookup, type Lookup } from '../../lookup/store.ts';
+import type { DocketBundle } from '../../ledger/dockets/docket.ts';
+import { createLookup, type Lookup } from '../../ledger/lookup/store.ts';
 import { buildDocket } from '../build-docket.ts';
 import { startTestRegister, type TestRegister } from '../register.ts';
 import { transaction } from '../sealed.ts';
-import { addHistory, BLUEPRINTS, idInHistory, PER_DOCKET, SENDERS } from './history.ts';
+import { addHistory, blueprintIds, idInHistory, senders, transactionsPerDocket } from './history.ts';
 
 /** Dockets that are generated in one transaction. */
 const stretch = 50;
@@ -20,7 +20,7 @@ const paths = {
   'sender list, from a cursor': ({ deepId }) =>
     `/api/registers/R/transactions?senderAddress=${addressOf(7)}&before=${deepId}&pageSize=100`,
   'wallet list': () => `/api/query/wallets/${addressOf(7)}/transactions?registerId=R&pageSize=100`,
-  'blueprint list': () => `/api/query/blueprints/${BLUEPRINTS[3]}/transactions?registerId=R&pageSize=100`,
+  'blueprint list': () => `/api/query/blueprints/${blueprintIds[3]}/transactions?registerId=R&pageSize=100`,
   'page=N, half-way down': ({ count }) =>
     `/api/registers/R/transactions?pageSize=100&page=${Math.floor(count / 200) + 1}`,
   '$skip as far as it goes': ({ count }) =>
@@ -54,7 +54,7 @@ export type ReadName =
   | keyof typeof paths
   | 'lookup of 1,000 submissions'
   | 'lookup of 1,000 that follow anything';
-export const READS: readonly ReadName[] = [
+export const readNames: readonly ReadName[] = [
   ...(Object.keys(paths) as (keyof typeof paths)[]),
   'lookup of 1,000 submissions',
   'lookup of 1,000 that follow anything',
@@ -64,7 +64,7 @@ export const READS: readonly ReadName[] = [
 const usualReach = 100_000;
 
 function addressOf(n: number): string {
-  return SENDERS[n]?.walletAddress ?? '';
+  return senders[n]?.walletAddress ?? '';
 }
 
 /** One register with its own database that is grown and measured. */
@@ -99,10 +99,10 @@ export class Subject {
   async growTo(count: number, progress: (made: number) => void): Promise<void> {
     const { database } = this.#service;
     while (this.#made < count) {
-      const dockets = Math.min(stretch, Math.ceil((count - this.#made) / PER_DOCKET));
+      const dockets = Math.min(stretch, Math.ceil((count - this.#made) / transactionsPerDocket));
       const state = await this.#service.state(this.#registerId);
       await database.transact(async (tx) => addHistory(tx, { state, made: this.#made }, dockets));
-      this.#made += dockets * PER_DOCKET;
+      this.#made += dockets * transactionsPerDocket;
       progress(this.#made);
     }
     const { ledger } = this.#service;
@@ -162,14 +162,14 @@ export class Subject {
   }
 
   #transaction(registerId: string, n: number, previousTransactionId: string | undefined): Signed {
-    const key = SENDERS[n % SENDERS.length];
+    const key = senders[n % senders.length];
     this.#signed += 1;
     return transaction({
       registerId,
-      blueprintId: BLUEPRINTS[n % BLUEPRINTS.length],
+      blueprintId: blueprintIds[n % blueprintIds.length],
       payload: { serial: this.#signed },
       ...(key !== undefined && { key }),
-      ...(n % 4 === 0 && { recipients: [addressOf(n % SENDERS.length)] }),
+      ...(n % 4 === 0 && { recipients: [addressOf(n % senders.length)] }),
       ...(previousTransactionId !== undefined && { previousTransactionId }),
     });
   }
@@ -207,7 +207,7 @@ export class Subject {
   async #ask(pathOf: (at: Depth) => string, n: number): Promise<void> {
     const count = this.#made;
     const deepId = idInHistory(Math.floor(count / 2) + (n + 1) * 7);
-    const path = pathOf({ count, dockets: count / PER_DOCKET, deepId });
+    const path = pathOf({ count, dockets: count / transactionsPerDocket, deepId });
     const answer = await this.#service.call('GET', path.replaceAll('R', this.#registerId), {
       token: 'admin',
     });

@@ -1,0 +1,88 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { sha256Hex } from '#core/crypto/hash.ts';
+import type { RegisterSchema } from '../../database/schema.ts';
+import { startTestRegister, type TestRegister } from '../../testing/register.ts';
+import { createLookup } from '../lookup/store.ts';
+import { findLocation, findSealed, type KeyedRegister, sealedFacts } from './store.ts';
+
+const rowsSealed = 4_000;
+
+let service: TestRegister;
+let registerId: string;
+let register: KeyedRegister;
+
+/** Text of a sealed id; n from 0. */
+const idAt = (n: number) => sha256Hex(`sealed ${n}`);
+
+beforeAll(async () => {
+  service = await startTestRegister('lookup');
+  await service.createRegister();
+  registerId = await service.createRegister();
+  const { registerNo } = await service.state(registerId);
+  register = { registerNo, keySegments: service.ledger.segments.named(registerId) };
+  const { pool } = service.database;
+  // as autovacuum may see them in the first minute of a register; later it runs again
+  await pool.query('analyze');
+  await pool.query(
+    `with t as (
+      insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, created_micros, leaf,
+        payload_hash_form, record, payload)
+      select $1, 1 + n / 100, n % 100, sha256(convert_to('sealed ' || n, 'UTF8')), 'Action', 's', n, '\\x00', 'jcs',
+        convert_to(repeat('r', 700), 'UTF8'), '\\x00'
+      from generate_series(0, $2::integer - 1) n returning docket_number, position, tx_id, type)
+    insert into transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
+    select $1, 0, tx_id, docket_number, position, case when position % 2 = 0 then type end, substring(tx_id from 1 for 16) from t`,
+    [registerNo, rowsSealed],
+  );
+});
+afterAll(() => service.stop());
+
+/** Rows that PostgreSQL reads and discards for a query. */
+async function rowsReadInVain(ask: (db: Kysely<RegisterSchema>) => Promise<unknown>): Promise<number> {
+  const { pool } = service.database;
+  const asked: { readonly sql: string; readonly parameters: readonly unknown[] }[] = [];
+  const db = new Kysely<RegisterSchema>({
+    dialect: new PostgresDialect({ pool }),
+    log: ({ query }) => void asked.push(query),
+  });
+  await ask(db);
+  expect(asked).toHaveLength(1);
+  const { rows } = await pool.query(`explain (analyze) ${asked[0]?.sql}`, [...(asked[0]?.parameters ?? [])]);
+  const plan = rows.map((row: Record<string, string>) => row['QUERY PLAN']).join('\n');
+  const removed = [
+    ...plan.matchAll(/loops=(\d+)\)\n(?:(?!loops=).*\n)*?.*Removed by (?:Join )?Filter: (\d+)/g),
+  ];
+  return removed.reduce((sum, [, loops, count]) => sum + Number(loops) * Number(count), 0);
+}
+
+it('a key costs no more than its row while the table statistics are outdated', async () => {
+  const questions = Array.from({ length: 32 }, (_, n) => ({
+    registerId,
+    txId: sha256Hex(`new ${n}`),
+    previousTxId: n % 2 === 0 ? '' : idAt(n * 50),
+    replayKey: sha256Hex(`new ${n}`).slice(0, 32),
+  }));
+  const ids = questions.map((_, n) => idAt(n * 50));
+  const { segments } = service.ledger;
+  // each question also checks the other register
+  const spare = 3 * questions.length;
+  expect(await rowsReadInVain((db) => createLookup(db, segments)(questions))).toBeLessThan(spare);
+  expect(await rowsReadInVain((db) => sealedFacts(db, register, ids))).toBeLessThan(spare);
+  expect(await rowsReadInVain((db) => findSealed(db, register, idAt(7)))).toBeLessThan(spare);
+  expect(await rowsReadInVain((db) => findLocation(db, register, idAt(7)))).toBeLessThan(spare);
+});
+
+it('returns types from the keys, and from the transactions where keys have none', async () => {
+  const ids = [idAt(200), idAt(201)];
+  const facts = await sealedFacts(service.database.read, register, ids);
+  expect(ids.map((id) => facts.get(id)?.type)).toEqual(['Action', 'Action']);
+  const questions = ids.map((previousTxId) => ({
+    registerId,
+    txId: 'ab'.repeat(32),
+    previousTxId,
+    replayKey: '',
+  }));
+  const answers = await createLookup(service.database.read, service.ledger.segments)(questions);
+  expect(answers.map(({ previousType }) => previousType)).toEqual(['Action', 'Action']);
+});
