@@ -1,5 +1,5 @@
+import type { Cancel, Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { Cancel, Timing } from '../kube/time.ts';
 import type { Installation } from './installation.ts';
 import type { Installations } from './installations.ts';
 import type { ServiceSession } from './sessions.ts';
