@@ -1,7 +1,7 @@
+import type { Job } from '#kit/clock/jobs.ts';
 import { pruneCaps } from '#kit/rate-limit/security-cap.ts';
 import type { Parts, Tenant } from './assemble.ts';
 import { pruneAudit } from './audit/store.ts';
-import type { Job } from './jobs.ts';
 import { purgeDeletedOrganizations } from './organizations/purge.ts';
 import { pruneRevocations } from './revocations/store.ts';
 import { reportLocks } from './sign-in/report-locks.ts';
