@@ -1,6 +1,5 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Bus } from '#kit/bus/bus.ts';
-import type { Timers } from '#kit/clock/timing.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type FailureReport, type Follower, followLog } from './follow.ts';
@@ -35,7 +34,7 @@ export interface EventSource<E> {
 export interface Consumption<DB, E> {
   /** The producer, as in `wallet`: key of the position in `event_cursors`, and in the log lines. */
   readonly source: string;
-  /** A schema with the table of `eventCursorsMigration`. */
+  /** A schema with `eventCursorsTable`. */
   readonly db: Pick<Database<DB>, 'read' | 'transact'>;
   readonly log: EventSource<E>;
   /**
@@ -61,7 +60,6 @@ export interface ConsumerOptions {
   readonly onFailed: () => void;
   /** Poll interval in milliseconds; 2000 when absent. After failures it doubles up to five times its length. */
   readonly pollMs?: number | undefined;
-  readonly timers?: Timers | undefined;
 }
 
 /**
@@ -74,7 +72,7 @@ export interface ConsumerOptions {
  * The producer's log must reach back as far as the consumer may lag: the outbox is pruned by age.
  */
 export function startConsumer<DB, E>(consumption: Consumption<DB, E>, options: ConsumerOptions): Follower {
-  const { bus, subject, log, onFailed, pollMs = POLL_MS, timers } = options;
+  const { bus, subject, log, onFailed, pollMs = POLL_MS } = options;
   const { source } = consumption;
   return followLog({
     readPage: (signal) => consumePage(consumption, signal),
@@ -86,7 +84,6 @@ export function startConsumer<DB, E>(consumption: Consumption<DB, E>, options: C
     report: (error) => reportOf(source, options.meanwhile, error),
     recovered: `the ${source} events are consumed again`,
     onFailed,
-    timers,
   });
 }
 

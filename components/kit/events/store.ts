@@ -1,18 +1,14 @@
 import { sql } from 'kysely';
-import type { Migration, Reader, Transactor } from '#kit/db/db.ts';
+import type { Reader, Transactor } from '#kit/db/db.ts';
 
 /** The position before the first event. */
 const START = '';
 
-/** The migration that creates the table `event_cursors`; place it in the component's list under a name of its order. */
-export function eventCursorsMigration(name: string): Migration {
-  return {
-    name,
-    up: async (db) => {
-      await sql`create table event_cursors (source text primary key, position text not null)`.execute(db);
-    },
-  };
-}
+/** A statement for the component's migration. It never changes: another form would be another migration. */
+export const eventCursorsTable = `CREATE TABLE event_cursors (
+    source text PRIMARY KEY,
+    position text NOT NULL
+  )`;
 
 interface CursorRow {
   readonly position: string;
