@@ -27,7 +27,7 @@ export interface JobOptions {
 }
 
 /** The jobs of a service. */
-export interface Jobs {
+interface Jobs {
   /** Resolves when the runs under way are over; no other run begins. */
   stop(): Promise<void>;
 }

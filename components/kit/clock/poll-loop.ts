@@ -1,7 +1,7 @@
 import { backgroundTimers, type Timers } from './timing.ts';
 
 /** Wakes a loop between two passes, at a notification or at the end of the interval. */
-export interface WakeSignal {
+interface WakeSignal {
   /** Ends the current wait, or the next one before it begins: a notification during a pass is not lost. */
   notify(): void;
   /** Resolves after `ms` milliseconds or at a notification. One wait at a time. */
@@ -33,7 +33,7 @@ export interface PollLoop {
   stop(): Promise<void>;
 }
 
-export interface PollLoopOptions {
+interface PollLoopOptions {
   /** Milliseconds until the first pass; 0 when absent: it begins at once. */
   readonly firstMs?: number | undefined;
   /** Those of the process when absent; they do not keep it alive. */

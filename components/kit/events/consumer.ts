@@ -9,7 +9,7 @@ const POLL_MS = 2_000;
 /** Longest pause after failures, in poll intervals. */
 const RETRY_FACTOR = 5;
 
-export interface EventPage<E> {
+interface EventPage<E> {
   /** Oldest first. */
   readonly events: readonly E[];
   /**

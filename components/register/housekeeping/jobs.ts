@@ -6,7 +6,7 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { pruneRegistrations } from '../registrations/store.ts';
 import { findPurgeable, finishPurge, purgeDockets } from './store.ts';
 
-export interface HousekeepingDeps {
+interface HousekeepingDeps {
   readonly database: Database<RegisterSchema>;
   readonly clock: Clock;
 }
