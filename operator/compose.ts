@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { systemTiming } from '#kit/clock/timing.ts';
 import { ConfigError } from '#kit/config/config.ts';
 import { createOpsServer } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
@@ -20,7 +21,6 @@ import { configMaps } from './kube/kinds.ts';
 import { kubeconfigCredentials } from './kube/kubeconfig.ts';
 import { Leader } from './kube/leader.ts';
 import { createKubeMetrics } from './kube/metrics.ts';
-import { systemTiming } from './kube/time.ts';
 import { foreignIssuer } from './platform/foreign-identity.ts';
 import type { Installation } from './platform/installation.ts';
 import { watchInstallations } from './platform/installations.ts';

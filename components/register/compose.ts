@@ -42,7 +42,7 @@ export const createRegister = createService<RegisterConfig, Parts>({
 
 async function assemble(base: ServiceBase<RegisterConfig>): Promise<Parts> {
   const { config, runtime, workload, bus, cleanup } = base;
-  const { log, clock } = runtime;
+  const { clock } = runtime;
   const database = await openStore<RegisterSchema>(base, { schema: 'register', migrations });
   const { authenticator, token } = await openSession(base);
   const peer = { runtime, workload, token };
@@ -56,7 +56,7 @@ async function assemble(base: ServiceBase<RegisterConfig>): Promise<Parts> {
   const parts = { database, wallets, validators, verifier, pool, runtime, bus };
   const ledger = assembleLedger({ ...parts, settings: config });
   cleanup.add('ledger', () => ledger.stop());
-  cleanup.add('housekeeping', startHousekeeping({ database, clock, log }));
+  cleanup.add('housekeeping', startHousekeeping({ ...runtime, database }));
   const unsubscribe = bus.subscribe(SUBJECTS.registerEvents, () => ledger.confirmations.recheck());
   cleanup.add('register events', unsubscribe);
   return { authenticator, ledger, database, verifier, clock };

@@ -188,18 +188,19 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
 /** Wires the areas together, in this one place. Starts the dispatchers of genesis and enactments. */
 export function assembleLedger(parts: LedgerParts): Ledger {
   const { database, wallets, verifier, runtime, bus } = parts;
-  const { clock, log } = runtime;
+  const { clock, log, telemetry } = runtime;
   const outages = createOutages(clock);
   const validators = outages.watch(parts.validators);
   const findMembers = createFindMembers(database.read, outages);
   const confirmations = createConfirmations();
   const segments = createSegments({ database, clock, log });
-  const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log });
+  const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log, telemetry });
   const stopNotifications = createStopNotifications({ validators, log });
   const beginning = beginningsOf(parts, genesis);
   const systemId = systemIdOf(parts);
   const bootstrap = bootstrapOf(parts, { validators, findMembers, confirmations, beginning });
-  const enactments = startEnactments({ database, wallets, validators, findMembers, verifier, clock, log });
+  const enacting = { database, wallets, validators, findMembers, verifier, clock };
+  const enactments = startEnactments({ ...enacting, log, telemetry });
   const writeDocket = createWriteDocket({
     database,
     writer: createDocketWriter({ database, segments, segmentTransactions: parts.segmentTransactions }),
@@ -216,7 +217,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
       log.error({ registerId, docketNumber }, 'two certificates for one height: the register is halted');
       bus.publish(SUBJECTS.registerEvents);
     },
-    onResult: measureWrites(runtime.telemetry),
+    onResult: measureWrites(telemetry),
   });
   const recovery = recoverDockets(parts, { validators, writeDocket });
   const tools = {

@@ -1,5 +1,6 @@
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
+import { startJobs } from '#kit/clock/jobs.ts';
 import { createHttpServer, listenHttp } from '#kit/http/http.ts';
 import type { Cleanup, Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
@@ -18,7 +19,6 @@ import type { TenantConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { TenantDatabase } from './database/schema.ts';
 import { mountInternalRoutes, mountRoutes } from './http.ts';
-import { startJobs } from './jobs.ts';
 import { mintDelegatedToken } from './platform/principals/delegate.ts';
 import { mintServiceToken } from './platform/principals/mint.ts';
 import { mayKeepPrincipals, principalRpc } from './platform/principals/rpc.ts';
@@ -64,7 +64,7 @@ async function assemble(base: ServiceBase<TenantConfig>): Promise<Built> {
   cleanup.add('revocations', () => revocations.stop());
   base.checks.push({ name: 'revocations', check: () => revocations.assertFresh() });
   cleanup.add('mint log', () => mintLog.flush());
-  const jobs = startJobs(upkeepJobs(parts, tenant), runtime.log);
+  const jobs = startJobs(upkeepJobs(parts, tenant), runtime);
   cleanup.add('jobs', () => jobs.stop());
   return { authenticator, limiter, config, runtime, tenant, workload, parts, cleanup };
 }

@@ -1,7 +1,7 @@
+import type { Job } from '#kit/clock/jobs.ts';
 import { pruneCaps } from '#kit/rate-limit/security-cap.ts';
 import type { Parts, Tenant } from './assemble.ts';
 import { pruneAudit } from './audit/log/store.ts';
-import type { Job } from './jobs.ts';
 import { purgeDeletedOrganizations } from './organizations/purge.ts';
 import { reportLocks } from './sign-in/lockout/report-locks.ts';
 import { pruneLadders } from './sign-in/lockout/store.ts';

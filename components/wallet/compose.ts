@@ -1,6 +1,6 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
-import { startPollLoop } from '#kit/clock/poll-loop.ts';
+import { startJob } from '#kit/clock/jobs.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
 import {
   createService,
@@ -87,10 +87,8 @@ function startRefusalLog(
   const audit = connectAudit(config.CHANCERY_TENANT_GRPC, { runtime, workload, token });
   cleanup.add('audit', () => audit.close());
   const refusals = new RefusalLog({ clock, log, report: audit.report });
-  const reports = startPollLoop(async () => {
-    await refusals.flush();
-    return reportEveryMs;
-  });
+  const run = () => refusals.flush();
+  const reports = startJob({ name: 'refusal-reports', everyMs: reportEveryMs, run }, runtime);
   cleanup.add('refusals', async () => {
     await reports.stop();
     await refusals.flush();

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sleep } from '#kit/clock/timing.ts';
 import { annotations } from '../api/names.ts';
 import { configMaps, ingresses } from '../kube/kinds.ts';
 import type { Resource } from '../kube/resource.ts';
-import { sleep } from '../kube/time.ts';
 import { REGISTER_ID } from '../plan/testing/objects.ts';
 import { FakeMembers } from '../platform/testing/fake-members.ts';
 import { registers, tenants, validatorSets } from './reconciler/resources.ts';

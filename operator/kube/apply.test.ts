@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { instant, type ManualTiming, manualTiming } from '#kit/testing/manual-timing.ts';
 import { Applier, type ApplyResult, type Child, childId } from './apply.ts';
 import { AdoptionRefused } from './errors.ts';
 import { prune } from './prune.ts';
@@ -7,7 +8,6 @@ import { byOwner, ownerIndex, Store } from './store.ts';
 import { ClusterState } from './testing/cluster-state.ts';
 import { type DirectApi, directApi } from './testing/direct-api.ts';
 import { at, configMaps, make, put, widgets } from './testing/fixtures.ts';
-import { instant, type ManualTiming, manualTiming } from './testing/manual-timing.ts';
 
 const deployments: Resource = {
   group: 'apps',

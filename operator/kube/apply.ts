@@ -1,4 +1,5 @@
 import { AppError } from '#core/errors/errors.ts';
+import type { Timing } from '#kit/clock/timing.ts';
 import type { Api } from './api.ts';
 import { canonicalText, contains, hashOf } from './compare.ts';
 import { AdoptionRefused, isApiError } from './errors.ts';
@@ -14,7 +15,6 @@ import {
   withoutManagedFields,
 } from './resource.ts';
 import type { Cache } from './store.ts';
-import type { Timing } from './time.ts';
 
 const APPLY_PATCH = 'application/apply-patch+yaml';
 const MANAGED_BY = 'app.kubernetes.io/managed-by';

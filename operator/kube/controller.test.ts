@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
+import { sleep } from '#kit/clock/timing.ts';
+import { manualTiming, settle } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { Controller, type ControllerOptions, type Reconcile } from './controller.ts';
 import { ApiError, TerminalError } from './errors.ts';
 import { priority } from './queue.ts';
 import { testMetrics, widgets } from './testing/fixtures.ts';
-import { manualTiming, settle } from './testing/manual-timing.ts';
-import { sleep } from './time.ts';
 
 function open(reconcile: Reconcile, options: Partial<ControllerOptions> = {}) {
   const timing = manualTiming();

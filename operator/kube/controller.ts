@@ -1,9 +1,9 @@
 import { AppError, isAppError } from '#core/errors/errors.ts';
+import type { Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { isApiError, TerminalError } from './errors.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { priority, WorkQueue } from './queue.ts';
-import type { Timing } from './time.ts';
 
 /** Context of a reconcile. */
 export interface ReconcileContext {

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import { type ManualTiming, manualTiming } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { type ApiRequest, guarded } from './api.ts';
 import { NotLeader } from './errors.ts';
@@ -6,7 +7,6 @@ import { type EventDetails, EventRecorder, kubeEvents } from './events.ts';
 import { ClusterState } from './testing/cluster-state.ts';
 import { type DirectApi, directApi } from './testing/direct-api.ts';
 import { advanceUntil, at, make, type TestMetrics, testMetrics, widgets } from './testing/fixtures.ts';
-import { type ManualTiming, manualTiming } from './testing/manual-timing.ts';
 
 let state: ClusterState;
 let timing: ManualTiming;

@@ -1,11 +1,12 @@
+import type { Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Api } from './api.ts';
 import { isApiError } from './errors.ts';
 import { namespaced } from './kinds.ts';
 import type { KubeMetrics } from './metrics.ts';
+import { microTime } from './micro-time.ts';
 import { type Bucket, createBucket } from './rate-limit.ts';
 import type { KubeObject } from './resource.ts';
-import { microTime, type Timing } from './time.ts';
 
 export const kubeEvents = namespaced('events.k8s.io', 'v1', 'Event', 'events');
 

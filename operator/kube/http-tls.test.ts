@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type TestAuthority, testAuthority } from '#kit/testing/certificates.ts';
+import { type ManualTiming, manualTiming } from '#kit/testing/manual-timing.ts';
 import type { ClusterAccess } from './credentials.ts';
 import { HttpApi } from './http.ts';
 import { make, testMetrics, widgets } from './testing/fixtures.ts';
-import { type ManualTiming, manualTiming } from './testing/manual-timing.ts';
 
 let authority: TestAuthority;
 let server: Server;

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type ManualTiming, manualTiming, settle } from '#kit/testing/manual-timing.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { type ApiRequest, guarded } from './api.ts';
 import { NotLeader } from './errors.ts';
 import { HttpApi, type HttpApiOptions } from './http.ts';
 import { type ApiServer, startApiServer } from './testing/api-server.ts';
 import { configMaps, credentialsFor, make, put, testMetrics, widgets } from './testing/fixtures.ts';
-import { type ManualTiming, manualTiming, settle } from './testing/manual-timing.ts';
 
 let server: ApiServer;
 let timing: ManualTiming;

@@ -1,12 +1,12 @@
 import { type Dispatcher, Pool } from 'undici';
 import { isAppError } from '#core/errors/errors.ts';
+import { sleep, type Timing } from '#kit/clock/timing.ts';
 import type { Api, ApiRequest } from './api.ts';
 import { type ClusterAccess, type ClusterCredentials, isSameConnection } from './credentials.ts';
 import { ApiError, isApiError, messageOf, statusReasonOf } from './errors.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { type Bucket, createBackoff, createBucket, type Rate } from './rate-limit.ts';
 import { pathOf } from './resource.ts';
-import { sleep, type Timing } from './time.ts';
 
 export interface HttpApiOptions {
   readonly credentials: ClusterCredentials;

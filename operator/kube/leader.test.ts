@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
+import { type Cancel, sleep, type Timing } from '#kit/clock/timing.ts';
+import { type ManualTiming, manualTiming, settle } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { Controller } from './controller.ts';
 import { NotLeader } from './errors.ts';
@@ -8,8 +10,6 @@ import type { Resource } from './resource.ts';
 import { ClusterState } from './testing/cluster-state.ts';
 import { type Delivery, type DirectApi, directApi } from './testing/direct-api.ts';
 import { at, make, testMetrics, widgets } from './testing/fixtures.ts';
-import { type ManualTiming, manualTiming, settle } from './testing/manual-timing.ts';
-import { type Cancel, sleep, type Timing } from './time.ts';
 
 interface Candidate {
   readonly leader: Leader;

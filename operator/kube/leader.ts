@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { sleep, type Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type Api, guarded } from './api.ts';
 import { isApiError, NotLeader } from './errors.ts';
 import { namespaced } from './kinds.ts';
 import type { KubeMetrics } from './metrics.ts';
+import { microTime } from './micro-time.ts';
 import { isRecord, type KubeObject, parseObject } from './resource.ts';
-import { microTime, sleep, type Timing } from './time.ts';
 
 export const leases = namespaced('coordination.k8s.io', 'v1', 'Lease', 'leases');
 

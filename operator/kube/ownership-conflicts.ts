@@ -1,6 +1,6 @@
+import type { Timing } from '#kit/clock/timing.ts';
 import { type Bucket, createBucket } from './rate-limit.ts';
 import { isRecord, type KubeObject } from './resource.ts';
-import type { Timing } from './time.ts';
 
 /** Six overwrites at once, then six per minute. */
 const overwriteRate = { perSecond: 0.1, burst: 6 };

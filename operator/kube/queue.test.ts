@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { type ManualTiming, manualTiming, settle } from '#kit/testing/manual-timing.ts';
 import { Heap } from './heap.ts';
 import { priority, type QueueOptions, WorkQueue } from './queue.ts';
 import { testMetrics } from './testing/fixtures.ts';
-import { type ManualTiming, manualTiming, settle } from './testing/manual-timing.ts';
 
 function open(options: Partial<QueueOptions> = {}) {
   const timing = manualTiming();

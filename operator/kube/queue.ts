@@ -1,7 +1,7 @@
+import type { Cancel, Timing } from '#kit/clock/timing.ts';
 import { Heap } from './heap.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { type Bucket, createBucket, type Rate } from './rate-limit.ts';
-import type { Cancel, Timing } from './time.ts';
 
 /** Higher priorities are served first: edits of people, then other events, then periodic resyncs. */
 export const priority = { background: -100, normal: 0, edit: 100 } as const;

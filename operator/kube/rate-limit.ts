@@ -1,4 +1,4 @@
-import { sleep, type Timing } from './time.ts';
+import { sleep, type Timing } from '#kit/clock/timing.ts';
 
 export interface Rate {
   readonly perSecond: number;

@@ -1,4 +1,5 @@
 import { isAppError } from '#core/errors/errors.ts';
+import { sleep, type Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Api } from './api.ts';
 import { ApiError, isApiError, messageOf, statusReasonOf } from './errors.ts';
@@ -15,7 +16,6 @@ import {
   withoutManagedFields,
 } from './resource.ts';
 import type { Store } from './store.ts';
-import { sleep, type Timing } from './time.ts';
 import { BrokenStream, createWatchdog, decodeEvents, type WatchEvent } from './watch.ts';
 
 export interface ReflectorOptions extends Selection {

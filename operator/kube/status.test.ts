@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { instant, manualTiming } from '#kit/testing/manual-timing.ts';
 import { type KubeObject, withoutManagedFields } from './resource.ts';
 import { StatusWriter } from './status.ts';
 import { ClusterState } from './testing/cluster-state.ts';
 import { type DirectApi, directApi } from './testing/direct-api.ts';
 import { at, make, put, widgets } from './testing/fixtures.ts';
-import { instant, manualTiming } from './testing/manual-timing.ts';
 
 let state: ClusterState;
 let api: DirectApi;

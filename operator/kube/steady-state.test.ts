@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemTiming } from '#kit/clock/timing.ts';
+import { type ManualTiming, manualTiming } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { Applier, type Child } from './apply.ts';
 import { Controller } from './controller.ts';
@@ -20,8 +22,6 @@ import {
   testMetrics,
   widgets,
 } from './testing/fixtures.ts';
-import { type ManualTiming, manualTiming } from './testing/manual-timing.ts';
-import { systemTiming } from './time.ts';
 
 const COUNT = 300;
 

@@ -1,6 +1,6 @@
 import { AppError } from '#core/errors/errors.ts';
+import type { Timing } from '#kit/clock/timing.ts';
 import { isRecord } from './resource.ts';
-import type { Timing } from './time.ts';
 
 const types = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] as const;
 

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
+import { type ManualTiming, manualTiming, settle } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { Store } from '../kube/store.ts';
-import { type ManualTiming, manualTiming, settle } from '../kube/testing/manual-timing.ts';
 import { watchInstallations } from './installations.ts';
 import { type SessionWarmupOptions, warmUpSessions } from './session-warmup.ts';
 import { installationMap, installationText } from './testing/installation.fixture.ts';

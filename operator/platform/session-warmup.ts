@@ -1,5 +1,6 @@
+import { startPollLoop } from '#kit/clock/poll-loop.ts';
+import type { Timers } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { Cancel, Timing } from '../kube/time.ts';
 import type { Installation } from './installation.ts';
 import type { Installations } from './installations.ts';
 import type { ServiceSession } from './sessions.ts';
@@ -7,7 +8,7 @@ import type { ServiceSession } from './sessions.ts';
 export interface SessionWarmupOptions {
   readonly sessions: { of(installation: Installation): Promise<Pick<ServiceSession, 'token'>> };
   readonly installations: Installations;
-  readonly timing: Timing;
+  readonly timing: Timers;
   readonly log: Logger;
 }
 
@@ -20,7 +21,6 @@ const WARMUP_INTERVAL_MS = 10_000;
  */
 export function warmUpSessions({ sessions, installations, timing, log }: SessionWarmupOptions): () => void {
   const opening = new Set<Installation>();
-  let cancel: Cancel | undefined;
   const open = async (installation: Installation): Promise<void> => {
     if (opening.has(installation)) return;
     opening.add(installation);
@@ -37,14 +37,16 @@ export function warmUpSessions({ sessions, installations, timing, log }: Session
   const openAll = () => {
     for (const each of installations.all()) void open(each);
   };
-  const repeat = () => {
-    openAll();
-    cancel = timing.after(WARMUP_INTERVAL_MS, repeat);
-  };
   const unsubscribe = installations.subscribe(openAll);
-  repeat();
+  const loop = startPollLoop(
+    async () => {
+      openAll();
+      return WARMUP_INTERVAL_MS;
+    },
+    { timers: timing },
+  );
   return () => {
-    cancel?.();
+    void loop.stop();
     unsubscribe();
   };
 }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { startPollLoop } from '#kit/clock/poll-loop.ts';
 
 /** An endpoint, as a probe uses it. */
 interface ProbedEndpoint {
@@ -53,11 +54,16 @@ export function startProbes<T extends ProbedEndpoint>(
     asked.add(target);
     void probe(upstream, target).finally(() => asked.delete(target));
   };
-  const timer = setInterval(() => {
-    for (const upstream of watched) for (const target of upstream.targets) look(upstream, target);
-  }, everyMs);
+  // A pass does not wait for its probes, so that a silent endpoint does not delay those of other services.
+  const loop = startPollLoop(
+    async () => {
+      for (const upstream of watched) for (const target of upstream.targets) look(upstream, target);
+      return everyMs;
+    },
+    { firstMs: everyMs },
+  );
   return () => {
     stopped = true;
-    clearInterval(timer);
+    void loop.stop();
   };
 }

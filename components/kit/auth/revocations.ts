@@ -3,7 +3,7 @@ import { SUBJECTS } from '#core/events/subjects.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Bus } from '#kit/bus/bus.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import { createWakeSignal } from '#kit/clock/poll-loop.ts';
+import { type Follower, followLog } from '#kit/events/follow.ts';
 import type { Logger } from '#kit/log/log.ts';
 
 const POLL_MS = 500;
@@ -92,23 +92,14 @@ class PolledView implements RevocationView {
   #cursor: RevocationCursor | undefined;
   #freshAtMs: number | undefined;
   #prunedAtMs = 0;
-  #following = false;
-  readonly #wake = createWakeSignal();
-  #unsubscribe: (() => void) | undefined;
-  #failing = false;
+  #follower: Follower | undefined;
 
   constructor(options: RevocationViewOptions) {
     this.#options = options;
   }
 
   async start(): Promise<void> {
-    if (!this.#following) {
-      this.#following = true;
-      this.#unsubscribe = this.#options.bus?.subscribe(SUBJECTS.tenantRevocations, () => this.#wake.notify());
-      this.#follow().catch((error: unknown) =>
-        this.#options.log.error({ err: error }, 'revocations stopped'),
-      );
-    }
+    this.#follower ??= this.#follow();
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => reject(stale()), FIRST_SNAPSHOT_TIMEOUT_MS);
     try {
@@ -119,9 +110,8 @@ class PolledView implements RevocationView {
   }
 
   stop(): void {
-    this.#following = false;
-    this.#unsubscribe?.();
-    this.#wake.notify();
+    void this.#follower?.stop();
+    this.#follower = undefined;
   }
 
   assertFresh(): void {
@@ -147,31 +137,34 @@ class PolledView implements RevocationView {
     );
   }
 
-  async #follow(): Promise<void> {
-    while (this.#following) {
-      await this.#readAll();
-      await this.#wake.wait(this.#options.pollMs ?? POLL_MS);
-    }
+  /** The pause after a failure does not grow: requests are refused 60 s after the last answer. */
+  #follow(): Follower {
+    const { bus, log, pollMs = POLL_MS } = this.#options;
+    return followLog({
+      readPage: () => this.#readPage(),
+      bus,
+      subject: SUBJECTS.tenantRevocations,
+      pollMs,
+      log,
+      report: (error) => ({ level: 'warn', fields: { err: error }, message: 'revocations cannot be read' }),
+      recovered: 'revocations are read again',
+    });
   }
 
-  async #readAll(): Promise<void> {
+  async #readPage(): Promise<boolean> {
     const askedAtMs = this.#options.clock.nowMs();
-    try {
-      for (let complete = false; !complete && this.#following; ) {
-        const page = await this.#options.source.list(this.#cursor);
-        for (const revocation of page.revocations) this.#add(revocation);
-        this.#cursor = page.next ?? this.#cursor;
-        complete = page.complete;
-      }
-      if (this.#failing) this.#options.log.info('revocations are read again');
-      this.#failing = false;
-      this.#freshAtMs = askedAtMs;
-      this.#first.resolve();
-      this.#prune(askedAtMs);
-    } catch (error) {
-      if (!this.#failing) this.#options.log.warn({ err: error }, 'revocations cannot be read');
-      this.#failing = true;
-    }
+    const { revocations, next, complete } = await this.#options.source.list(this.#cursor);
+    for (const revocation of revocations) this.#add(revocation);
+    this.#cursor = next ?? this.#cursor;
+    if (complete) this.#complete(askedAtMs);
+    return complete;
+  }
+
+  /** The view has every revocation up to the request of the last page. */
+  #complete(askedAtMs: number): void {
+    this.#freshAtMs = askedAtMs;
+    this.#first.resolve();
+    this.#prune(askedAtMs);
   }
 
   #add({ kind, key, notBeforeMs, expiresAtMs }: Revocation): void {

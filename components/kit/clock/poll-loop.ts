@@ -1,21 +1,25 @@
+import { backgroundTimers, type Timers } from './timing.ts';
+
 /** Wakes a loop between two passes, at a notification or at the end of the interval. */
-export interface WakeSignal {
+interface WakeSignal {
   /** Ends the current wait, or the next one before it begins: a notification during a pass is not lost. */
   notify(): void;
   /** Resolves after `ms` milliseconds or at a notification. One wait at a time. */
   wait(ms: number): Promise<void>;
 }
 
-/** Creates an unsignalled wake signal; its timers are unref'd. */
-export function createWakeSignal(): WakeSignal {
+/**
+ * Creates an unsignalled wake signal.
+ * @param timers those of the process when absent; they do not keep it alive
+ */
+export function createWakeSignal(timers: Timers = backgroundTimers()): WakeSignal {
   let signalled = Promise.withResolvers<void>();
   return {
     notify: () => signalled.resolve(),
     async wait(ms) {
-      const timer = setTimeout(signalled.resolve, ms);
-      timer.unref();
+      const cancel = timers.after(ms, signalled.resolve);
       await signalled.promise;
-      clearTimeout(timer);
+      cancel();
       signalled = Promise.withResolvers<void>();
     },
   };
@@ -29,14 +33,23 @@ export interface PollLoop {
   stop(): Promise<void>;
 }
 
+interface PollLoopOptions {
+  /** Milliseconds until the first pass; 0 when absent: it begins at once. */
+  readonly firstMs?: number | undefined;
+  /** Those of the process when absent; they do not keep it alive. */
+  readonly timers?: Timers | undefined;
+}
+
 /**
- * Starts a loop; its first pass begins at once.
+ * Starts a loop.
  * @param pass returns the milliseconds until the next pass; it must not reject
  */
-export function startPollLoop(pass: () => Promise<number>): PollLoop {
-  const signal = createWakeSignal();
+export function startPollLoop(pass: () => Promise<number>, options: PollLoopOptions = {}): PollLoop {
+  const { firstMs = 0, timers } = options;
+  const signal = createWakeSignal(timers);
   let isStopped = false;
   const loop = async (): Promise<void> => {
+    if (firstMs > 0) await signal.wait(firstMs);
     while (!isStopped) await signal.wait(await pass());
   };
   const running = loop();

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type ConnectOptions, type Operation, Parser, ProtocolError, type Publication } from './parser.ts';
 import type { Router, Subscription } from './router.ts';
@@ -28,7 +29,7 @@ export class Connection {
   readonly #socket: Socket;
   readonly #parser: Parser;
   readonly #subscriptions = new Map<string, Subscription<Connection>>();
-  readonly #pinger: NodeJS.Timeout;
+  readonly #pings: PollLoop;
   #options: ConnectOptions = { verbose: false, echo: true, headers: false, noResponders: false };
   #pingsOutstanding = 0;
   #corked = false;
@@ -42,8 +43,13 @@ export class Connection {
     socket.on('data', (chunk: Buffer) => this.#read(chunk));
     socket.on('error', () => socket.destroy());
     socket.on('close', () => this.#forget());
-    this.#pinger = setInterval(() => this.#ping(), hub.limits.pingIntervalMs);
-    this.#pinger.unref();
+    this.#pings = startPollLoop(
+      async () => {
+        this.#ping();
+        return hub.limits.pingIntervalMs;
+      },
+      { firstMs: hub.limits.pingIntervalMs },
+    );
     socket.write(greeting);
   }
 
@@ -220,7 +226,7 @@ export class Connection {
 
   #forget(): void {
     this.#closed = true;
-    clearInterval(this.#pinger);
+    void this.#pings.stop();
     for (const subscription of this.#subscriptions.values()) this.#hub.router.remove(subscription);
     this.#subscriptions.clear();
   }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
+import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusal } from '../errors.ts';
 import type { ClusterApi, KeptObject } from '../kubernetes/cluster-api.ts';
@@ -65,7 +66,7 @@ export class AuthorityKeeper {
   readonly #ending = new AbortController();
   #view: SigningView | undefined;
   #seenAtMs = 0;
-  #loop: Promise<void> | undefined;
+  #loop: PollLoop | undefined;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
@@ -92,7 +93,7 @@ export class AuthorityKeeper {
   async stop(): Promise<void> {
     this.#ending.abort();
     this.#callbacks.clear();
-    await this.#loop;
+    await this.#loop?.stop();
   }
 
   /**
@@ -188,18 +189,18 @@ export class AuthorityKeeper {
     for (const callback of this.#callbacks) callback();
   }
 
-  async #keepPolling(): Promise<void> {
+  #keepPolling(): PollLoop {
     const { timing, log } = this.#options;
-    while (!this.#ending.signal.aborted) {
-      await this.#pause(timing.pollMs);
-      if (this.#ending.signal.aborted) return;
+    const pass = async () => {
       await this.poll().catch((error: unknown) =>
         log.warn(
           { err: error },
           'the certificate authority cannot be read; the last view is used for a while',
         ),
       );
-    }
+      return timing.pollMs;
+    };
+    return startPollLoop(pass, { firstMs: timing.pollMs });
   }
 
   async #pause(ms: number): Promise<void> {

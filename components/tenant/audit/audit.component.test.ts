@@ -343,7 +343,7 @@ describe('the audit log of an organisation', () => {
     await tenant.db.transact((tx) => tx.insertInto('audit_events').values(rows).execute());
     const before = (await events()).length;
     const job = upkeepJobs(tenant, tenant).find(({ name }) => name === 'audit-retention');
-    await job?.run();
+    await job?.run(new AbortController().signal);
     expect(await typesOf('?eventType=Logout')).toEqual([]);
     expect(await events()).toHaveLength(before - 1);
     const left = (await send('GET', `/api/organizations/${other}/audit?eventType=Logout`, admin)).json();

@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { WalletFact } from '#core/events/wallet-events.ts';
+import { outboxStart, parseCursor } from '#kit/db/outbox.ts';
+import { consumePage } from '#kit/events/consumer.ts';
+import { findPosition } from '#kit/events/store.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { listMemberships } from '../people/memberships/store.ts';
 import { findAccount } from '../sign-in/find-account.ts';
@@ -14,8 +17,7 @@ import {
   startTestTenant,
   type TestTenant,
 } from '../tenant.fixture.ts';
-import { consumePage, type EventPage, type EventSource } from './consumer.ts';
-import { findCursor } from './store.ts';
+import { type EventPage, type EventSource, walletConsumption } from './consumer.ts';
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
 
 describe('wallets in tokens', () => {
@@ -44,7 +46,11 @@ describe('wallets in tokens', () => {
 
   const never = new AbortController().signal;
   const consume = (source: EventSource = log) =>
-    consumePage({ db: tenant.db, source, onApplied: (count) => applied.push(count) }, never);
+    consumePage(
+      walletConsumption({ db: tenant.db, source, onApplied: (count) => applied.push(count) }),
+      never,
+    );
+  const findCursor = async () => parseCursor(await findPosition(tenant.db.read, 'wallet'));
   const appliedCount = () => applied.reduce((sum, count) => sum + count, 0);
   /** Transactions in other databases of the server delay events too, so a test waits for those it expects. */
   const consumed = (count: number) =>
@@ -179,7 +185,7 @@ describe('wallets in tokens', () => {
     await log.append('TransactionReceived', 7);
     const fact = factOf(admin, 1);
     await apply('WalletCreated', fact);
-    const position = await findCursor(tenant.db.read, 'wallet');
+    const position = await findCursor();
     await log.append('WalletCreated', { walletId: 'none' });
     await log.tell('WalletCreated', factOf(admin, 2));
     const refused = await waitFor(() =>
@@ -189,16 +195,16 @@ describe('wallets in tokens', () => {
       ),
     );
     expect(refused).toMatchObject({ code: 'EVENT_UNREADABLE' });
-    expect(await findCursor(tenant.db.read, 'wallet')).toEqual(position);
+    expect(await findCursor()).toEqual(position);
     expect(await claim()).toBe(fact.address);
   });
 
   it('the cursor advances only together with the effect', async () => {
     await apply('WalletCreated', factOf(admin, 1));
-    const position = await findCursor(tenant.db.read, 'wallet');
+    const position = await findCursor();
     await log.tell('WalletCreated', factOf(admin, 2), factOf(admin, 3));
     const read = await waitFor(async () => {
-      const page = await log.read(position, never);
+      const page = await log.read(position ?? outboxStart, never);
       return page.events.length === 2 && page;
     });
     // PostgreSQL refuses the second event, after the first one was written.
@@ -207,7 +213,7 @@ describe('wallets in tokens', () => {
       data: factOf(admin, 2 + index, index === 1 ? { ownerId: 'a\0b' } : {}),
     }));
     await expect(consume({ read: async () => ({ events: broken, complete: true }) })).rejects.toThrow();
-    expect(await findCursor(tenant.db.read, 'wallet')).toEqual(position);
+    expect(await findCursor()).toEqual(position);
     const rows = await tenant.db.read.selectFrom('user_wallets').select('wallet_id').execute();
     expect(rows).toHaveLength(1);
   });

@@ -2,12 +2,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
+import type { Follower } from '#kit/events/follow.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { migrations } from '../database/migrations/list.ts';
 import type { TenantDatabase } from '../database/schema.ts';
-import { type Consumer, type EventSource, startWalletConsumer } from './consumer.ts';
+import { type EventSource, startWalletConsumer } from './consumer.ts';
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
 
 const PERSON = 'person-1';
@@ -19,7 +20,7 @@ describe('the consumer of wallet events', () => {
   let db: Database<TenantDatabase>;
   let runtime: TestRuntime;
   let log: WalletLog;
-  let consumers: Consumer[];
+  let consumers: Follower[];
   let listeners: Set<() => void>;
   let failures: number;
 

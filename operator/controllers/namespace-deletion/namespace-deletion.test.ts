@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemTiming } from '#kit/clock/timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { FINALIZER } from '../../api/names.ts';
 import { guarded } from '../../kube/api.ts';
@@ -8,7 +9,6 @@ import { namespaces } from '../../kube/kinds.ts';
 import type { Resource } from '../../kube/resource.ts';
 import { type ApiServer, startApiServer } from '../../kube/testing/api-server.ts';
 import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
-import { systemTiming } from '../../kube/time.ts';
 import { registers, tenants, validatorSets } from '../reconciler/resources.ts';
 import { releaseOnNamespaceDeletion } from './namespace-deletion.ts';
 

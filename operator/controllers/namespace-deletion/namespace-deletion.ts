@@ -1,3 +1,4 @@
+import type { Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { outcomeUpdates, setConditions, stampTime } from '../../api/conditions.ts';
 import { fieldManagers, type ManagedKind } from '../../api/names.ts';
@@ -11,7 +12,6 @@ import { namespaces } from '../../kube/kinds.ts';
 import { fetchList } from '../../kube/list.ts';
 import { type KubeObject, parseObject, type Resource } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
-import type { Timing } from '../../kube/time.ts';
 import { planNamespaceDeletion } from '../../plan/namespace-deletion/plan.ts';
 import { stalled } from '../../plan/outcome.ts';
 import { removeFinalizer } from '../reconciler/finalizer.ts';

@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from 'vitest';
+import { manualTiming } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { configMaps, services } from '../../kube/kinds.ts';
 import { ClusterState, StatusError } from '../../kube/testing/cluster-state.ts';
 import { directApi } from '../../kube/testing/direct-api.ts';
 import { testMetrics } from '../../kube/testing/fixtures.ts';
-import { manualTiming } from '../../kube/testing/manual-timing.ts';
 import { Caches } from './caches.ts';
 
 const ends: (() => Promise<void>)[] = [];

@@ -1,4 +1,5 @@
 import { AppError } from '#core/errors/errors.ts';
+import type { Timing } from '#kit/clock/timing.ts';
 import type { ReadinessCheck } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Api } from '../../kube/api.ts';
@@ -7,7 +8,6 @@ import type { KubeMetrics } from '../../kube/metrics.ts';
 import { Reflector } from '../../kube/reflector.ts';
 import { type Resource, resourceName } from '../../kube/resource.ts';
 import { byOwner, type Cache, type Indexer, ownerIndex, Store } from '../../kube/store.ts';
-import type { Timing } from '../../kube/time.ts';
 
 /** A kind that is cached, and which of its objects. */
 export interface WatchedKind extends Omit<Selection, 'namespace'> {

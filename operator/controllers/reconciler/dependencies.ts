@@ -1,8 +1,8 @@
+import type { Timing } from '#kit/clock/timing.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Api } from '../../kube/api.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { KubeMetrics } from '../../kube/metrics.ts';
-import type { Timing } from '../../kube/time.ts';
 import type { Installations } from '../../platform/installations.ts';
 import type { Caches } from './caches.ts';
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
+import { systemTiming } from '#kit/clock/timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { annotations, FINALIZER } from '../../api/names.ts';
@@ -11,7 +12,6 @@ import { configMaps, podMonitors, services } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import { type ApiServer, type ReceivedRequest, startApiServer } from '../../kube/testing/api-server.ts';
 import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
-import { systemTiming } from '../../kube/time.ts';
 import { watchInstallations } from '../../platform/installations.ts';
 import { installationMap, installationText } from '../../platform/testing/installation.fixture.ts';
 import { Caches } from './caches.ts';

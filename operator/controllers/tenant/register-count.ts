@@ -1,6 +1,6 @@
 import { isAppError } from '#core/errors/errors.ts';
+import type { Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { Timing } from '../../kube/time.ts';
 import type { Registers } from '../../platform/registers.ts';
 
 /** Pause after a failed count; tenants without a count are reconciled again after it. */

@@ -1,3 +1,5 @@
+import { systemTiming } from '#kit/clock/timing.ts';
+import { type ManualTiming, manualTiming } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import type { ConditionType } from '../../api/conditions.ts';
 import { labels } from '../../api/names.ts';
@@ -9,8 +11,6 @@ import { Leader, leases } from '../../kube/leader.ts';
 import { isRecord, type KubeObject, type Resource } from '../../kube/resource.ts';
 import { type ApiServer, startApiServer } from '../../kube/testing/api-server.ts';
 import { advanceUntil, at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
-import { type ManualTiming, manualTiming } from '../../kube/testing/manual-timing.ts';
-import { systemTiming } from '../../kube/time.ts';
 import { setOf } from '../../plan/testing/objects.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
 import { watchInstallations } from '../../platform/installations.ts';

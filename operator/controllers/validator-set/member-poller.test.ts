@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
+import { type ManualTiming, manualTiming, settle } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { type ManualTiming, manualTiming, settle } from '../../kube/testing/manual-timing.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
 import { testInstallation } from '../../platform/testing/installation.fixture.ts';
 import { MemberPoller } from './member-poller.ts';

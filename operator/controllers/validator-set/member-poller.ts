@@ -1,6 +1,6 @@
+import type { Cancel, Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { hashOf } from '../../kube/compare.ts';
-import type { Cancel, Timing } from '../../kube/time.ts';
 import type { MemberFacts, MemberReport, RegisterReport } from '../../plan/validator-set/facts.ts';
 import type { Installation } from '../../platform/installation.ts';
 import type { Members } from '../../platform/validators.ts';

@@ -1,4 +1,4 @@
-import type { Timing } from '../../kube/time.ts';
+import type { Timing } from '#kit/clock/timing.ts';
 import type { Installation } from '../../platform/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 

@@ -1,6 +1,6 @@
+import type { Timing } from '#kit/clock/timing.ts';
 import type { Api, ApiRequest } from '../api.ts';
 import { ApiError, statusReasonOf } from '../errors.ts';
-import type { Timing } from '../time.ts';
 import { answer, statusBody } from './answer.ts';
 import { type ClusterState, StatusError } from './cluster-state.ts';
 import { type DirectWatch, openDirectWatch } from './direct-watch.ts';

@@ -1,6 +1,6 @@
+import type { Timing } from '#kit/clock/timing.ts';
 import type { ApiRequest } from '../api.ts';
 import { ApiError } from '../errors.ts';
-import type { Timing } from '../time.ts';
 import { statusBody } from './answer.ts';
 import { type ClusterState, StatusError } from './cluster-state.ts';
 

@@ -1,10 +1,10 @@
 import { Registry } from 'prom-client';
+import type { ManualTiming } from '#kit/testing/manual-timing.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { ClusterCredentials } from '../credentials.ts';
 import { createKubeMetrics } from '../metrics.ts';
 import { apiVersionOf, type KubeObject, type Metadata, type Resource } from '../resource.ts';
 import type { ClusterState, Target } from './cluster-state.ts';
-import type { ManualTiming } from './manual-timing.ts';
 
 export const widgets: Resource = {
   group: 'test.dev',

@@ -1,4 +1,4 @@
-import type { Timing } from '../time.ts';
+import type { Timing } from '#kit/clock/timing.ts';
 
 /** Clock of one process: timers do not fire while it is frozen, and never after it is killed. */
 export interface ProcessTiming extends Timing {

@@ -1,8 +1,9 @@
+import { systemTiming } from '#kit/clock/timing.ts';
+import { type ManualTiming, manualTiming } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { HttpApi } from '../http.ts';
 import { Reflector, type ReflectorOptions } from '../reflector.ts';
 import { Store } from '../store.ts';
-import { systemTiming } from '../time.ts';
 import { type ApiServer, type OpenWatch, startApiServer } from './api-server.ts';
 import {
   advanceUntil,
@@ -14,7 +15,6 @@ import {
   testMetrics,
   widgets,
 } from './fixtures.ts';
-import { type ManualTiming, manualTiming } from './manual-timing.ts';
 
 export interface ReflectorHarness {
   readonly server: ApiServer;

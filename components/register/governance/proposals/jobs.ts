@@ -1,6 +1,8 @@
 import { buildEnactment } from '#core/ledger/governance/build.ts';
-import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
+import { startJob } from '#kit/clock/jobs.ts';
+import type { PollLoop } from '#kit/clock/poll-loop.ts';
 import type { Logger } from '#kit/log/log.ts';
+import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import { findRegister } from '../../registers/state/store.ts';
 import { refusedWith } from '../control/answer.ts';
 import { type ControlDeps, submitControl } from '../control/submit.ts';
@@ -9,6 +11,7 @@ import { listApproved } from './store.ts';
 
 interface EnactmentDeps extends ControlDeps, RulesDeps {
   readonly log: Logger;
+  readonly telemetry: Pick<Telemetry, 'counter'>;
 }
 
 /** Woken when rules changed: a proposal may have been approved. */
@@ -63,18 +66,17 @@ export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
     attempts.set(proposalId, { count: count + 1, notBeforeMs: nowMs + delayMs });
   }
 
-  async function round(): Promise<void> {
+  async function run(): Promise<void> {
     const approved = await listApproved(deps.database.read);
     const known = new Set(approved.map((one) => one.proposalId));
     for (const id of attempts.keys()) if (!known.has(id)) attempts.delete(id);
     for (const { registerId, proposalId } of approved) await attempt(registerId, proposalId);
   }
 
-  return startPollLoop(async () => {
-    await round().catch((error: unknown) =>
-      deps.log.warn({ err: error }, 'a round of enactments failed; it is retried'),
-    );
+  function everyMs(): number {
     const isTrying = [...attempts.values()].some((one) => Number.isFinite(one.notBeforeMs));
     return isTrying ? firstRetryMs : idleMs;
-  });
+  }
+
+  return startJob({ name: 'enactments', firstMs: 0, everyMs, run }, deps);
 }

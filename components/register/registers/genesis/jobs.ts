@@ -2,9 +2,11 @@ import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
+import { startJob } from '#kit/clock/jobs.ts';
+import type { PollLoop } from '#kit/clock/poll-loop.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
+import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import { submissionText } from '../../clients/submission.ts';
 import type { ValidatorAddress, Validators } from '../../clients/validators.ts';
 import type { Wallets } from '../../clients/wallets.ts';
@@ -20,6 +22,7 @@ interface DispatchDeps {
   readonly validators: Validators;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly telemetry: Pick<Telemetry, 'counter'>;
 }
 
 /** Woken when new work is committed. */
@@ -109,16 +112,11 @@ async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<vo
  * register and deleted with docket 0, so a crash in between loses nothing.
  */
 export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
-  async function round(): Promise<void> {
+  async function run(): Promise<void> {
     const now = new Date(deps.clock.nowMs());
     const claimed = await deps.database.transact((tx) => claimGenesisWork(tx, now, leaseMs));
     await Promise.all(claimed.map((one) => dispatch(deps, one)));
   }
 
-  return startPollLoop(async () => {
-    await round().catch((error: unknown) =>
-      deps.log.warn({ err: error }, 'a round of genesis submissions failed; it is retried'),
-    );
-    return idleMs;
-  });
+  return startJob({ name: 'genesis-submissions', firstMs: 0, everyMs: idleMs, run }, deps);
 }

@@ -140,7 +140,8 @@ describe('changing and deleting a register', () => {
     const id = await register.createRegister('Short-lived');
     const { registerNo } = await register.state(id);
     expect((await remove(id)).status).toBe(204);
-    const { database, runtime } = register;
+    const { database } = register;
+    const { signal } = new AbortController();
     const counts = async () => {
       const tables = ['dockets', 'transactions', 'transaction_ids', 'log_nodes', 'policy_versions'];
       const found: number[] = [];
@@ -153,10 +154,10 @@ describe('changing and deleting a register', () => {
       }
       return found;
     };
-    await runHousekeeping({ database, clock, log: runtime.log });
+    await runHousekeeping({ database, clock }, signal);
     expect((await counts()).every((n) => n > 0)).toBe(true);
     clock.advance(8 * 24 * 3_600_000);
-    await runHousekeeping({ database, clock, log: runtime.log });
+    await runHousekeeping({ database, clock }, signal);
     expect(await counts()).toEqual([0, 0, 0, 0, 0]);
     const { verifier } = register;
     const { writeDocket, segments } = register.ledger;
@@ -172,6 +173,6 @@ describe('changing and deleting a register', () => {
     const again = { title: 'Again', registerId: id };
     const taken = await register.call('POST', '/api/registers/initiate', { token: 'system', body: again });
     expect([taken.status, taken.body.code]).toEqual([409, 'REGISTER_EXISTS']);
-    await runHousekeeping({ database, clock, log: runtime.log });
+    await runHousekeeping({ database, clock }, signal);
   });
 });

@@ -86,8 +86,8 @@ describe('deletion of registers of custom resources', () => {
       managed.clock.advance(hourMs);
       expect((await managed.remove(uid, 'Purge')).body.deletion).toEqual(deletion);
       const { clock } = managed;
-      const { log } = managed.register.runtime;
-      const house = () => runHousekeeping({ database: managed.register.database, clock, log });
+      const { signal } = new AbortController();
+      const house = () => runHousekeeping({ database: managed.register.database, clock }, signal);
       await house();
       expect((await managed.get(uid)).body).toMatchObject({
         phase: 'Deleting',

@@ -1,7 +1,7 @@
 import type { Clock } from '#kit/clock/clock.ts';
+import { type JobOptions, startJob } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
 import { pruneEvents } from '#kit/db/outbox.ts';
-import type { Logger } from '#kit/log/log.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { pruneRegistrations } from '../../registers/creation/store.ts';
 import { findPurgeable, finishPurge, purgeDockets } from './store.ts';
@@ -9,7 +9,6 @@ import { findPurgeable, finishPurge, purgeDockets } from './store.ts';
 interface HousekeepingDeps {
   readonly database: Database<RegisterSchema>;
   readonly clock: Clock;
-  readonly log: Logger;
 }
 
 const firstMs = 60_000;
@@ -22,37 +21,30 @@ const keptDeletedMs = 7 * 24 * 3_600_000;
 const docketsPerStep = 500;
 
 /** Deletes in small steps, so that a large register holds no lock for long. */
-async function purgeDeleted(deps: HousekeepingDeps): Promise<void> {
+async function purgeDeleted(deps: HousekeepingDeps, signal: AbortSignal): Promise<void> {
   const { database, clock } = deps;
   const now = new Date(clock.nowMs());
   const deletedBefore = new Date(now.getTime() - keptDeletedMs);
   for (const registerNo of await findPurgeable(database.read, { deletedBefore, now })) {
     const step = () => database.transact((tx) => purgeDockets(tx, registerNo, docketsPerStep));
-    while (await step());
+    while (await step()) signal.throwIfAborted();
     await database.transact((tx) => finishPurge(tx, registerNo, new Date(clock.nowMs())));
   }
 }
 
-/** Deletes expired data; several replicas may run it concurrently. */
-export async function runHousekeeping(deps: HousekeepingDeps): Promise<void> {
+/**
+ * Deletes expired data; several replicas may run it concurrently.
+ * @param signal ends the run between two steps; the next run continues
+ */
+export async function runHousekeeping(deps: HousekeepingDeps, signal: AbortSignal): Promise<void> {
   const before = new Date(deps.clock.nowMs() - keptRegistrationsMs);
   await deps.database.transact((tx) => pruneRegistrations(tx, before));
   await deps.database.transact((tx) => pruneEvents(tx, keptEventsDays));
-  await purgeDeleted(deps);
+  await purgeDeleted(deps, signal);
 }
 
 /** Runs housekeeping shortly after the start and every hour; returns the function that stops it. */
-export function startHousekeeping(deps: HousekeepingDeps): () => void {
-  const keep = () => {
-    runHousekeeping(deps).catch((error: unknown) =>
-      deps.log.warn({ err: error }, 'housekeeping failed; it is retried in an hour'),
-    );
-  };
-  const first = setTimeout(keep, firstMs);
-  const timer = setInterval(keep, everyMs);
-  for (const each of [first, timer]) each.unref();
-  return () => {
-    clearTimeout(first);
-    clearInterval(timer);
-  };
+export function startHousekeeping(deps: HousekeepingDeps & JobOptions): () => Promise<void> {
+  const run = (signal: AbortSignal) => runHousekeeping(deps, signal);
+  return startJob({ name: 'housekeeping', firstMs, everyMs, run }, deps).stop;
 }

@@ -1,12 +1,10 @@
 import { sql } from 'kysely';
 import type { Migration } from '#kit/db/db.ts';
+import { eventCursorsTable } from '#kit/events/store.ts';
 
 const statements = [
   // The position of this service in the event log of another service; advances in the transaction of the effect.
-  `CREATE TABLE event_cursors (
-    source text PRIMARY KEY,
-    position text NOT NULL
-  )`,
+  eventCursorsTable,
   // No foreign key to platform_users, because the event of a wallet may arrive before the person is stored here.
   `CREATE TABLE user_wallets (
     wallet_id uuid PRIMARY KEY,

@@ -1,3 +1,4 @@
+import type { Timing } from '#kit/clock/timing.ts';
 import { claimName, labels, podName } from '../../../api/names.ts';
 import { hashOf } from '../../../kube/compare.ts';
 import {
@@ -20,7 +21,6 @@ import {
 } from '../../../kube/resource.ts';
 import { type ClusterState, StatusError, type Target } from '../../../kube/testing/cluster-state.ts';
 import { at, make } from '../../../kube/testing/fixtures.ts';
-import type { Timing } from '../../../kube/time.ts';
 import { registers, tenants, validatorSets } from '../../reconciler/resources.ts';
 
 /** Kinds that are garbage-collected with their owners. */

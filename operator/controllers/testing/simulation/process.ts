@@ -1,4 +1,5 @@
 import { AppError } from '#core/errors/errors.ts';
+import type { Timing } from '#kit/clock/timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { EventRecorder } from '../../../kube/events.ts';
 import { configMaps } from '../../../kube/kinds.ts';
@@ -7,7 +8,6 @@ import type { ClusterState } from '../../../kube/testing/cluster-state.ts';
 import { type Delivery, type DirectApi, directApi } from '../../../kube/testing/direct-api.ts';
 import { type TestMetrics, testMetrics } from '../../../kube/testing/fixtures.ts';
 import { type ProcessTiming, processTiming } from '../../../kube/testing/process-timing.ts';
-import type { Timing } from '../../../kube/time.ts';
 import type { Clients, Platform } from '../../../platform/clients.ts';
 import { watchInstallations } from '../../../platform/installations.ts';
 import type { Principals } from '../../../platform/principals.ts';

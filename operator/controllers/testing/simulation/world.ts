@@ -1,5 +1,6 @@
 import { AppError } from '#core/errors/errors.ts';
 import { quorum } from '#core/ledger/consensus.ts';
+import { type ManualTiming, manualTiming } from '#kit/testing/manual-timing.ts';
 import { labels } from '../../../api/names.ts';
 import type { ApiRequest } from '../../../kube/api.ts';
 import { configMaps, pods, statefulSets } from '../../../kube/kinds.ts';
@@ -7,7 +8,6 @@ import { isRecord, type KubeObject, type Resource } from '../../../kube/resource
 import { ClusterState, StatusError } from '../../../kube/testing/cluster-state.ts';
 import { type Delivery, perform } from '../../../kube/testing/direct-api.ts';
 import { make, put } from '../../../kube/testing/fixtures.ts';
-import { type ManualTiming, manualTiming } from '../../../kube/testing/manual-timing.ts';
 import { validatorNumbers } from '../../../plan/register/apply-change.ts';
 import { FakeMembers } from '../../../platform/testing/fake-members.ts';
 import { fakeOrganizations } from '../../../platform/testing/fake-organizations.ts';

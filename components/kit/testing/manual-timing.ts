@@ -1,5 +1,5 @@
 import { manualClock } from '#kit/clock/clock.ts';
-import type { Timing } from '../time.ts';
+import type { Timing } from '#kit/clock/timing.ts';
 
 /** Time and randomness that a test controls. */
 export interface ManualTiming extends Timing {

@@ -1,19 +1,23 @@
-import { type Clock, systemClock } from '#kit/clock/clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 
 /** Cancels a timer; late and repeated calls do nothing. */
 export type Cancel = () => void;
 
-/** The only source of time and randomness, so that tests control both. */
-export interface Timing extends Clock {
-  /** Milliseconds of the monotonic clock; only differences are meaningful. */
-  monotonicMs(): number;
-  /** Uniform in [0, 1). */
-  random(): number;
+/** Source of timers. What waits receives one, so that tests let time pass. */
+export interface Timers {
   /** Runs `act` once, `ms` milliseconds from now. */
   after(ms: number, act: () => void): Cancel;
 }
 
-/** Time and randomness of the machine. */
+/** The only source of time and randomness of a program, so that tests control all of it. */
+export interface Timing extends Clock, Timers {
+  /** Milliseconds of the monotonic clock; only differences are meaningful. */
+  monotonicMs(): number;
+  /** Uniform in [0, 1). */
+  random(): number;
+}
+
+/** Time and randomness of the machine. Its timers keep the process alive. */
 export function systemTiming(): Timing {
   return {
     ...systemClock(),
@@ -26,11 +30,22 @@ export function systemTiming(): Timing {
   };
 }
 
+/** Timers of the machine that do not keep the process alive. */
+export function backgroundTimers(): Timers {
+  return {
+    after: (ms, act) => {
+      const timer = setTimeout(act, ms);
+      timer.unref();
+      return () => clearTimeout(timer);
+    },
+  };
+}
+
 /**
  * Resolves after `ms` milliseconds, immediately for zero or less.
  * @throws the reason of the signal when it aborts first
  */
-export function sleep(timing: Timing, ms: number, signal?: AbortSignal): Promise<void> {
+export function sleep(timers: Timers, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason);
     if (ms <= 0) return resolve();
@@ -38,17 +53,10 @@ export function sleep(timing: Timing, ms: number, signal?: AbortSignal): Promise
       cancel();
       reject(signal?.reason);
     };
-    const cancel = timing.after(ms, () => {
+    const cancel = timers.after(ms, () => {
       signal?.removeEventListener('abort', onAbort);
       resolve();
     });
     signal?.addEventListener('abort', onAbort, { once: true });
   });
-}
-
-/** Kubernetes MicroTime for Lease and Event: RFC 3339 with exactly six decimals. */
-export function microTime(clock: Clock): string {
-  const micros = clock.nowMicros();
-  const seconds = new Date(Number(micros / 1000n)).toISOString().slice(0, 19);
-  return `${seconds}.${String(micros % 1_000_000n).padStart(6, '0')}Z`;
 }
