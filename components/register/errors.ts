@@ -1,4 +1,5 @@
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
+import { createRefusals } from '#kit/http/http.ts';
 
 /** Every error code that only this component answers. */
 const codes = {
@@ -85,6 +86,20 @@ const codes = {
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
 type RegisterErrorCode = keyof typeof codes;
+
+/** Declares codes as refusals of a route. */
+export const refusals = createRefusals(codes);
+
+/** Refusals of a route whose `resource` is a visible register. */
+export const ofVisibleRegister = refusals('REGISTER_NOT_FOUND');
+
+/** Refusals of a route whose `resource` is a writable register. */
+export const ofWritableRegister = refusals(
+  'REGISTER_NOT_FOUND',
+  'SUBSCRIPTION_REQUIRED',
+  'REGISTER_HALTED',
+  'REGISTER_NOT_READY',
+);
 
 interface RefusalOptions {
   readonly kind?: ErrorKind;

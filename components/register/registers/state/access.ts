@@ -53,3 +53,21 @@ export async function getWritableRegister(
   if (register.status !== 'Online') throw refusal('REGISTER_NOT_READY', { retryAfterSeconds: 1 });
   return register;
 }
+
+/** What a route about one register knows of its request. */
+interface RegisterRequest {
+  readonly caller: Caller;
+  readonly params: { readonly registerId: string };
+}
+
+type FindRegister = (request: RegisterRequest) => Promise<SeenRegister>;
+
+/** `resource` of a route: the register of the path if the caller may read it. */
+export function visibleRegister(db: () => Reader<RegisterSchema>): FindRegister {
+  return ({ caller, params }) => getVisibleRegister(db(), caller, params.registerId);
+}
+
+/** `resource` of a route: the register of the path if the caller may submit to it and it accepts submissions. */
+export function writableRegister(db: () => Reader<RegisterSchema>): FindRegister {
+  return ({ caller, params }) => getWritableRegister(db(), caller, params.registerId);
+}
