@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mnemonicFromEntropy, seedFromMnemonic } from '#core/crypto/bip39.ts';
 import type { PrivateKey } from '#core/crypto/sign.ts';
 import { deriveNode } from '#core/crypto/slip10.ts';
-import { AppError } from '#core/errors/errors.ts';
 import type { KeyType } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
 import { PRIMARY_SLOT, slotPath } from './contexts.ts';
 import type { SecretPurpose } from './envelope.ts';
 
@@ -35,11 +35,7 @@ export function recoverMaterial(mnemonic: string, passphrase: string): KeyMateri
 export function privateKeyAt(keyType: KeyType, material: KeyMaterial, path: string): PrivateKey {
   if (keyType === 'RSA') {
     if (path !== slotPath(PRIMARY_SLOT)) {
-      throw new AppError(
-        'unprocessable',
-        'DERIVATION_UNSUPPORTED',
-        'an RSA wallet has one key and no derivation paths',
-      );
+      throw refusal('DERIVATION_UNSUPPORTED');
     }
     return { algorithm: 'RSA-4096', privateKey: material.secret };
   }

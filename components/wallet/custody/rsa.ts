@@ -1,6 +1,6 @@
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
-import { AppError } from '#core/errors/errors.ts';
+import { refusal } from '../errors.ts';
 import type { KeyMaterial } from './material.ts';
 
 const RSA_BITS = 4096;
@@ -43,14 +43,7 @@ export class RsaGenerator {
   // A finished generation hands its slot directly to the next waiting request, so a new request cannot take it first.
   #turn(): Promise<void> {
     if (this.#waiting.length >= WAITING_LIMIT) {
-      throw new AppError(
-        'rate_limited',
-        'KEY_GENERATION_BUSY',
-        'too many RSA keys are being generated; try again later',
-        {
-          retryAfterSeconds: RETRY_AFTER_SECONDS,
-        },
-      );
+      throw refusal('KEY_GENERATION_BUSY', { retryAfterSeconds: RETRY_AFTER_SECONDS });
     }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push(resolve);

@@ -2,9 +2,9 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
 import type { PrivateKey } from '#core/crypto/sign.ts';
-import { AppError } from '#core/errors/errors.ts';
 import { PAYLOAD_ENCRYPTION } from '../custody/contexts.ts';
 import type { KeyType } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
 
 /** The wallet that a text is encrypted for. */
 export interface Recipient {
@@ -106,8 +106,6 @@ function readHeader(jwe: string): { readonly kid?: string } {
   }
 }
 
-function decryptFailed(cause?: unknown): AppError {
-  return new AppError('unprocessable', 'DECRYPT_FAILED', 'the data cannot be decrypted by this wallet', {
-    cause,
-  });
+function decryptFailed(cause?: unknown): Error {
+  return refusal('DECRYPT_FAILED', { cause });
 }

@@ -15,7 +15,7 @@ import type { KekProvider } from '../custody/kek.ts';
 import type { Keyring } from '../custody/keyring.ts';
 import { createSeed } from '../custody/material.ts';
 import type { WalletDatabase } from '../database/schema.ts';
-import { refuse } from '../errors.ts';
+import { refusal } from '../errors.ts';
 import { makeKeys } from '../wallets/records/make-keys.ts';
 import {
   deleteSystemWallets,
@@ -80,7 +80,7 @@ export async function heldValidatorKey(
 ): Promise<SystemKey> {
   const wallets = await walletsOf(deps, validatorId);
   const found = publicKey === undefined ? wallets.at(-1) : wallets.find((each) => isOf(each, publicKey));
-  if (found === undefined) throw refuse('SIGNING_KEY_UNKNOWN');
+  if (found === undefined) throw refusal('SIGNING_KEY_UNKNOWN');
   return openKey(deps, found, DOCKET_SIGNING);
 }
 
@@ -96,9 +96,9 @@ export async function nextValidatorKey(
 ): Promise<SystemKey> {
   const wallets = await walletsOf(deps, validatorId);
   const index = wallets.findIndex((each) => isOf(each, afterPublicKey));
-  if (index === -1) throw refuse('SIGNING_KEY_UNKNOWN');
+  if (index === -1) throw refusal('SIGNING_KEY_UNKNOWN');
   const ordinal = index + 2;
-  if (ordinal > MAX_KEYS) throw refuse('SIGNING_KEYS_EXHAUSTED');
+  if (ordinal > MAX_KEYS) throw refusal('SIGNING_KEYS_EXHAUSTED');
   return systemKey(deps, identityOf(validatorId, ordinal), DOCKET_SIGNING);
 }
 
@@ -110,7 +110,7 @@ async function systemKey(deps: SystemKeyDeps, identity: string, context: Context
 }
 
 async function openKey(deps: SystemKeyDeps, wallet: Wallet, context: ContextName): Promise<SystemKey> {
-  if (wallet.status === 'Locked') throw refuse('WALLET_LOCKED');
+  if (wallet.status === 'Locked') throw refusal('WALLET_LOCKED');
   const signer = await deps.keyring.signer(wallet, slotPath(contextSlot(context)));
   return { signer, address: walletAddress(signer.algorithm, signer.publicKey) };
 }
@@ -143,7 +143,7 @@ async function makeSystemWallet(
   const inserted = await deps.db.transact((tx) => insertWallet(tx, wallet, keys.secret));
   // When another replica inserted first, its row is committed by now, because the insert waited for that transaction.
   const stored = inserted ? wallet : await findSystemWallet(deps.db.read, identity);
-  if (stored === undefined) throw refuse('WALLET_NOT_FOUND');
+  if (stored === undefined) throw refusal('WALLET_NOT_FOUND');
   return stored;
 }
 

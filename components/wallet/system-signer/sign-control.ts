@@ -2,7 +2,7 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { findTimestamp } from '#core/encoding/timestamp.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { AppError, genericCode, isAppError } from '#core/errors/errors.ts';
 import { checkpointBody, checkpointOrigin } from '#core/ledger/checkpoint.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import { attestationBytes, attestationDigest } from '#core/ledger/owner-attestation.ts';
@@ -10,14 +10,15 @@ import { parseRegisterId, parseTxId } from '#core/ledger/register-id.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { REGISTER_CONTROL } from '../custody/contexts.ts';
+import { invalid, refusal, type WalletErrorCode } from '../errors.ts';
 import type { SignerEvents } from './events.ts';
 import { controlKey, type SystemKey, type SystemKeyDeps } from './keys.ts';
 import {
   judgeSystemKeyReading,
   judgeSystemSigning,
-  refusal,
   type SigningAttempt,
   type SigningCaller,
+  type SigningRefusal,
 } from './rules.ts';
 import type { SignatureCap, SignerStore } from './store.ts';
 
@@ -163,15 +164,24 @@ export async function systemKeyOf(
 export async function refuseAudited(
   deps: Pick<SignControlDeps, 'store' | 'log' | 'events'>,
   attempt: SigningAttempt,
-  code: string,
+  code: SigningRefusal,
 ): Promise<AppError> {
+  await recordRefusal(deps, attempt, code);
+  return refusal(code);
+}
+
+/** Writes the audit row and the log line of a refusal, and counts it. */
+export async function recordRefusal(
+  deps: Pick<SignControlDeps, 'store' | 'log' | 'events'>,
+  attempt: SigningAttempt,
+  code: WalletErrorCode,
+): Promise<void> {
   await deps.store.auditRefusal(bounded(attempt), code);
   deps.events.refused(code);
   deps.log.warn(
     { ...logFields(attempt), securityAudit: 'system.sign', reason: code },
     'system signature refused',
   );
-  return refusal(code);
 }
 
 type Checked = { readonly registerId: string; readonly transactionId: string } & (
@@ -205,13 +215,18 @@ async function release(
     { ...logFields(attempt), securityAudit: 'system.sign', reason: 'RATE_LIMITED' },
     'system signature refused',
   );
-  throw new AppError('rate_limited', 'RATE_LIMITED', 'too many system signatures for this register', {
-    retryAfterSeconds,
-  });
+  throw new AppError(
+    'rate_limited',
+    genericCode('rate_limited'),
+    'too many system signatures for this register',
+    {
+      retryAfterSeconds,
+    },
+  );
 }
 
 // Unary calls sign only with the key of register control; docket signatures are made only on the typed stream.
-function judgeControlPath(attempt: SigningAttempt): string | undefined {
+function judgeControlPath(attempt: SigningAttempt): SigningRefusal | undefined {
   const { derivationPath, caller } = attempt;
   const code = judgeSystemSigning(derivationPath, caller);
   if (code !== undefined) return code;
@@ -252,8 +267,4 @@ function logFields(attempt: SigningAttempt) {
 
 function capOf(bucket: string, limit: number): SignatureCap {
   return { bucket, limit, windowSeconds: WINDOW_SECONDS };
-}
-
-function invalid(message: string): AppError {
-  return new AppError('invalid', 'INVALID_REQUEST', message);
 }

@@ -1,6 +1,6 @@
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { scanJson, toValue } from '#core/encoding/json.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { AppError, genericCode, isAppError } from '#core/errors/errors.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import {
   MAX_OPERATION_BYTES,
@@ -11,6 +11,7 @@ import { suspensionTransaction } from '#core/ledger/governance/suspension.ts';
 import { parseRegisterId } from '#core/ledger/register-id.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import { DOCKET_SIGNING } from '../custody/contexts.ts';
+import { invalid } from '../errors.ts';
 import { assertNewest, type OpenedSigner, type SignConsensusDeps } from './sign-consensus.ts';
 import type { SignatureCap } from './store.ts';
 
@@ -50,7 +51,7 @@ export async function signSuspension(
   const retryAfterSeconds = await deps.store.retryAfterSeconds(registerId, CAP);
   throw new AppError(
     'rate_limited',
-    'RATE_LIMITED',
+    genericCode('rate_limited'),
     'too many suspension proposals for this register; try again later',
     {
       retryAfterSeconds,
@@ -80,8 +81,4 @@ function readJson(bytes: Uint8Array): unknown {
     if (isAppError(error, 'invalid')) throw invalid('the payload is not JSON');
     throw error;
   }
-}
-
-function invalid(message: string): AppError {
-  return new AppError('invalid', 'INVALID_REQUEST', message);
 }

@@ -1,12 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { encodeBase64 } from '#core/encoding/base64.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import { CONSENSUS_TYPES, type ConsensusMessage, type ConsensusType } from '#core/ledger/consensus.ts';
 import type {
   SignConsensusRequest,
   SignConsensusResponseSchema,
   ConsensusMessage as WireConsensus,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { invalid } from '../errors.ts';
 import type { SystemKey } from './keys.ts';
 import { Lanes } from './lanes.ts';
 import type { SigningCaller } from './rules.ts';
@@ -187,8 +188,4 @@ function refusalCode(error: AppError): string | undefined {
   if (STREAM_CODES.includes(error.code)) return error.code;
   if (error.kind === 'forbidden' || error.code === 'WALLET_LOCKED') return 'SIGNING_NOT_ALLOWED';
   return error.kind === 'invalid' ? 'INVALID_REQUEST' : undefined;
-}
-
-function invalid(message: string): AppError {
-  return new AppError('invalid', 'INVALID_REQUEST', message);
 }

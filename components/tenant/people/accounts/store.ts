@@ -1,7 +1,7 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely';
-import { AppError } from '#core/errors/errors.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { PlatformUserTable, TenantDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
 import type { Account } from './account.ts';
 
 type DB = TenantDatabase;
@@ -90,7 +90,7 @@ export interface ClaimedAccount {
 export async function claimAccount(tx: Transactor<DB>, row: NewAccountRow): Promise<ClaimedAccount> {
   // the statement returns no row when a concurrent transaction inserts it; that transaction has committed by now
   const claimed = (await findOrInsert(tx, row)) ?? (await findOrInsert(tx, row));
-  if (claimed === undefined) throw new AppError('internal', 'ROW_MISSING', 'the account was not inserted');
+  if (claimed === undefined) throw refusal('ROW_MISSING');
   return claimed;
 }
 

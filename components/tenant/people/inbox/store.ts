@@ -1,8 +1,8 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { type Selectable, sql } from 'kysely';
-import { AppError } from '#core/errors/errors.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { InboxEntryTable, TenantDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
 import {
   CATEGORIES,
   type Category,
@@ -156,6 +156,6 @@ function toEntry(row: Selectable<InboxEntryTable>): Entry {
 
 function known<T extends string>(values: readonly T[], text: string): T {
   const value = values.find((each) => each === text);
-  if (value === undefined) throw new AppError('internal', 'ROW_UNREADABLE', `an inbox entry says ${text}`);
+  if (value === undefined) throw refusal('ROW_UNREADABLE', { message: `an inbox entry says ${text}` });
   return value;
 }

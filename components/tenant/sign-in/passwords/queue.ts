@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import { defaultHashCost, type HashCost, hashPassword, needsRehash, verifyPassword } from './hash.ts';
 
 export interface PasswordResult {
@@ -44,7 +44,7 @@ function createGate(options: PasswordQueueOptions): <T>(work: () => Promise<T>) 
     if (running >= options.concurrent) {
       if (waiting.length >= options.waiting) {
         const message = 'Too many sign-ins are being processed; try again shortly.';
-        throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', message, { retryAfterSeconds: 1 });
+        throw new AppError('unavailable', genericCode('unavailable'), message, { retryAfterSeconds: 1 });
       }
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else {

@@ -1,7 +1,7 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
 import { generateSigningKey, loadSigningKey, type SigningKey } from './jwt.ts';
 import { planKeys } from './plan.ts';
 import type { Protection } from './protection.ts';
@@ -48,7 +48,7 @@ export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
 async function load(options: KeyRingOptions, before?: LoadedKeys): Promise<LoadedKeys> {
   const rows = await upkeep(options);
   const current = rows.find((row) => row.state === 'current');
-  if (current === undefined) throw new AppError('internal', 'NO_SIGNING_KEY', 'no current signing key');
+  if (current === undefined) throw refusal('NO_SIGNING_KEY');
   return {
     current: before?.current.kid === current.kid ? before.current : open(options.protection, current),
     jwks: { keys: rows.map((row) => ({ ...row.publicJwk })) },
@@ -59,9 +59,7 @@ function open(protection: Protection, row: StoredKey): SigningKey {
   try {
     return loadSigningKey(row.kid, protection.open(row.sealedPrivateKey, placeOf(row.kid)));
   } catch (cause) {
-    const message =
-      'the protection key cannot decrypt the signing keys of this database; use the key that the installation started with';
-    throw new AppError('internal', 'PROTECTION_KEY_MISMATCH', message, { cause });
+    throw refusal('PROTECTION_KEY_MISMATCH', { cause });
   }
 }
 

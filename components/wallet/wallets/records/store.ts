@@ -3,7 +3,7 @@ import { isWalletAddress } from '#core/crypto/address.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { SealedSecret, SecretPurpose } from '../../custody/envelope.ts';
 import type { WalletDatabase, WalletTable } from '../../database/schema.ts';
-import { refuse } from '../../errors.ts';
+import { refusal } from '../../errors.ts';
 import type { Wallet } from './wallet.ts';
 
 /** A sealed secret with its purpose. */
@@ -58,7 +58,7 @@ export async function findWallet(db: Db, idOrAddress: string): Promise<Wallet | 
 /** A wallet that is not a system wallet. @throws AppError not_found WALLET_NOT_FOUND */
 export async function getWallet(db: Db, idOrAddress: string): Promise<Wallet> {
   const wallet = await findWallet(db, idOrAddress);
-  if (wallet === undefined || wallet.kind === 'System') throw refuse('WALLET_NOT_FOUND');
+  if (wallet === undefined || wallet.kind === 'System') throw refusal('WALLET_NOT_FOUND');
   return wallet;
 }
 
