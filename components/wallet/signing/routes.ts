@@ -17,11 +17,11 @@ export interface SigningRouteDeps extends SignDeps {
   readonly verifier: Verifier;
 }
 
-const BASE64_TEXT = z.string().max(1_398_104).describe('Base64, standard or URL-safe.');
+const base64Text = z.string().max(1_398_104).describe('Base64, standard or URL-safe.');
 const tags = ['Wallets'];
 
 const signBody = z.object({
-  data: BASE64_TEXT,
+  data: base64Text,
   algorithm: z.string().max(20),
   derivationPath: z
     .string()
@@ -45,9 +45,9 @@ const signedSchema = z.object({
 });
 
 const verifyBody = z.object({
-  publicKey: BASE64_TEXT,
-  data: BASE64_TEXT,
-  signature: BASE64_TEXT,
+  publicKey: base64Text,
+  data: base64Text,
+  signature: base64Text,
   algorithm: z.string().max(20),
   isPreHashed: z.boolean().default(false),
 });

@@ -32,7 +32,7 @@ export interface Signed {
 }
 
 /** Key uses that may sign bytes chosen by the caller. */
-const SIGNABLE: readonly Derivation['use'][] = ['primary', 'raw', 'signing'];
+const signable: readonly Derivation['use'][] = ['primary', 'raw', 'signing'];
 
 /**
  * Signs as the caller with a wallet by id or address.
@@ -53,7 +53,7 @@ export async function signAs(
     hybridMode: request.hybridMode,
   });
   if (derivation === undefined) throw refusal('UNKNOWN_DERIVATION_CONTEXT');
-  if (!SIGNABLE.includes(derivation.use)) throw refusal('DERIVATION_CONTEXT_RESERVED');
+  if (!signable.includes(derivation.use)) throw refusal('DERIVATION_CONTEXT_RESERVED');
   assertSignable(wallet, request);
   const signer = await deps.keyring.signer(wallet, derivation.path);
   const signature = request.preHashed ? signer.signDigest(request.data) : signer.sign(request.data);

@@ -38,11 +38,11 @@ export interface SystemKey {
   readonly address: string;
 }
 
-const CONTROL_IDENTITY = 'register-control';
+const controlIdentity = 'register-control';
 
 /** The key of the installation for genesis, control transactions and checkpoints; created when it is missing. */
 export function controlKey(deps: SystemKeyDeps): Promise<SystemKey> {
-  return systemKey(deps, CONTROL_IDENTITY, REGISTER_CONTROL);
+  return systemKey(deps, controlIdentity, REGISTER_CONTROL);
 }
 
 /** The first key of a validator, created on its first use. Each validator has a seed of its own. */
@@ -51,7 +51,7 @@ export function validatorKey(deps: SystemKeyDeps, validatorId: string): Promise<
 }
 
 /** A rotation creates one more key of an identity. Older keys stay, because rosters of registers may name them. */
-const MAX_KEYS = 1_000;
+const maxKeys = 1_000;
 
 function identityOf(validatorId: string, ordinal: number): string {
   return ordinal === 1 ? validatorId : `${validatorId}/${ordinal}`;
@@ -98,7 +98,7 @@ export async function nextValidatorKey(
   const index = wallets.findIndex((each) => isOf(each, afterPublicKey));
   if (index === -1) throw refusal('SIGNING_KEY_UNKNOWN');
   const ordinal = index + 2;
-  if (ordinal > MAX_KEYS) throw refusal('SIGNING_KEYS_EXHAUSTED');
+  if (ordinal > maxKeys) throw refusal('SIGNING_KEYS_EXHAUSTED');
   return systemKey(deps, identityOf(validatorId, ordinal), DOCKET_SIGNING);
 }
 

@@ -45,7 +45,7 @@ export interface SystemSignature {
 }
 
 const CONTROL_TYPES: readonly string[] = ['Genesis', 'Control'];
-const WINDOW_SECONDS = 60;
+const windowSeconds = 60;
 
 /**
  * Signs a genesis or control transaction with `platform:register-control`. The digest is computed here from the
@@ -246,11 +246,11 @@ async function checkOrAudit(
   }
 }
 
-const AUDIT_TEXT_LIMIT = 128;
+const maxAuditTextLength = 128;
 
 // The row stores the text of a refused caller unchanged, up to a maximum length.
 function bounded(attempt: SigningAttempt): SigningAttempt {
-  const cut = (text: string) => text.replaceAll('\0', '').slice(0, AUDIT_TEXT_LIMIT);
+  const cut = (text: string) => text.replaceAll('\0', '').slice(0, maxAuditTextLength);
   return {
     caller: attempt.caller,
     registerId: cut(attempt.registerId),
@@ -266,5 +266,5 @@ function logFields(attempt: SigningAttempt) {
 }
 
 function capOf(bucket: string, limit: number): SignatureCap {
-  return { bucket, limit, windowSeconds: WINDOW_SECONDS };
+  return { bucket, limit, windowSeconds };
 }

@@ -16,9 +16,9 @@ import { assertNewest, type OpenedSigner, type SignConsensusDeps } from './sign-
 import type { SignatureCap } from './store.ts';
 
 /** Bounds the operation with its hashes and envelope. */
-const MAX_PAYLOAD_BYTES = MAX_OPERATION_BYTES + 1024;
+const maxPayloadBytes = MAX_OPERATION_BYTES + 1024;
 /** One proposal is enough for a validator; further signatures serve retries after a lost message. */
-const CAP: SignatureCap = { bucket: `${DOCKET_SIGNING}/suspension`, limit: 12, windowSeconds: 60 };
+const suspensionCap: SignatureCap = { bucket: `${DOCKET_SIGNING}/suspension`, limit: 12, windowSeconds: 60 };
 
 /**
  * Signs the proposal to the roster of a register to suspend another validator for two conflicting signed messages. It
@@ -43,12 +43,12 @@ export async function signSuspension(
     transactionId: txId,
     derivationPath: DOCKET_SIGNING,
   };
-  if ((await deps.store.takeAudited(attempt, CAP)) === 'Signed') {
+  if ((await deps.store.takeAudited(attempt, suspensionCap)) === 'Signed') {
     deps.events.signed('suspension');
     return signer.signDigest(signingDigest(txId, envelope.payloadHash));
   }
   deps.events.refused('RATE_LIMITED');
-  const retryAfterSeconds = await deps.store.retryAfterSeconds(registerId, CAP);
+  const retryAfterSeconds = await deps.store.retryAfterSeconds(registerId, suspensionCap);
   throw new AppError(
     'rate_limited',
     genericCode('rate_limited'),
@@ -60,7 +60,7 @@ export async function signSuspension(
 }
 
 function readProposal(bytes: Uint8Array, { validatorId, key }: OpenedSigner): OperationPayload {
-  if (bytes.length > MAX_PAYLOAD_BYTES) throw invalid('the proposal is too large');
+  if (bytes.length > maxPayloadBytes) throw invalid('the proposal is too large');
   const result = operationPayloadSchema.safeParse(readJson(bytes));
   if (!result.success) throw invalid('the payload is not an operation proposal');
   const { operation } = result.data;

@@ -20,7 +20,7 @@ import type { SignControlDeps } from '../system-signer/sign-control.ts';
 import { createSignerStore } from '../system-signer/store.ts';
 import { findSecret } from '../wallets/records/store.ts';
 
-export const START_MS = Date.UTC(2026, 10, 21, 12);
+export const startMs = Date.UTC(2026, 10, 21, 12);
 
 /** One replica of the wallet service without listeners: its database, its keys, its use cases. */
 export interface Replica {
@@ -43,7 +43,7 @@ export interface ReplicaOptions {
 }
 
 export async function openReplica(options: ReplicaOptions): Promise<Replica> {
-  const clock = manualClock(START_MS);
+  const clock = manualClock(startMs);
   const runtime = testRuntime('service-wallet', { clock });
   const { log, telemetry } = runtime;
   const db = await openDatabase<WalletDatabase>({
@@ -95,8 +95,8 @@ export function person(change: Partial<Caller> = {}): Caller {
     clientId: 'first-party',
     scopes: [],
     tokenId: randomUUID(),
-    issuedAtMs: START_MS,
-    expiresAtMs: START_MS + 3_600_000,
+    issuedAtMs: startMs,
+    expiresAtMs: startMs + 3_600_000,
     canSignSystem: false,
     claims: {
       iss: 'urn:platform:test',

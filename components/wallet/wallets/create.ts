@@ -43,7 +43,7 @@ export interface CreatedWallet {
   readonly replayed: boolean;
 }
 
-const CREATOR_GRANT_MS = 90 * 24 * 60 * 60 * 1000;
+const creatorGrantMs = 90 * 24 * 60 * 60 * 1000;
 
 /**
  * Creates a wallet of the caller, or the only wallet of an organisation with a grant of 90 days for the creator
@@ -144,7 +144,7 @@ async function grantCreator(tx: Transactor<WalletDatabase>, wallet: Wallet, pers
     reason: 'organisation wallet creator',
     grantedBy: person,
     grantedAtMs: wallet.createdAtMs,
-    expiresAtMs: wallet.createdAtMs + CREATOR_GRANT_MS,
+    expiresAtMs: wallet.createdAtMs + creatorGrantMs,
     ended: false,
     allowedContexts: [REGISTER_ATTESTATION],
   });

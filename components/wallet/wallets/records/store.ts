@@ -48,7 +48,7 @@ export async function insertWallet(tx: Tx, wallet: Wallet, secret: StoredSecret)
 
 /** By id or by address. */
 export async function findWallet(db: Db, idOrAddress: string): Promise<Wallet | undefined> {
-  const isId = UUID.test(idOrAddress);
+  const isId = walletIdPattern.test(idOrAddress);
   if (!isId && !isWalletAddress(idOrAddress)) return undefined;
   const column = isId ? 'id' : 'address';
   const row = await db.selectFrom('wallets').selectAll().where(column, '=', idOrAddress).executeTakeFirst();
@@ -125,7 +125,7 @@ export async function listOfService(db: Db, clientId: string): Promise<Wallet[]>
     .where('owner_service', '=', clientId)
     .orderBy('created_at')
     .orderBy('id')
-    .limit(USABLE_LIMIT)
+    .limit(maxUsableWallets)
     .execute();
   return rows.map(fromRow);
 }
@@ -173,13 +173,13 @@ export async function listUsable(db: Db, platformUserId: string, nowMs: number):
     .orderBy(sql`owner_user_id IS NULL OR owner_user_id <> ${platformUserId}`)
     .orderBy('created_at')
     .orderBy('id')
-    .limit(USABLE_LIMIT)
+    .limit(maxUsableWallets)
     .execute();
   return rows.map(fromRow);
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-const USABLE_LIMIT = 1000;
+const walletIdPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const maxUsableWallets = 1000;
 
 function inView(eb: ExpressionBuilder<WalletDatabase, 'wallets'>, view: WalletView) {
   const own = eb('owner_user_id', '=', view.platformUserId);
