@@ -150,7 +150,7 @@ export async function lockOrganization(
  * Whether members may get tokens of the organisation; a lock keeps the answer valid until the transaction ends. Without
  * the lock, a sign-in that read the status Active could commit its session after a suspension that did not see it.
  */
-export async function holdOpenOrganization(tx: Transactor<DB>, id: string): Promise<boolean> {
+export async function lockOpenOrganization(tx: Transactor<DB>, id: string): Promise<boolean> {
   const row = await tx
     .selectFrom('organizations')
     .select(['status', 'deleted_at'])

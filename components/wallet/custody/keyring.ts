@@ -48,11 +48,11 @@ export class Keyring {
   signer(owner: KeyOwner, path: string): Promise<Signer> {
     const name = `${owner.id} ${path}`;
     const nowMs = this.#options.clock.nowMs();
-    const known = this.#entries.get(name);
+    const cached = this.#entries.get(name);
     this.#entries.delete(name);
-    if (known !== undefined && nowMs < known.expiresAtMs) {
-      this.#entries.set(name, known);
-      return known.signer;
+    if (cached !== undefined && nowMs < cached.expiresAtMs) {
+      this.#entries.set(name, cached);
+      return cached.signer;
     }
     const signer = this.privateKey(owner, path).then(createSigner);
     this.#remember(name, { signer, expiresAtMs: nowMs + this.#options.ttlMs });

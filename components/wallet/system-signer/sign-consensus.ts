@@ -72,7 +72,7 @@ export async function openSigner(
 
 async function takeEpoch(deps: SignConsensusDeps, { validatorId, epoch: held }: Opening): Promise<bigint> {
   if (held === 0n) return deps.store.nextEpoch(validatorId);
-  const newest = await deps.store.keepEpoch(validatorId, held);
+  const newest = await deps.store.raiseEpoch(validatorId, held);
   if (newest !== held) throw fenced(deps);
   return held;
 }

@@ -31,7 +31,7 @@ export interface Replica {
   /** Refusals reported to the audit logs of organisations. */
   readonly refused: readonly Refused[];
   /** Number of notifications of the event log. */
-  rings(): number;
+  notifications(): number;
   close(): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
   });
   const kek = fileKek(options.kek);
   const keyring = new Keyring({ kek, clock, load: (id) => findSecret(db.read, id) });
-  let rings = 0;
+  let notifications = 0;
   const refused: Refused[] = [];
   const deps = {
     db,
@@ -63,7 +63,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     keyring,
     rsa: new RsaGenerator(),
     notify: () => {
-      rings += 1;
+      notifications += 1;
     },
     clock,
     log,
@@ -75,7 +75,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     controlPerMinute: options.controlPerMinute ?? 10,
     checkpointsPerMinute: options.checkpointsPerMinute ?? 600,
   };
-  return { db, runtime, clock, deps, refused, rings: () => rings, close: () => db.close() };
+  return { db, runtime, clock, deps, refused, notifications: () => notifications, close: () => db.close() };
 }
 
 /** A fresh database and one replica on it. */

@@ -97,7 +97,7 @@ export async function claimAccount(tx: Transactor<DB>, row: NewAccountRow): Prom
 async function findOrInsert(tx: Transactor<DB>, row: NewAccountRow): Promise<ClaimedAccount | undefined> {
   const at = new Date(row.createdAtMs);
   const { rows } = await sql<ClaimedAccount>`
-    WITH known AS (
+    WITH present AS (
       SELECT id, email_verified FROM platform_users
       WHERE email = ${row.email}
         AND (email_verified OR (NOT ${row.emailVerified}::boolean AND home_organization_id = ${row.homeOrganizationId}))
@@ -107,11 +107,11 @@ async function findOrInsert(tx: Transactor<DB>, row: NewAccountRow): Promise<Cla
         home_organization_id, status, created_at)
       SELECT ${row.id}, ${row.email}, ${row.displayName}, ${row.passwordHash}, ${at}, ${row.emailVerified},
         ${row.homeOrganizationId}, 'Active', ${at}
-      WHERE NOT EXISTS (SELECT FROM known)
+      WHERE NOT EXISTS (SELECT FROM present)
       ON CONFLICT DO NOTHING
       RETURNING id, email_verified
     )
-    SELECT id, email_verified AS "emailVerified", false AS "isNew" FROM known
+    SELECT id, email_verified AS "emailVerified", false AS "isNew" FROM present
     UNION ALL SELECT id, email_verified, true FROM made`.execute(tx);
   return rows[0];
 }

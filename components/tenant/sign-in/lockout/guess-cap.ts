@@ -65,23 +65,23 @@ interface Line {
 }
 
 function createLines(): GuessCap['inTurn'] {
-  const lines = new Map<string, Line>();
+  const queues = new Map<string, Line>();
   let waiting = 0;
   return async (email, attempt) => {
-    const line = lines.get(email) ?? { waiting: 0, last: Promise.resolve() };
-    if (line.waiting >= maxWaitingPerAddress) throw busy('rate_limited');
+    const queue = queues.get(email) ?? { waiting: 0, last: Promise.resolve() };
+    if (queue.waiting >= maxWaitingPerAddress) throw busy('rate_limited');
     if (waiting >= maxWaiting) throw busy('unavailable');
     waiting++;
-    line.waiting++;
-    lines.set(email, line);
-    const turn = line.last.then(attempt);
-    line.last = turn.then(nothing, nothing);
+    queue.waiting++;
+    queues.set(email, queue);
+    const turn = queue.last.then(attempt);
+    queue.last = turn.then(nothing, nothing);
     try {
       return await turn;
     } finally {
       waiting--;
-      line.waiting--;
-      if (line.waiting === 0) lines.delete(email);
+      queue.waiting--;
+      if (queue.waiting === 0) queues.delete(email);
     }
   };
 }

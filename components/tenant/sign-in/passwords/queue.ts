@@ -23,7 +23,7 @@ export interface PasswordQueueOptions {
 /** @throws AppError unavailable when the queue is full */
 export async function createPasswords(options: PasswordQueueOptions): Promise<Passwords> {
   const cost = options.cost ?? defaultHashCost;
-  const dummy = await hashPassword('nobody has this password', cost);
+  const dummy = await hashPassword('no account has this password', cost);
   const enter = createGate(options);
   return {
     hash: (password) => enter(() => hashPassword(password, cost)),

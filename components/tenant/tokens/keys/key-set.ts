@@ -13,7 +13,7 @@ export interface Jwks {
 }
 
 /** The signing keys of the installation, as this replica last read them. */
-export interface KeyRing {
+export interface SigningKeySet {
   current(): SigningKey;
   /** Next, current and retired keys that a valid token may name. */
   jwks(): Jwks;
@@ -21,7 +21,7 @@ export interface KeyRing {
   refresh(): Promise<void>;
 }
 
-export interface KeyRingOptions {
+export interface SigningKeySetOptions {
   readonly db: Database<TenantDatabase>;
   readonly protection: Protection;
   readonly clock: Clock;
@@ -34,7 +34,7 @@ interface LoadedKeys {
 }
 
 /** Resolves when the keys are loaded; throws when the protection key cannot decrypt them. */
-export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
+export async function createSigningKeySet(options: SigningKeySetOptions): Promise<SigningKeySet> {
   let loaded = await load(options);
   return {
     current: () => loaded.current,
@@ -45,8 +45,8 @@ export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   };
 }
 
-async function load(options: KeyRingOptions, before?: LoadedKeys): Promise<LoadedKeys> {
-  const rows = await upkeep(options);
+async function load(options: SigningKeySetOptions, before?: LoadedKeys): Promise<LoadedKeys> {
+  const rows = await rotate(options);
   const current = rows.find((row) => row.state === 'current');
   if (current === undefined) throw refusal('NO_SIGNING_KEY');
   return {
@@ -57,13 +57,13 @@ async function load(options: KeyRingOptions, before?: LoadedKeys): Promise<Loade
 
 function open(protection: Protection, row: StoredKey): SigningKey {
   try {
-    return loadSigningKey(row.kid, protection.open(row.sealedPrivateKey, placeOf(row.kid)));
+    return loadSigningKey(row.kid, protection.open(row.sealedPrivateKey, sealContextOf(row.kid)));
   } catch (cause) {
     throw refusal('PROTECTION_KEY_MISMATCH', { cause });
   }
 }
 
-function upkeep(options: KeyRingOptions): Promise<StoredKey[]> {
+function rotate(options: SigningKeySetOptions): Promise<StoredKey[]> {
   const { clock, protection, rotationMs } = options;
   return options.db.transact(async (tx) => {
     await lockKeys(tx);
@@ -71,7 +71,7 @@ function upkeep(options: KeyRingOptions): Promise<StoredKey[]> {
     const plan = planKeys(await listKeys(tx), atMs, rotationMs);
     const make = async (state: 'next' | 'current') => {
       const { publicJwk, privateKeyDer } = generateSigningKey();
-      const sealed = protection.seal(privateKeyDer, placeOf(publicJwk.kid));
+      const sealed = protection.seal(privateKeyDer, sealContextOf(publicJwk.kid));
       await insertKey(tx, { kid: publicJwk.kid, state, publicJwk, sealed }, atMs);
     };
     await removeKeys(tx, plan.remove);
@@ -83,6 +83,6 @@ function upkeep(options: KeyRingOptions): Promise<StoredKey[]> {
   });
 }
 
-function placeOf(kid: string): string {
+function sealContextOf(kid: string): string {
   return `signing_keys.sealed_private_key.${kid}`;
 }
