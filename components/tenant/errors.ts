@@ -53,7 +53,7 @@ const table = {
   ROW_UNREADABLE: ['internal', 'a stored row has an unknown value'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
-export type TenantCode = keyof typeof table;
+type TenantCode = keyof typeof table;
 
 interface RefusalOptions {
   readonly cause?: unknown;

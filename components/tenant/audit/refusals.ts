@@ -13,7 +13,7 @@ export interface AuditDeps {
 }
 
 /** A refusal as the internal route receives it. */
-export interface NamedRefusal extends Omit<ReportedRefusal, 'occurredAtMs' | 'occurrences'> {
+interface NamedRefusal extends Omit<ReportedRefusal, 'occurredAtMs' | 'occurrences'> {
   /** The current time when absent. */
   readonly occurredAtMs: number | undefined;
   /** Client id of the reporting service, from its token. */

@@ -93,7 +93,7 @@ export async function isMember(
   return row !== undefined;
 }
 
-export interface NewOrganizationRow {
+interface NewOrganizationRow {
   readonly id: string;
   readonly name: string;
   readonly subdomain: string;
@@ -160,7 +160,7 @@ export async function lockOpenOrganization(tx: Transactor<DB>, id: string): Prom
   return row?.status === 'Active' && row.deleted_at === null;
 }
 
-export interface OrganizationChange {
+interface OrganizationChange {
   readonly name?: string | undefined;
   readonly branding?: Branding | undefined;
   readonly status?: Organization['status'] | undefined;

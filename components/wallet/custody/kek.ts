@@ -10,8 +10,8 @@ export interface KekProvider {
   unwrap(kekId: string, wrapped: Buffer, aad: Buffer): Promise<Buffer>;
 }
 
-export const NONCE_BYTES = 12;
-export const TAG_BYTES = 16;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 
 /** AES-256-GCM: `nonce(12) || ciphertext || tag(16)`; a fresh random nonce each time. */

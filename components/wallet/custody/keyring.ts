@@ -8,7 +8,7 @@ import type { KekProvider } from './kek.ts';
 import { privateKeyAt } from './material.ts';
 
 /** The facts about a wallet that decrypting its key material requires. */
-export interface KeyOwner {
+interface KeyOwner {
   readonly id: string;
   readonly address: string;
   readonly keyType: KeyType;
@@ -16,7 +16,7 @@ export interface KeyOwner {
   readonly publicKey: Buffer;
 }
 
-export interface KeyringOptions {
+interface KeyringOptions {
   readonly kek: KekProvider;
   readonly load: (
     walletId: string,

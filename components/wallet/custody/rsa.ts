@@ -9,7 +9,7 @@ const waitingLimit = 16;
 const retryAfterSeconds = 5;
 const generate = promisify(generateKeyPair);
 
-export interface RsaGeneratorOptions {
+interface RsaGeneratorOptions {
   /** generates one key; takes about a second of a thread in production */
   readonly make?: () => Promise<KeyMaterial>;
 }

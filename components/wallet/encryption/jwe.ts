@@ -7,7 +7,7 @@ import type { KeyType } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 
 /** The wallet that a text is encrypted for. */
-export interface Recipient {
+interface Recipient {
   readonly address: string;
   readonly keyType: KeyType;
   /** Raw 32 bytes for ED25519, DER SubjectPublicKeyInfo otherwise. */

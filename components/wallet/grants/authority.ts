@@ -18,7 +18,7 @@ export interface AuthorityDeps {
 }
 
 /** One use of a wallet's keys by a caller. */
-export interface KeyUse {
+interface KeyUse {
   readonly act: 'wallet.sign' | 'wallet.decrypt';
   /** as the caller sent it, for the audit line */
   readonly derivationPath: string;

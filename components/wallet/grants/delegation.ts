@@ -21,7 +21,7 @@ export interface DelegatedUse {
   readonly nowMs: number;
 }
 
-export type DelegationRefusal =
+type DelegationRefusal =
   | 'GRANT_MISSING'
   | 'GRANT_INSUFFICIENT'
   | 'ORGANIZATION_MISMATCH'
@@ -67,7 +67,7 @@ export function includesRight(granted: AccessRight, required: AccessRight): bool
   return rankOf[granted] >= rankOf[required];
 }
 
-export interface GrantProposal {
+interface GrantProposal {
   readonly ownedByOrganization: boolean;
   readonly accessRight: AccessRight;
   readonly allowedContexts: readonly string[];

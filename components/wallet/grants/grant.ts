@@ -15,7 +15,7 @@ export interface GrantDeps extends AuthorityDeps {
   readonly db: Database<WalletDatabase>;
 }
 
-export interface NewGrant {
+interface NewGrant {
   readonly subject: string;
   readonly accessRight: AccessRight;
   readonly reason: string | undefined;
@@ -94,7 +94,7 @@ export async function revokeAccess(
   auditGrant(deps, caller, wallet, { subject, change: 'revoked' });
 }
 
-export interface AccessQuestion {
+interface AccessQuestion {
   readonly subject: string;
   readonly right: AccessRight;
 }

@@ -12,7 +12,7 @@ export interface SignDeps extends AuthorityDeps {
   readonly keyring: Keyring;
 }
 
-export interface SignRequest {
+interface SignRequest {
   readonly data: Uint8Array;
   /** `data` is a 32-byte digest: signed as such by P-256 and RSA, as the message by Ed25519 */
   readonly preHashed: boolean;

@@ -42,7 +42,7 @@ export interface OpenedSigner {
 }
 
 /** The identity to open, and the epoch that the caller holds from an earlier stream; 0 for a caller that starts. */
-export type Opening = Pick<OpenedSigner, 'validatorId' | 'epoch'>;
+type Opening = Pick<OpenedSigner, 'validatorId' | 'epoch'>;
 
 /**
  * Takes the next epoch of a validator identity, which fences its older streams from this moment. A caller that names

@@ -31,7 +31,7 @@ export interface SignControlDeps extends SystemKeyDeps {
   readonly checkpointsPerMinute: number;
 }
 
-export interface ControlRequest {
+interface ControlRequest {
   readonly registerId: string;
   readonly transactionId: string;
   readonly payloadHash: string;
@@ -39,7 +39,7 @@ export interface ControlRequest {
   readonly transactionType: string;
 }
 
-export interface SystemSignature {
+interface SystemSignature {
   readonly signature: Uint8Array;
   readonly key: SystemKey;
 }
@@ -70,7 +70,7 @@ export async function signControl(
 }
 
 /** A register that the installation is going to own, before its genesis. */
-export interface OwnershipRequest {
+interface OwnershipRequest {
   readonly registerId: string;
   readonly registerName: string;
   readonly grantedAt: string;

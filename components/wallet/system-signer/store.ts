@@ -20,7 +20,7 @@ export interface GuardedMessage {
   readonly signature: Buffer;
 }
 
-export interface GuardPosition {
+interface GuardPosition {
   readonly height: string;
   readonly round: string;
   readonly step: number;

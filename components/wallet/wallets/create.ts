@@ -25,7 +25,7 @@ export interface CreateDeps {
   readonly notify: () => void;
 }
 
-export interface NewWallet {
+interface NewWallet {
   readonly title: string;
   readonly description: string | undefined;
   readonly keyType: KeyType;

@@ -63,7 +63,7 @@ function accountsIn(subdomain: string, email: string): RawBuilder<AccountRow> {
     ORDER BY p.email_verified DESC LIMIT 1`;
 }
 
-export interface NewAccountRow {
+interface NewAccountRow {
   readonly id: string;
   readonly email: string;
   readonly displayName: string;
@@ -76,7 +76,7 @@ export interface NewAccountRow {
   readonly createdAtMs: number;
 }
 
-export interface ClaimedAccount {
+interface ClaimedAccount {
   readonly id: string;
   readonly emailVerified: boolean;
   readonly isNew: boolean;
@@ -149,7 +149,7 @@ export async function countCreatedOrganization(tx: Transactor<DB>, accountId: st
     .execute();
 }
 
-export function toAccount(row: Selectable<PlatformUserTable>): Account {
+function toAccount(row: Selectable<PlatformUserTable>): Account {
   return {
     id: row.id,
     email: row.email,

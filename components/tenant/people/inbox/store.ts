@@ -52,7 +52,7 @@ export async function insertEntry(
   return { entry: toEntry(existing), isNew: false };
 }
 
-export interface InboxFilter {
+interface InboxFilter {
   readonly category?: Category | undefined;
   readonly unreadOnly: boolean;
   readonly includeDismissed: boolean;

@@ -13,7 +13,7 @@ import { accountSubject } from '../../sign-in/lockout/subject.ts';
 import { lockAccount } from '../accounts/store.ts';
 import { findMembershipIn } from '../memberships/store.ts';
 
-export interface UnlockRequest {
+interface UnlockRequest {
   readonly organizationId: string;
   readonly userId: string;
   readonly origin: Origin;

@@ -4,14 +4,14 @@ import { liftCap, refundCap, securityCap } from '#kit/rate-limit/security-cap.ts
 import type { TenantDatabase } from '../../database/schema.ts';
 
 /** Maximum number of failures in one window: per address, and separately per address and known network. */
-export const maxFailuresPerWindow = 5;
-export const failureWindowSeconds = 60;
+const maxFailuresPerWindow = 5;
+const failureWindowSeconds = 60;
 const maxWaiting = 256;
 /** Maximum number of queued attempts for one address. */
 export const maxWaitingPerAddress = 8;
 
 /** The key by which guesses are counted. */
-export interface GuessPool {
+interface GuessPool {
   readonly email: string;
   /** Set when the account has signed in from this network: guesses from other networks do not use up its share. */
   readonly knownNetwork?: string | undefined;

@@ -96,7 +96,7 @@ export function admit(ladder: Ladder, network: string | undefined, nowMs: number
  */
 export type Outcome = 'wrong' | 'right' | 'proved' | 'ignored';
 
-export interface Settlement {
+interface Settlement {
   readonly ladder: Ladder;
   /** The network whose state must be written. */
   readonly written: string;

@@ -14,7 +14,7 @@ export interface Passwords {
   verify(password: string, stored: string | undefined): Promise<PasswordResult>;
 }
 
-export interface PasswordQueueOptions {
+interface PasswordQueueOptions {
   readonly concurrent: number;
   readonly waiting: number;
   readonly cost?: HashCost;

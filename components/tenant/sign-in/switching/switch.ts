@@ -26,7 +26,7 @@ export interface SwitchDeps extends SessionIssuer {
   readonly clock: Clock;
 }
 
-export interface SwitchRequest {
+interface SwitchRequest {
   readonly organizationId: string;
   readonly origin: Origin;
 }

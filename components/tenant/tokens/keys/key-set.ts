@@ -8,7 +8,7 @@ import type { Protection } from './protection.ts';
 import { insertKey, listKeys, lockKeys, moveKey, removeKeys, type StoredKey } from './store.ts';
 
 /** A JWK set; the same object until the keys are reloaded. */
-export interface Jwks {
+interface Jwks {
   readonly keys: Record<string, string>[];
 }
 
@@ -21,7 +21,7 @@ export interface SigningKeySet {
   refresh(): Promise<void>;
 }
 
-export interface SigningKeySetOptions {
+interface SigningKeySetOptions {
   readonly db: Database<TenantDatabase>;
   readonly protection: Protection;
   readonly clock: Clock;

@@ -7,12 +7,12 @@ import { refusal } from '../../errors.ts';
 import type { Wallet } from './wallet.ts';
 
 /** A sealed secret with its purpose. */
-export interface StoredSecret extends SealedSecret {
+interface StoredSecret extends SealedSecret {
   readonly purpose: SecretPurpose;
 }
 
 /** The wallets that a caller may see: own wallets, granted wallets and those of an administered organisation. */
-export interface WalletView {
+interface WalletView {
   readonly platformUserId: string;
   readonly administeredOrganizationId: string | undefined;
   readonly nowMs: number;
