@@ -25,7 +25,7 @@ import { createGuessCap } from './sign-in/lockout/guess-cap.ts';
 import { createUnknownAddresses, type FindUnknown } from './sign-in/lockout/unknown-address.ts';
 import { createPasswordPolicy } from './sign-in/passwords/policy.ts';
 import { createPasswords, type Passwords } from './sign-in/passwords/queue.ts';
-import { createKeyRing, type KeyRing } from './tokens/keys/key-set.ts';
+import { createSigningKeySet, type SigningKeySet } from './tokens/keys/key-set.ts';
 import { createProtection } from './tokens/keys/protection.ts';
 import { logStart } from './tokens/revocations/revocation.ts';
 import { listRevocations } from './tokens/revocations/store.ts';
@@ -44,8 +44,8 @@ export interface Parts {
 export interface Tenant {
   readonly deps: Deps;
   readonly mint: MintDeps;
-  readonly keepPrincipals: RevokePrincipalDeps;
-  readonly keys: KeyRing;
+  readonly managePrincipals: RevokePrincipalDeps;
+  readonly keys: SigningKeySet;
   readonly principals: PrincipalDirectory;
   readonly mintLog: MintLog;
   readonly limiter: RateLimiter;
@@ -66,7 +66,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
   const { clock, installation } = runtime;
   const protection = createProtection(config.CHANCERY_PROTECTION_KEY_FILE.reveal());
   const rotationMs = config.CHANCERY_SIGNING_KEY_ROTATION_DAYS * dayMs;
-  const keys = await createKeyRing({ db, protection, clock, rotationMs });
+  const keys = await createSigningKeySet({ db, protection, clock, rotationMs });
   const passwords = await createPasswords(passwordQueue);
   await seed({ db, clock, passwords }, await seedOf(config));
   const revocations = localRevocations(parts);
@@ -103,14 +103,14 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     takeToken: (clientId) => limiter.take('Token', clientId),
     findCaller: (token) => findCaller(authenticator, token),
   };
-  const keepPrincipals = {
+  const managePrincipals = {
     db,
     clock,
     principals,
     notify: notifyPrincipals,
     notifyRevocations: () => bus.publish(SUBJECTS.tenantRevocations),
   };
-  const rotate = { ...keepPrincipals, sharedSecretsDisabled };
+  const rotate = { ...managePrincipals, sharedSecretsDisabled };
   const { refreshKey } = protection;
   const findUnknown = createUnknownAddresses(protection.addressKey);
   const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey, findUnknown };
@@ -119,7 +119,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
   return {
     deps,
     mint,
-    keepPrincipals,
+    managePrincipals,
     keys,
     principals,
     mintLog,
@@ -132,7 +132,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
 
 interface Wiring {
   readonly parts: Parts;
-  readonly keys: KeyRing;
+  readonly keys: SigningKeySet;
   readonly passwords: Passwords;
   readonly issuer: TokenIssuer;
   readonly authenticator: Authenticator;

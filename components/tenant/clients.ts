@@ -1,8 +1,8 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
 import { type Event, EventService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { refusal } from './errors.ts';
 import type { EventSource } from './wallets/consumer.ts';
 
 const readTimeoutMs = 5_000;
@@ -31,7 +31,7 @@ export function connectWalletEvents(
 
 function eventOf({ cursor, kind, data }: Event) {
   if (cursor === undefined) {
-    throw new AppError('internal', 'EVENT_UNREADABLE', 'an event of the wallet service has no cursor');
+    throw refusal('EVENT_UNREADABLE');
   }
   const { transactionId, sequence } = cursor;
   return { cursor: { transactionId, sequence }, kind, data: JSON.parse(data) as unknown };

@@ -21,7 +21,7 @@ import type { TenantDatabase } from './database/schema.ts';
 import { mountInternalRoutes, mountRoutes } from './http.ts';
 import { mintDelegatedToken } from './platform/principals/delegate.ts';
 import { mintServiceToken } from './platform/principals/mint.ts';
-import { mayKeepPrincipals, principalRpc } from './platform/principals/rpc.ts';
+import { mayManagePrincipals, principalRpc } from './platform/principals/rpc.ts';
 import { startTokenListener } from './platform/principals/token-listener.ts';
 import { revocationRpc } from './tokens/revocations/rpc.ts';
 import { upkeepJobs } from './upkeep.ts';
@@ -129,8 +129,8 @@ function addServices(server: RpcServer, { runtime, tenant, parts }: Built): void
     allow: () => true,
     requireToken: true,
   });
-  server.add(PrincipalService, principalRpc(tenant.keepPrincipals), {
-    allow: mayKeepPrincipals,
+  server.add(PrincipalService, principalRpc(tenant.managePrincipals), {
+    allow: mayManagePrincipals,
     requireToken: true,
   });
 }

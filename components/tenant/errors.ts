@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 
 /** Error codes of this component beyond the generic ones; the kind determines the HTTP status. */
 const table = {
@@ -40,18 +40,31 @@ const table = {
   INVALID_CLIENT: ['unauthenticated', 'The client is unknown or its credential is wrong.'],
   PRINCIPAL_PROTECTED: ['invalid', 'Only principals of validators can be revoked.'],
   UNKNOWN_SCOPE: ['invalid', 'One of the scopes does not exist.'],
-} as const;
+  SERVICE_TOKEN_REFUSED: ['unavailable', 'the principal of this service is not active'],
+  NO_SIGNING_KEY: ['internal', 'no current signing key'],
+  PROTECTION_KEY_MISMATCH: [
+    'internal',
+    'the protection key cannot decrypt the signing keys of this database; use the key that the installation started with',
+  ],
+  SECRET_FILE_OPEN: ['internal', 'a secret file is accessible to other users; set its mode to 0640'],
+  SECRET_FILE_MALFORMED: ['internal', 'a secret file does not hold 32 bytes as base64url'],
+  EVENT_UNREADABLE: ['internal', 'an event of the wallet service has no cursor'],
+  ROW_MISSING: ['internal', 'the account was not inserted'],
+  ROW_UNREADABLE: ['internal', 'a stored row has an unknown value'],
+} as const satisfies Record<string, readonly [ErrorKind, string]>;
 
-export type TenantCode = keyof typeof table;
+type TenantCode = keyof typeof table;
 
 interface RefusalOptions {
+  readonly cause?: unknown;
+  readonly message?: string;
   readonly details?: Record<string, unknown>;
   readonly retryAfterSeconds?: number;
-  readonly cause?: unknown;
 }
 
-/** Creates the error of a code, with its kind and text. */
+/** Creates the error of a code; `message` replaces the text of the table. */
 export function refusal(code: TenantCode, options: RefusalOptions = {}): AppError {
-  const [kind, message] = table[code];
-  return new AppError(kind, code, message, options);
+  const [kind, text] = table[code];
+  const { message, ...rest } = options;
+  return new AppError(kind, code, message ?? text, rest);
 }

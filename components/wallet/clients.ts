@@ -6,7 +6,7 @@ import type { RefusalLogOptions } from './refusals/log.ts';
 
 const reportTimeoutMs = 5_000;
 
-export interface ClientOptions {
+interface ClientOptions {
   readonly runtime: Runtime;
   readonly workload: Workload;
   readonly token: () => Promise<string>;

@@ -1,8 +1,8 @@
-import { AppError, type AppErrorOptions, type ErrorKind } from '#core/errors/errors.ts';
+import { AppError, type ErrorKind, genericCode } from '#core/errors/errors.ts';
 import { createRefusals } from '#kit/http/http.ts';
 
 /** Error codes of this component, on which clients can match. */
-const REFUSALS = {
+const codes = {
   WALLET_NOT_FOUND: ['not_found', 'the wallet does not exist'],
   WALLET_EXISTS: ['conflict', 'a wallet with this key already exists'],
   WALLET_LOCKED: ['locked', 'the wallet is locked'],
@@ -33,32 +33,54 @@ const REFUSALS = {
   SIGNING_KEY_UNKNOWN: ['not_found', 'this validator has no such key'],
   SIGNING_KEYS_EXHAUSTED: ['conflict', 'the validator has reached the maximum number of keys'],
   SCOPE_REQUIRED: ['forbidden', 'a grant on a wallet of an organisation must name derivation contexts'],
-  KEY_GENERATION_BUSY: ['rate_limited', 'too many RSA keys are being generated; try again later'],
+  DERIVATION_PATH_REFUSED: [
+    'forbidden',
+    'the derivation path is neither platform:register-control nor platform:docket-signing',
+  ],
+  SIGNING_CLAIM_MISSING: ['forbidden', 'the service token of the caller has no signing claim'],
+  SIGNING_NOT_ALLOWED: ['forbidden', 'the caller may not sign on this path for this identity'],
+  SIGNER_FENCED: ['conflict', 'a newer stream signs for this identity'],
+  DOUBLE_SIGN_REFUSED: ['conflict', 'this position is already signed'],
   DERIVATION_UNSUPPORTED: ['unprocessable', 'an RSA wallet has one key and no derivation paths'],
   DECRYPT_FAILED: ['unprocessable', 'the data cannot be decrypted by this wallet'],
+  KEY_GENERATION_BUSY: ['rate_limited', 'too many RSA keys are being generated; try again later'],
+  KEK_INVALID: ['internal', 'the key-encryption key has a wrong length'],
+  KEK_UNKNOWN: ['internal', 'a wallet is wrapped under another key-encryption key'],
+  CUSTODY_TAMPERED: ['internal', 'stored key material cannot be decrypted'],
+  CUSTODY_MISSING: ['internal', 'the wallet has no key material'],
+  CUSTODY_KEY_MISMATCH: ['internal', 'stored key material does not belong to the wallet'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
-/** Codes of input that is parsed by the core. */
-const INPUT_REFUSALS = {
+/** Codes of input that the core parses. */
+const inputCodes = {
   INVALID_BASE64: ['invalid', 'the text is not base64'],
   INVALID_DERIVATION_PATH: ['invalid', "the path is not of the form m/44'/0'"],
   INVALID_MNEMONIC: ['invalid', 'the words are no English mnemonic with a right checksum'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
 /** Declares codes as refusals of a route. */
-export const refusals = createRefusals({ ...REFUSALS, ...INPUT_REFUSALS });
+export const refusals = createRefusals({ ...codes, ...inputCodes });
 
 /** Refusals of every route about one wallet of the caller. */
 export const walletRefusals = refusals('WALLET_NOT_FOUND', 'WALLET_ACCESS_DENIED', 'PERSON_REQUIRED');
 
-export type WalletRefusal = keyof typeof REFUSALS;
+export type WalletErrorCode = keyof typeof codes;
 
-export function refuse(code: WalletRefusal, details?: Readonly<Record<string, unknown>>): AppError {
-  return refusal(code, { details });
+interface RefusalOptions {
+  readonly cause?: unknown;
+  readonly message?: string;
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly retryAfterSeconds?: number;
 }
 
-/** A refusal with a cause or a time to wait. */
-export function refusal(code: WalletRefusal, options: AppErrorOptions): AppError {
-  const [kind, message] = REFUSALS[code];
-  return new AppError(kind, code, message, options);
+/** Creates the error of a code; `message` replaces the text of the table. */
+export function refusal(code: WalletErrorCode, options: RefusalOptions = {}): AppError {
+  const [kind, text] = codes[code];
+  const { message, ...rest } = options;
+  return new AppError(kind, code, message ?? text, rest);
+}
+
+/** The error of a malformed request. */
+export function invalid(message: string): AppError {
+  return new AppError('invalid', genericCode('invalid'), message);
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
+import { INSTALLATION_NAME } from '#core/identity/well-known.ts';
 import { type Endpoint, endpoint } from '#kit/config/config.ts';
 import { labels, MANAGED_BY, OPERATOR_CLIENT_ID } from '../api/names.ts';
 import { isRecord, type KubeObject } from '../kube/resource.ts';
@@ -45,7 +46,7 @@ const address = endpoint.pipe(z.custom<Endpoint>());
 const installationSchema = z.strictObject({
   installation: z
     .string()
-    .regex(/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/, 'expected a DNS name')
+    .regex(INSTALLATION_NAME, 'expected a DNS name')
     .describe('Name of the installation: trust domain and issuer of tokens.'),
   operatorNamespace: name
     .optional()

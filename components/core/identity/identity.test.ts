@@ -200,6 +200,9 @@ describe('tiers, roles, scopes, ids', () => {
     expect(new Set(ids).size).toBe(ids.length);
     expect(serviceSpiffeUri('acme', 'validator-0')).toBe('spiffe://acme/service/validator-0');
     expect(INSTALLATION_NAME.test('dev-local')).toBe(true);
+    expect(INSTALLATION_NAME.test('acme.chancery.local')).toBe(true);
     expect(INSTALLATION_NAME.test('Dev')).toBe(false);
+    expect(INSTALLATION_NAME.test('acme.')).toBe(false);
+    expect(INSTALLATION_NAME.test('a'.repeat(64))).toBe(false);
   });
 });

@@ -94,9 +94,9 @@ describe('the audit log of an organisation', () => {
       'UserAddedToOrganization',
       'OrganizationCreated',
     ]);
-    const whole = await events('?pageSize=1000');
+    const all = await events('?pageSize=1000');
     const paged = [...(await events('?pageSize=5')), ...(await events('?pageSize=5&page=2'))];
-    expect(paged).toEqual(whole);
+    expect(paged).toEqual(all);
     expect((await read('?pageSize=1000&page=2')).json()).toMatchObject({
       events: [],
       pageSize: 200,
@@ -171,7 +171,7 @@ describe('the audit log of an organisation', () => {
   it('stores a refusal reported by a service, under the client id of its token', async () => {
     const { platform_user_id: person } = decodeJwt(tokenOf('user'));
     const occurredAt = new Date(tenant.clock.nowMs() - 5_000).toISOString();
-    const told = {
+    const reported = {
       ...refused(),
       resourceType: 'wallet',
       resourceId: 'w1abc',
@@ -179,7 +179,7 @@ describe('the audit log of an organisation', () => {
       occurredAt,
       service: 'service-operator',
     };
-    const answer = await report(told);
+    const answer = await report(reported);
     expect([answer.statusCode, answer.body]).toEqual([202, '']);
     const [event] = await events('?eventType=PermissionDenied');
     expect(event).toMatchObject({
@@ -266,12 +266,12 @@ describe('the audit log of an organisation', () => {
       gathered(nowhere),
       gathered({ occurredAtMs: 4_000_000_000_000n, occurrences: 2 }),
     ]);
-    const kept = (await events('?eventType=PermissionDenied')).filter(
+    const refusals = (await events('?eventType=PermissionDenied')).filter(
       ({ details }) => details['resourceId'] === 'w1gathered',
     );
-    expect(kept).toHaveLength(1);
-    expect(kept[0]?.details).toMatchObject({ service: 'service-wallet', occurrences: 5 });
-    expect(Date.parse(kept[0]?.timestamp ?? '')).toBe(tenant.clock.nowMs());
+    expect(refusals).toHaveLength(1);
+    expect(refusals[0]?.details).toMatchObject({ service: 'service-wallet', occurrences: 5 });
+    expect(Date.parse(refusals[0]?.timestamp ?? '')).toBe(tenant.clock.nowMs());
 
     for (const change of [
       { action: '' },

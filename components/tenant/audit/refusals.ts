@@ -13,7 +13,7 @@ export interface AuditDeps {
 }
 
 /** A refusal as the internal route receives it. */
-export interface NamedRefusal extends Omit<ReportedRefusal, 'occurredAtMs' | 'occurrences'> {
+interface NamedRefusal extends Omit<ReportedRefusal, 'occurredAtMs' | 'occurrences'> {
   /** The current time when absent. */
   readonly occurredAtMs: number | undefined;
   /** Client id of the reporting service, from its token. */
@@ -38,8 +38,8 @@ export async function reportRefusal(deps: AuditDeps, { service, ...named }: Name
     });
   }
   const reported = { ...named, occurredAtMs, occurrences: 1 };
-  const isKept = await deps.db.transact((tx) => keep(tx, service, reported));
-  if (!isKept) throw refusal('ORGANIZATION_NOT_FOUND');
+  const isStored = await deps.db.transact((tx) => insertRefusal(tx, service, reported));
+  if (!isStored) throw refusal('ORGANIZATION_NOT_FOUND');
 }
 
 /** Stores a batch of refusals; refusals of organisations that do not exist or were deleted are skipped. */
@@ -55,12 +55,12 @@ export async function reportRefusals(
   await deps.db.transact(async (tx) => {
     const nowMs = deps.clock.nowMs();
     for (const each of ordered) {
-      await keep(tx, service, { ...each, occurredAtMs: Math.min(each.occurredAtMs, nowMs) });
+      await insertRefusal(tx, service, { ...each, occurredAtMs: Math.min(each.occurredAtMs, nowMs) });
     }
   });
 }
 
-async function keep(
+async function insertRefusal(
   tx: Transactor<TenantDatabase>,
   service: string,
   reported: ReportedRefusal,

@@ -15,7 +15,7 @@ export async function getRetention(db: Reader<TenantDatabase>, organizationId: s
   return organization.auditRetentionMonths;
 }
 
-export interface RetentionChange {
+interface RetentionChange {
   readonly organizationId: string;
   /** 1 to 120 */
   readonly retentionMonths: number;

@@ -113,7 +113,7 @@ export interface ServicePrincipalTable {
   secret_rotated_at: Date | null;
 }
 
-export interface SigningKeyTable {
+interface SigningKeyTable {
   kid: string;
   state: string;
   public_jwk: Json<Record<string, string>>;
@@ -123,7 +123,7 @@ export interface SigningKeyTable {
   retired_at: Date | null;
 }
 
-export interface RevocationTable {
+interface RevocationTable {
   transaction_id: Assigned<string>;
   sequence: Assigned<string>;
   kind: string;
@@ -132,7 +132,7 @@ export interface RevocationTable {
   expires_at_ms: string | number;
 }
 
-export interface AuditEventTable {
+interface AuditEventTable {
   id: Assigned<string>;
   organization_id: string;
   occurred_at: Date;
@@ -155,13 +155,13 @@ export interface PlatformSettingsTable {
 }
 
 /** The position of this service in the event log of another service. */
-export interface EventCursorTable {
+interface EventCursorTable {
   source: string;
   position: string;
 }
 
 /** Wallets of people according to the events of the wallet service. */
-export interface UserWalletTable {
+interface UserWalletTable {
   wallet_id: string;
   platform_user_id: string;
   address: string;

@@ -15,7 +15,7 @@ import { isSystemAdministrator } from './authority.ts';
 import { type Branding, isReservedSubdomain, type Organization } from './organization.ts';
 import { insertOrganization } from './store.ts';
 
-export interface NewOrganization {
+interface NewOrganization {
   readonly name: string;
   readonly subdomain: string;
   readonly branding: Branding;

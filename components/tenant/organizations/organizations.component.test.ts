@@ -38,7 +38,7 @@ describe('organisations and users', () => {
   const create = (name: string, subdomain: string, token = admin) =>
     post('/api/organizations', token, { name, subdomain, branding: { primaryColor: '#112233' } });
   const addUser = (organizationId: string, user: object, token = admin) =>
-    post(`/api/organizations/${organizationId}/users`, token, { displayName: 'Somebody', password, ...user });
+    post(`/api/organizations/${organizationId}/users`, token, { displayName: 'A User', password, ...user });
   const signIn = async (email: string, organizationSubdomain: string): Promise<TokenBody> => {
     const payload = { email, password, organizationSubdomain };
     return (await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload })).json();

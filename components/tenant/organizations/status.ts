@@ -26,7 +26,7 @@ export interface Act {
   readonly atMs: number;
 }
 
-export interface StatusChange {
+interface StatusChange {
   readonly organizationId: string;
   readonly status: Organization['status'];
   readonly by: Caller;

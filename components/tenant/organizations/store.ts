@@ -93,7 +93,7 @@ export async function isMember(
   return row !== undefined;
 }
 
-export interface NewOrganizationRow {
+interface NewOrganizationRow {
   readonly id: string;
   readonly name: string;
   readonly subdomain: string;
@@ -150,7 +150,7 @@ export async function lockOrganization(
  * Whether members may get tokens of the organisation; a lock keeps the answer valid until the transaction ends. Without
  * the lock, a sign-in that read the status Active could commit its session after a suspension that did not see it.
  */
-export async function holdOpenOrganization(tx: Transactor<DB>, id: string): Promise<boolean> {
+export async function lockOpenOrganization(tx: Transactor<DB>, id: string): Promise<boolean> {
   const row = await tx
     .selectFrom('organizations')
     .select(['status', 'deleted_at'])
@@ -160,7 +160,7 @@ export async function holdOpenOrganization(tx: Transactor<DB>, id: string): Prom
   return row?.status === 'Active' && row.deleted_at === null;
 }
 
-export interface OrganizationChange {
+interface OrganizationChange {
   readonly name?: string | undefined;
   readonly branding?: Branding | undefined;
   readonly status?: Organization['status'] | undefined;

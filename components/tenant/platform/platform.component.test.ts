@@ -22,7 +22,7 @@ describe('platform governance (specification document 1, section 4)', () => {
   const addUser = (organizationId: string, email: string, roles: string[]) =>
     send('POST', `/api/organizations/${organizationId}/users`, admin, {
       email,
-      displayName: 'Somebody',
+      displayName: 'A User',
       password,
       roles,
     });
@@ -103,7 +103,7 @@ describe('platform governance (specification document 1, section 4)', () => {
       {
         id: expect.any(String),
         email: 'citizen@acme.example',
-        displayName: 'Somebody',
+        displayName: 'A User',
         emailVerified: false,
         roles: ['User'],
         status: 'Active',

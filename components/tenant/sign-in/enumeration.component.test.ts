@@ -72,8 +72,8 @@ describe('a sign-in attempt does not reveal whether an account exists', () => {
     expect(wrong.sent.filter(({ rowsWritten }) => rowsWritten === 1)).toHaveLength(5);
     expect(wrong.sent.map(({ text }) => text.split(/\s/)[0]?.toLowerCase())).toContain('commit');
     for (const [name, secret] of [
-      ['nobody', 'wrong'],
-      ['nobody', 'wrong'],
+      ['unknown', 'wrong'],
+      ['unknown', 'wrong'],
       ['locked', 'wrong'],
       ['locked', password],
       ['closed', 'wrong'],

@@ -3,7 +3,7 @@ import type { TenantDatabase } from '../database/schema.ts';
 import { type Account, normalizeEmail } from '../people/accounts/account.ts';
 import { findAddressedAccount } from '../people/accounts/store.ts';
 
-export interface AddressedAccount {
+interface AddressedAccount {
   readonly email: string;
   readonly organizationSubdomain?: string | undefined;
 }

@@ -68,7 +68,7 @@ describe('sign-in', () => {
 
   it.each([
     [{ grant_type: 'password', username: adminEmail, password: 'wrong' }, 401, 'invalid_grant'],
-    [{ grant_type: 'password', username: 'nobody@example.org', password: 'wrong' }, 401, 'invalid_grant'],
+    [{ grant_type: 'password', username: 'unknown@example.org', password: 'wrong' }, 401, 'invalid_grant'],
     [{ grant_type: 'client_credentials', client_id: 'service-register' }, 400, 'unsupported_grant_type'],
     [{ grant_type: 'password', username: adminEmail }, 400, 'invalid_request'],
     [{ username: adminEmail }, 400, 'invalid_request'],

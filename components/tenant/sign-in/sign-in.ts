@@ -5,7 +5,7 @@ import type { Database, Transactor } from '#kit/db/db.ts';
 import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { holdMembership } from '../organizations/lock-membership.ts';
+import { lockMembership } from '../organizations/lock-membership.ts';
 import { type Account, normalizeEmail } from '../people/accounts/account.ts';
 import { lockAccount } from '../people/accounts/store.ts';
 import type { Membership } from '../people/memberships/membership.ts';
@@ -115,7 +115,7 @@ async function conclude(deps: SignInDeps, checked: CheckedAttempt): Promise<Sign
     await listMemberships(tx, locked.id),
     checked.attempt.organizationSubdomain,
   );
-  const membership = chosen && (await holdMembership(tx, chosen));
+  const membership = chosen && (await lockMembership(tx, chosen));
   if (membership === undefined) return refuse('proved', 'organization');
   return startSession(deps, checked, { ladder, account: locked, membership, nowMs });
 }

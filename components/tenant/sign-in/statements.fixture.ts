@@ -17,10 +17,10 @@ export function recordStatements(pool: pg.Pool): { take(): SentStatement[] } {
     watched.add(client);
     const { query } = client;
     Object.assign(client, {
-      query: async (...given: unknown[]) => {
-        const result: pg.QueryResult = await Reflect.apply(query, client, given);
+      query: async (...args: unknown[]) => {
+        const result: pg.QueryResult = await Reflect.apply(query, client, args);
         const rowsWritten = writes.has(result.command) ? (result.rowCount ?? 0) : 0;
-        sent.push({ text: textOf(given[0]), rowsWritten });
+        sent.push({ text: textOf(args[0]), rowsWritten });
         return result;
       },
     });

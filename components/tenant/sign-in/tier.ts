@@ -1,7 +1,7 @@
 import type { Role } from '#core/identity/roles.ts';
 import { type HumanTier, isEntitledToPlatform, type OrganizationType } from '#core/identity/tiers.ts';
 
-export interface TierQuestion {
+interface TierQuestion {
   /** The explicitly requested tier. */
   readonly tier?: HumanTier | undefined;
   /** The return address of the caller: a path or an allowed external address. */

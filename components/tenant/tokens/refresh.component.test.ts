@@ -92,13 +92,13 @@ describe('refresh rotation', () => {
   it('keeps the tier, changes it on request, and reads the roles from the database', async () => {
     const payload = { email: adminEmail, password: adminPassword, tier: 'consumer' };
     const login = await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload });
-    const kept = await refresh(login.json().refresh_token);
-    expect(decodeJwt(kept.json().access_token)).toMatchObject({ tier: 'consumer' });
-    const wanted = { refreshToken: kept.json().refresh_token, tier: 'platform' };
+    const refreshed = await refresh(login.json().refresh_token);
+    expect(decodeJwt(refreshed.json().access_token)).toMatchObject({ tier: 'consumer' });
+    const request = { refreshToken: refreshed.json().refresh_token, tier: 'platform' };
     const raised = await tenant.app.inject({
       method: 'POST',
       url: '/api/auth/token/refresh',
-      payload: wanted,
+      payload: request,
     });
     const claims = decodeJwt(raised.json().access_token);
     expect(claims).toMatchObject({ tier: 'platform', roles: expect.arrayContaining(['SystemAdmin']) });

@@ -24,7 +24,7 @@ export interface RefreshDeps extends SessionIssuer {
   readonly notify: () => void;
 }
 
-export interface RefreshRequest {
+interface RefreshRequest {
   readonly refreshToken: string;
   readonly tier?: HumanTier | undefined;
   readonly origin: Origin;

@@ -44,7 +44,7 @@ describe('revocation and policies', () => {
     const created = await post('/api/organizations', access_token, { name: 'Acme', subdomain: 'acme' });
     acme = created.json().id;
     const users = `/api/organizations/${acme}/users`;
-    const person = { displayName: 'Somebody', password };
+    const person = { displayName: 'A User', password };
     await post(users, access_token, { ...person, email: 'boss@acme.example', roles: ['Administrator'] });
     const member = { ...person, email: 'member@acme.example', roles: ['User'] };
     memberId = (await post(users, access_token, member)).json().id;

@@ -33,8 +33,8 @@ export const PAYLOAD_ENCRYPTION: ContextName = 'platform:payload-encryption';
 /** `undefined` for a name that is not in the list; the comparison is exact. */
 export function findContext(name: string): { name: ContextName; slot: number; use: ContextUse } | undefined {
   if (!Object.hasOwn(CONTEXTS, name)) return undefined;
-  const known = name as ContextName;
-  return { name: known, ...CONTEXTS[known] };
+  const contextName = name as ContextName;
+  return { name: contextName, ...CONTEXTS[contextName] };
 }
 
 /** Whether a grant may name the context. Grants of earlier releases may name others, which give no access. */

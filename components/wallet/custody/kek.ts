@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import { AppError } from '#core/errors/errors.ts';
+import { refusal } from '../errors.ts';
 
 /** The root of the key hierarchy: wraps the data key of each wallet. The key itself is not exported. */
 export interface KekProvider {
@@ -10,8 +10,8 @@ export interface KekProvider {
   unwrap(kekId: string, wrapped: Buffer, aad: Buffer): Promise<Buffer>;
 }
 
-export const NONCE_BYTES = 12;
-export const TAG_BYTES = 16;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 
 /** AES-256-GCM: `nonce(12) || ciphertext || tag(16)`; a fresh random nonce each time. */
@@ -44,7 +44,7 @@ export function openBytes(key: Buffer, sealed: Buffer, aad: Buffer): Buffer {
 /** A provider with one 32-byte key from a file, usually a mounted Kubernetes Secret. */
 export function fileKek(key: Buffer): KekProvider {
   if (key.length !== KEY_BYTES) {
-    throw new AppError('internal', 'KEK_INVALID', `the key-encryption key must be ${KEY_BYTES} bytes`);
+    throw refusal('KEK_INVALID', { message: `the key-encryption key must be ${KEY_BYTES} bytes` });
   }
   const currentId = `file:${fingerprint(key)}`;
   return {
@@ -52,14 +52,7 @@ export function fileKek(key: Buffer): KekProvider {
     wrap: async (dataKey, aad) => sealBytes(key, dataKey, aad),
     unwrap: async (kekId, wrapped, aad) => {
       if (kekId !== currentId) {
-        throw new AppError(
-          'internal',
-          'KEK_UNKNOWN',
-          'a wallet is wrapped under another key-encryption key',
-          {
-            details: { kekId },
-          },
-        );
+        throw refusal('KEK_UNKNOWN', { details: { kekId } });
       }
       return openBytes(key, wrapped, aad);
     },
@@ -71,6 +64,6 @@ function fingerprint(key: Buffer): string {
   return createHash('sha256').update('chancery:kek-id:v1\n').update(key).digest('hex').slice(0, 16);
 }
 
-function tampered(cause?: unknown): AppError {
-  return new AppError('internal', 'CUSTODY_TAMPERED', 'stored key material cannot be decrypted', { cause });
+function tampered(cause?: unknown): Error {
+  return refusal('CUSTODY_TAMPERED', { cause });
 }

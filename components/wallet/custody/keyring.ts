@@ -1,14 +1,14 @@
 import { createSigner, type PrivateKey, type Signer } from '#core/crypto/sign.ts';
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { KeyType } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
 import { slotPath } from './contexts.ts';
 import { openSecret, type SealedSecret, type SecretPurpose } from './envelope.ts';
 import type { KekProvider } from './kek.ts';
 import { privateKeyAt } from './material.ts';
 
 /** The facts about a wallet that decrypting its key material requires. */
-export interface KeyOwner {
+interface KeyOwner {
   readonly id: string;
   readonly address: string;
   readonly keyType: KeyType;
@@ -16,7 +16,7 @@ export interface KeyOwner {
   readonly publicKey: Buffer;
 }
 
-export interface KeyringOptions {
+interface KeyringOptions {
   readonly kek: KekProvider;
   readonly load: (
     walletId: string,
@@ -48,11 +48,11 @@ export class Keyring {
   signer(owner: KeyOwner, path: string): Promise<Signer> {
     const name = `${owner.id} ${path}`;
     const nowMs = this.#options.clock.nowMs();
-    const known = this.#entries.get(name);
+    const cached = this.#entries.get(name);
     this.#entries.delete(name);
-    if (known !== undefined && nowMs < known.expiresAtMs) {
-      this.#entries.set(name, known);
-      return known.signer;
+    if (cached !== undefined && nowMs < cached.expiresAtMs) {
+      this.#entries.set(name, cached);
+      return cached.signer;
     }
     const signer = this.privateKey(owner, path).then(createSigner);
     this.#remember(name, { signer, expiresAtMs: nowMs + this.#options.ttlMs });
@@ -63,7 +63,7 @@ export class Keyring {
   async privateKey(owner: KeyOwner, path: string): Promise<PrivateKey> {
     const stored = await this.#options.load(owner.id);
     if (stored === undefined) {
-      throw new AppError('internal', 'CUSTODY_MISSING', 'the wallet has no key material', {
+      throw refusal('CUSTODY_MISSING', {
         details: { walletId: owner.id },
       });
     }
@@ -92,12 +92,5 @@ export class Keyring {
 // A key that does not match the wallet's public key must not sign: the row was changed or the secret wrongly restored.
 function assertOwnKey(owner: KeyOwner, key: PrivateKey): void {
   if (owner.publicKey.equals(createSigner(key).publicKey)) return;
-  throw new AppError(
-    'internal',
-    'CUSTODY_KEY_MISMATCH',
-    'stored key material does not belong to the wallet',
-    {
-      details: { walletId: owner.id },
-    },
-  );
+  throw refusal('CUSTODY_KEY_MISMATCH', { details: { walletId: owner.id } });
 }

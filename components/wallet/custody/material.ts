@@ -3,7 +3,7 @@ import { mnemonicFromEntropy, seedFromMnemonic } from '#core/crypto/bip39.ts';
 import type { PrivateKey } from '#core/crypto/sign.ts';
 import { deriveNode } from '#core/crypto/slip10.ts';
 import type { KeyType } from '../database/schema.ts';
-import { refuse } from '../errors.ts';
+import { refusal } from '../errors.ts';
 import { PRIMARY_SLOT, slotPath } from './contexts.ts';
 import type { SecretPurpose } from './envelope.ts';
 
@@ -35,7 +35,7 @@ export function recoverMaterial(mnemonic: string, passphrase: string): KeyMateri
 export function privateKeyAt(keyType: KeyType, material: KeyMaterial, path: string): PrivateKey {
   if (keyType === 'RSA') {
     if (path !== slotPath(PRIMARY_SLOT)) {
-      throw refuse('DERIVATION_UNSUPPORTED');
+      throw refusal('DERIVATION_UNSUPPORTED');
     }
     return { algorithm: 'RSA-4096', privateKey: material.secret };
   }

@@ -12,8 +12,8 @@ describe('RsaGenerator', () => {
         return gate.promise;
       },
     });
-    const asked = Array.from({ length: 18 }, () => generator.generate());
-    const outcomes = Promise.allSettled(asked);
+    const requests = Array.from({ length: 18 }, () => generator.generate());
+    const outcomes = Promise.allSettled(requests);
     await expect(generator.generate()).rejects.toMatchObject({
       code: 'KEY_GENERATION_BUSY',
       retryAfterSeconds: 5,
@@ -23,7 +23,7 @@ describe('RsaGenerator', () => {
       const gate = gates[i];
       if (i % 3 === 0) gate?.reject(new Error('no entropy'));
       else gate?.resolve({ purpose: 'pkcs8', secret: Buffer.alloc(1) });
-      await asked[i]?.catch(() => undefined);
+      await requests[i]?.catch(() => undefined);
       expect(gates.length - i - 1).toBeLessThanOrEqual(2);
     }
     const settled = await outcomes;

@@ -4,12 +4,12 @@ import { refusal } from '../errors.ts';
 import type { KeyMaterial } from './material.ts';
 
 const RSA_BITS = 4096;
-const RUNNING_LIMIT = 2;
-const WAITING_LIMIT = 16;
-const RETRY_AFTER_SECONDS = 5;
+const runningLimit = 2;
+const waitingLimit = 16;
+const retryAfterSeconds = 5;
 const generate = promisify(generateKeyPair);
 
-export interface RsaGeneratorOptions {
+interface RsaGeneratorOptions {
   /** generates one key; takes about a second of a thread in production */
   readonly make?: () => Promise<KeyMaterial>;
 }
@@ -29,7 +29,7 @@ export class RsaGenerator {
 
   /** @throws AppError rate_limited KEY_GENERATION_BUSY */
   async generate(): Promise<KeyMaterial> {
-    if (this.#running >= RUNNING_LIMIT) await this.#turn();
+    if (this.#running >= runningLimit) await this.#turn();
     else this.#running += 1;
     try {
       return await this.#make();
@@ -42,8 +42,8 @@ export class RsaGenerator {
 
   // A finished generation hands its slot directly to the next waiting request, so a new request cannot take it first.
   #turn(): Promise<void> {
-    if (this.#waiting.length >= WAITING_LIMIT) {
-      throw refusal('KEY_GENERATION_BUSY', { retryAfterSeconds: RETRY_AFTER_SECONDS });
+    if (this.#waiting.length >= waitingLimit) {
+      throw refusal('KEY_GENERATION_BUSY', { retryAfterSeconds });
     }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push(resolve);

@@ -33,7 +33,7 @@ export interface WalletTable {
   created_at: WriteOnce<Date>;
 }
 
-export interface WalletSecretTable {
+interface WalletSecretTable {
   wallet_id: WriteOnce<string>;
   purpose: WriteOnce<'seed' | 'pkcs8'>;
   kek_id: string;
@@ -55,7 +55,7 @@ export interface WalletGrantTable {
   ended_at: Date | null;
 }
 
-export interface SigningAuditTable {
+interface SigningAuditTable {
   id: Generated<number>;
   at: Generated<Date>;
   caller: string;
@@ -69,14 +69,14 @@ export interface SigningAuditTable {
 }
 
 /** Times of the signatures of the last window, oldest first: an exact sliding window in one row. */
-export interface SigningBucketTable {
+interface SigningBucketTable {
   register_id: string;
   derivation_path: string;
   recent: Date[];
 }
 
 /** The last consensus message that a validator signed on a register; prevents double signing. */
-export interface SigningGuardTable {
+interface SigningGuardTable {
   register_id: string;
   validator_id: string;
   height: string;
@@ -86,7 +86,7 @@ export interface SigningGuardTable {
   signature: Buffer;
 }
 
-export interface SignerEpochTable {
+interface SignerEpochTable {
   validator_id: string;
   epoch: string;
   opened_at: Date;

@@ -1,7 +1,7 @@
 import type { Caller } from '#core/identity/claims.ts';
 import { contextSlot, PAYLOAD_ENCRYPTION, PRIMARY_SLOT, slotPath } from '../custody/contexts.ts';
 import type { Keyring } from '../custody/keyring.ts';
-import { refuse } from '../errors.ts';
+import { refusal } from '../errors.ts';
 import { type AuthorityDeps, authorizeUse, authorizeView } from '../grants/authority.ts';
 import { getWallet } from '../wallets/records/store.ts';
 import type { Wallet } from '../wallets/records/wallet.ts';
@@ -40,10 +40,10 @@ export async function decryptAs(
     context: PAYLOAD_ENCRYPTION,
     hybridMode: false,
   });
-  if (wallet.status === 'Locked') throw refuse('WALLET_LOCKED');
+  if (wallet.status === 'Locked') throw refusal('WALLET_LOCKED');
   const requested = requestedKey(jwe, wallet.address);
   const primary = requested === 'primary';
-  if (authority === 'delegate' && primary) throw refuse('WALLET_ACCESS_DENIED');
+  if (authority === 'delegate' && primary) throw refusal('WALLET_ACCESS_DENIED');
   const slot = primary ? PRIMARY_SLOT : contextSlot(PAYLOAD_ENCRYPTION);
   const key = await deps.keyring.privateKey(wallet, slotPath(slot));
   try {

@@ -2,13 +2,12 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
 import type { PrivateKey } from '#core/crypto/sign.ts';
-import type { AppError } from '#core/errors/errors.ts';
 import { PAYLOAD_ENCRYPTION } from '../custody/contexts.ts';
 import type { KeyType } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 
 /** The wallet that a text is encrypted for. */
-export interface Recipient {
+interface Recipient {
   readonly address: string;
   readonly keyType: KeyType;
   /** Raw 32 bytes for ED25519, DER SubjectPublicKeyInfo otherwise. */
@@ -107,6 +106,6 @@ function readHeader(jwe: string): { readonly kid?: string } {
   }
 }
 
-function decryptFailed(cause?: unknown): AppError {
+function decryptFailed(cause?: unknown): Error {
   return refusal('DECRYPT_FAILED', { cause });
 }

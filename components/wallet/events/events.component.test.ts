@@ -70,7 +70,7 @@ describe('the event log of the wallet service', () => {
   }
 
   test('creating and recovering a wallet appends one event with its state and notifies consumers', async () => {
-    const rings = replica.rings();
+    const notifications = replica.notifications();
     const headers = { 'idempotency-key': 'once' };
     const body = { title: 'First', keyType: 'ED25519' };
     const { body: first } = await client.call('alice', 'POST /api/wallets', { body, headers });
@@ -79,7 +79,7 @@ describe('the event log of the wallet service', () => {
     const { body: recovered } = await client.call('alice', 'POST /api/wallets/recover', { body: phrase });
     await client.call('alice', 'POST /api/wallets/recover', { body: phrase });
     const ofOrganization = await client.made('admin', 'ED25519', { organizationId: ORGANIZATION });
-    const told = await next(3);
+    const read = await next(3);
     const of = (wallet: { id: string; walletAddress: string; createdAt: string }, owner: object) => ({
       kind: 'WalletCreated',
       fact: {
@@ -92,18 +92,18 @@ describe('the event log of the wallet service', () => {
     });
     const hers = { ownerKind: 'User', ownerId: alice.platformUserId };
     const theirs = { ownerKind: 'Organization', ownerId: ORGANIZATION };
-    expect(told).toEqual([of(first, hers), of(recovered, hers), of(ofOrganization, theirs)]);
-    expect(replica.rings() - rings).toBe(3);
+    expect(read).toEqual([of(first, hers), of(recovered, hers), of(ofOrganization, theirs)]);
+    expect(replica.notifications() - notifications).toBe(3);
   });
 
   test('a refused request appends no event and notifies no consumer', async () => {
-    const rings = replica.rings();
+    const notifications = replica.notifications();
     const second = { title: 'x', keyType: 'ED25519', organizationId: ORGANIZATION };
     expect((await client.call('admin', 'POST /api/wallets', { body: second })).status).toBe(409);
     expect((await client.call('alice', 'POST /api/wallets', { body: {} })).status).toBe(400);
     const wallet = await client.made('alice');
     expect((await next(1)).map((event) => event?.fact.walletId)).toEqual([wallet.id]);
-    expect(replica.rings() - rings).toBe(1);
+    expect(replica.notifications() - notifications).toBe(1);
   });
 
   test('a consumer that reads meanwhile does not skip the event of a late commit', async () => {
@@ -121,8 +121,8 @@ describe('the event log of the wallet service', () => {
     expect((await readFrom(replica, seen)).events).toEqual([]);
     mayCommit.resolve();
     await late;
-    const told = await next(2);
-    expect(told.map((event) => [event?.kind, event?.fact.walletId, event?.fact.status])).toEqual([
+    const read = await next(2);
+    expect(read.map((event) => [event?.kind, event?.fact.walletId, event?.fact.status])).toEqual([
       ['WalletStatusChanged', slow.id, 'Locked'],
       ['WalletCreated', early.id, 'Active'],
     ]);
@@ -148,8 +148,8 @@ describe('the event log of the wallet service', () => {
   });
 
   test('pages follow each other without gap or repetition, and the last page is marked', async () => {
-    const whole = await readFrom(replica);
-    expect(whole.complete).toBe(true);
+    const log = await readFrom(replica);
+    expect(log.complete).toBe(true);
     const keys: string[] = [];
     let cursor: OutboxCursor | undefined;
     for (let complete = false; !complete; ) {
@@ -159,8 +159,8 @@ describe('the event log of the wallet service', () => {
       cursor = page.events.at(-1)?.cursor ?? cursor;
       complete = page.complete;
     }
-    expect(keys).toEqual(whole.events.map((event) => event.key));
-    expect((await readFrom(replica, undefined, 1_000_000)).events).toHaveLength(whole.events.length);
+    expect(keys).toEqual(log.events.map((event) => event.key));
+    expect((await readFrom(replica, undefined, 1_000_000)).events).toHaveLength(log.events.length);
   });
 
   test('system wallets have no events', async () => {

@@ -6,8 +6,8 @@ import type { WalletDatabase } from '../database/schema.ts';
 
 type Methods = typeof EventService extends { readonly method: infer M } ? M : never;
 
-const DEFAULT_LIMIT = 500;
-const MAX_LIMIT = 1_000;
+const defaultLimit = 500;
+const maxLimit = 1_000;
 
 /** Only the tenant service reads the owners of wallets; it needs them for the `wallet_address` claim. */
 export function mayReadEvents(peer: RpcPeer): boolean {
@@ -17,8 +17,8 @@ export function mayReadEvents(peer: RpcPeer): boolean {
 /** The event log, for consumers that keep their own cursor. */
 export function eventHandlers(read: Reader<WalletDatabase>): RpcHandlers<Methods> {
   return {
-    readEvents: async ({ after, limit: wanted }) => {
-      const limit = wanted === 0 ? DEFAULT_LIMIT : Math.min(wanted, MAX_LIMIT);
+    readEvents: async ({ after, limit: requested }) => {
+      const limit = requested === 0 ? defaultLimit : Math.min(requested, maxLimit);
       const events = await readEvents(read, after ?? outboxStart, limit);
       return {
         events: events.map(({ cursor, kind, key, data }) => ({

@@ -3,7 +3,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { WalletDatabase } from '../database/schema.ts';
-import { refuse } from '../errors.ts';
+import { refusal } from '../errors.ts';
 import type { RefusalLog } from '../refusals/log.ts';
 import { administers, isOwner, type Wallet } from '../wallets/records/wallet.ts';
 import { isActiveGrant, judgeDelegatedUse } from './delegation.ts';
@@ -18,7 +18,7 @@ export interface AuthorityDeps {
 }
 
 /** One use of a wallet's keys by a caller. */
-export interface KeyUse {
+interface KeyUse {
   readonly act: 'wallet.sign' | 'wallet.decrypt';
   /** as the caller sent it, for the audit line */
   readonly derivationPath: string;
@@ -29,7 +29,7 @@ export interface KeyUse {
 
 /** The platform user of a person's token. @throws AppError forbidden PERSON_REQUIRED for any other token. */
 export function personOf(caller: Caller): string {
-  if (caller.kind !== 'user' || caller.platformUserId === undefined) throw refuse('PERSON_REQUIRED');
+  if (caller.kind !== 'user' || caller.platformUserId === undefined) throw refusal('PERSON_REQUIRED');
   return caller.platformUserId;
 }
 
@@ -45,7 +45,7 @@ export async function authorizeUse(
 ): Promise<'owner' | 'delegate'> {
   if (isOwner(wallet, caller)) return 'owner';
   const person = personOf(caller);
-  const refusal = judgeDelegatedUse({
+  const failed = judgeDelegatedUse({
     owningOrganizationId: wallet.ownerOrganizationId,
     callerOrganizationId: caller.organizationId,
     callerIsAdministrator: caller.roles.includes('Administrator'),
@@ -54,8 +54,8 @@ export async function authorizeUse(
     hybridMode: use.hybridMode,
     nowMs: deps.clock.nowMs(),
   });
-  if (refusal === undefined) return 'delegate';
-  denied(deps, caller, wallet, { act: use.act, reason: refusal, derivationPath: use.derivationPath });
+  if (failed === undefined) return 'delegate';
+  denied(deps, caller, wallet, { act: use.act, reason: failed, derivationPath: use.derivationPath });
 }
 
 interface Denial {
@@ -86,7 +86,7 @@ function denied(deps: AuthorityDeps, caller: Caller, wallet: Wallet, denial: Den
   if (organizationId !== undefined) {
     deps.refusals.count({ organizationId, action: act, reason, walletAddress, platformUserId });
   }
-  throw refuse('WALLET_ACCESS_DENIED');
+  throw refusal('WALLET_ACCESS_DENIED');
 }
 
 /** Owner, or Administrator of the owning organisation: they see a wallet and manage its grants. */
@@ -106,5 +106,5 @@ export async function authorizeView(deps: AuthorityDeps, caller: Caller, wallet:
   const person = personOf(caller);
   if (governs(wallet, caller)) return;
   const grant = await findOpenGrant(deps.db.read, wallet.id, person);
-  if (grant === undefined || !isActiveGrant(grant, deps.clock.nowMs())) throw refuse('WALLET_NOT_FOUND');
+  if (grant === undefined || !isActiveGrant(grant, deps.clock.nowMs())) throw refusal('WALLET_NOT_FOUND');
 }

@@ -21,7 +21,7 @@ export interface DelegatedUse {
   readonly nowMs: number;
 }
 
-export type DelegationRefusal =
+type DelegationRefusal =
   | 'GRANT_MISSING'
   | 'GRANT_INSUFFICIENT'
   | 'ORGANIZATION_MISMATCH'
@@ -61,13 +61,13 @@ export function isActiveGrant(grant: GrantFacts, nowMs: number): boolean {
   return !grant.ended && (grant.expiresAtMs === undefined || nowMs < grant.expiresAtMs);
 }
 
-const RANK = { ReadOnly: 1, ReadWrite: 2, Owner: 3 } as const satisfies Record<AccessRight, number>;
+const rankOf = { ReadOnly: 1, ReadWrite: 2, Owner: 3 } as const satisfies Record<AccessRight, number>;
 
-export function includesRight(held: AccessRight, wanted: AccessRight): boolean {
-  return RANK[held] >= RANK[wanted];
+export function includesRight(granted: AccessRight, required: AccessRight): boolean {
+  return rankOf[granted] >= rankOf[required];
 }
 
-export interface GrantProposal {
+interface GrantProposal {
   readonly ownedByOrganization: boolean;
   readonly accessRight: AccessRight;
   readonly allowedContexts: readonly string[];

@@ -4,7 +4,7 @@ import type { Database, Transactor } from '#kit/db/db.ts';
 import { claimKey } from '#kit/db/idempotency.ts';
 import { findContext, isGrantableContext } from '../custody/contexts.ts';
 import type { AccessRight, WalletDatabase } from '../database/schema.ts';
-import { refuse } from '../errors.ts';
+import { refusal } from '../errors.ts';
 import { getWallet } from '../wallets/records/store.ts';
 import type { Wallet } from '../wallets/records/wallet.ts';
 import { type AuthorityDeps, authorizeGovernance, governs, personOf } from './authority.ts';
@@ -15,7 +15,7 @@ export interface GrantDeps extends AuthorityDeps {
   readonly db: Database<WalletDatabase>;
 }
 
-export interface NewGrant {
+interface NewGrant {
   readonly subject: string;
   readonly accessRight: AccessRight;
   readonly reason: string | undefined;
@@ -62,7 +62,7 @@ async function storeGrant(
   const earlier = await claimKey(tx, repeatable, { answer: grant.id, nowMs: grant.grantedAtMs });
   const made = earlier === undefined ? undefined : await findGrantById(tx, earlier);
   if (made !== undefined) return made;
-  if (!(await insertGrant(tx, grant))) throw refuse('GRANT_EXISTS');
+  if (!(await insertGrant(tx, grant))) throw refusal('GRANT_EXISTS');
   return undefined;
 }
 
@@ -90,11 +90,11 @@ export async function revokeAccess(
 ): Promise<void> {
   const wallet = await governedWallet(deps, caller, idOrAddress);
   const ended = await deps.db.transact((tx) => endGrant(tx, wallet.id, subject, deps.clock.nowMs()));
-  if (!ended) throw refuse('GRANT_NOT_FOUND');
+  if (!ended) throw refusal('GRANT_NOT_FOUND');
   auditGrant(deps, caller, wallet, { subject, change: 'revoked' });
 }
 
-export interface AccessQuestion {
+interface AccessQuestion {
   readonly subject: string;
   readonly right: AccessRight;
 }
@@ -123,14 +123,14 @@ async function governedWallet(deps: GrantDeps, caller: Caller, idOrAddress: stri
 }
 
 function assertGrantable(wallet: Wallet, request: NewGrant, nowMs: number): void {
-  const refusal = judgeGrant({ ...request, ownedByOrganization: wallet.kind === 'Organization' });
-  if (refusal !== undefined) throw refuse(refusal);
+  const code = judgeGrant({ ...request, ownedByOrganization: wallet.kind === 'Organization' });
+  if (code !== undefined) throw refusal(code);
   const { allowedContexts } = request;
   const unknown = allowedContexts.filter((name) => findContext(name) === undefined);
-  if (unknown.length > 0) throw refuse('UNKNOWN_DERIVATION_CONTEXT', { contexts: unknown });
+  if (unknown.length > 0) throw refusal('UNKNOWN_DERIVATION_CONTEXT', { details: { contexts: unknown } });
   const reserved = allowedContexts.filter((name) => !isGrantableContext(name));
-  if (reserved.length > 0) throw refuse('DERIVATION_CONTEXT_RESERVED', { contexts: reserved });
-  if (request.expiresAtMs !== undefined && request.expiresAtMs <= nowMs) throw refuse('GRANT_EXPIRY_PAST');
+  if (reserved.length > 0) throw refusal('DERIVATION_CONTEXT_RESERVED', { details: { contexts: reserved } });
+  if (request.expiresAtMs !== undefined && request.expiresAtMs <= nowMs) throw refusal('GRANT_EXPIRY_PAST');
 }
 
 function auditGrant(

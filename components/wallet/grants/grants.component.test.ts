@@ -105,7 +105,7 @@ describe('grants and organisation wallets', () => {
     expect((await sign('a19', wallet.id)).status).toBe(200);
     const refusals = async (who: string, change: object, reason: string) => {
       const before = replica.runtime.lines.length;
-      const told = replica.refused.length;
+      const earlier = replica.refused.length;
       expect(await sign(who, wallet.id, change)).toMatchObject({
         status: 403,
         body: { code: 'WALLET_ACCESS_DENIED' },
@@ -117,7 +117,7 @@ describe('grants and organisation wallets', () => {
         { reason, walletAddress: wallet.walletAddress, userId: creator.platformUserId },
       ]);
       // the refusal is reported to the organisation that owns the wallet, independent of the caller's organisation
-      expect(replica.refused.slice(told)).toEqual([
+      expect(replica.refused.slice(earlier)).toEqual([
         {
           organizationId,
           action: 'wallet.sign',
@@ -155,7 +155,7 @@ describe('grants and organisation wallets', () => {
     const owner = person();
     callers.set('owner', owner);
     const { body: own } = await call('owner', 'POST', '/api/wallets', { title: 'Own', keyType: 'ED25519' });
-    const told = replica.refused.length;
+    const earlier = replica.refused.length;
     const denied = { status: 403, body: { code: 'WALLET_ACCESS_DENIED' } };
     for (const id of [wallet.id, own.id]) {
       expect(await call('stranger', 'GET', `/api/wallets/${id}/access`)).toMatchObject(denied);
@@ -167,14 +167,14 @@ describe('grants and organisation wallets', () => {
     const { platformUserId, organizationId } = stranger;
     const access = { action: 'wallet.access', reason, platformUserId };
     const ofWallet = { ...access, organizationId: owning };
-    expect(replica.refused.slice(told)).toEqual([
+    expect(replica.refused.slice(earlier)).toEqual([
       { ...ofWallet, walletAddress: wallet.walletAddress },
       { ...access, organizationId, walletAddress: own.walletAddress },
       { ...ofWallet, walletAddress: wallet.walletAddress },
     ]);
     // without an organisation in the token there is no audit log to report to
     expect(await call('nowhere', 'GET', `/api/wallets/${own.id}/access`)).toMatchObject(denied);
-    expect(replica.refused).toHaveLength(told + 3);
+    expect(replica.refused).toHaveLength(earlier + 3);
   });
 
   test('an Administrator grants only with contexts and never Owner; a new grant replaces an expired one', async () => {

@@ -16,7 +16,7 @@ export interface AttestationKey {
   readonly keyAddress: string;
 }
 
-export interface AttestationKeyDeps {
+interface AttestationKeyDeps {
   readonly db: Pick<SignDeps['db'], 'read'>;
   readonly keyring: Pick<Keyring, 'signer'>;
 }

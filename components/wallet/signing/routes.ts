@@ -4,7 +4,7 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { type App, addRoute, json } from '#kit/http/http.ts';
-import { refusals, refuse, walletRefusals } from '../errors.ts';
+import { refusal, refusals, walletRefusals } from '../errors.ts';
 import {
   operationIdUnder,
   WALLET_PREFIXES,
@@ -122,11 +122,11 @@ function mountVerify(app: App, deps: SigningRouteDeps, prefix: WalletPrefix): vo
     handle: ({ body }) => {
       const { isPreHashed } = body;
       const algorithm = body.algorithm === 'RSA' ? 'RSA-4096' : body.algorithm;
-      if (!isAlgorithm(algorithm)) throw refuse('ALGORITHM_UNKNOWN');
+      if (!isAlgorithm(algorithm)) throw refusal('ALGORITHM_UNKNOWN');
       const publicKey = decodeBase64Any(body.publicKey);
       const signature = decodeBase64Any(body.signature);
       const data = decodeBase64Any(body.data);
-      if (isPreHashed && data.length !== 32) throw refuse('PREHASH_LENGTH');
+      if (isPreHashed && data.length !== 32) throw refusal('PREHASH_LENGTH');
       const isValid = isPreHashed
         ? deps.verifier.verifyDigest({ algorithm, publicKey, digest: data, signature })
         : deps.verifier.verify({ algorithm, publicKey, message: data, signature });

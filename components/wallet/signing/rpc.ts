@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { encodeBase64 } from '#core/encoding/base64.ts';
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import type {
@@ -8,6 +8,7 @@ import type {
   PublicKeySchema,
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { invalid } from '../errors.ts';
 import { personOf } from '../grants/authority.ts';
 import {
   findOrganizationWallet,
@@ -21,16 +22,16 @@ import { type SignDeps, signAs } from './sign.ts';
 
 type Methods = typeof WalletService extends { readonly method: infer M } ? M : never;
 
-const MAX_ADDRESSES = 256;
+const maxAddresses = 256;
 /** Above the size of a roster; each key may require decrypting a wallet. */
-const MAX_ATTESTATION_KEYS = 64;
+const maxAttestationKeys = 64;
 
 /** Handlers for the other services of the installation; `x-subject-token` carries the authority of a person. */
 export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
   return {
     findWallets: async ({ addresses }) => {
-      if (addresses.length > MAX_ADDRESSES) {
-        throw new AppError('invalid', 'INVALID_REQUEST', `at most ${MAX_ADDRESSES} addresses at a time`);
+      if (addresses.length > maxAddresses) {
+        throw invalid(`at most ${maxAddresses} addresses at a time`);
       }
       const wallets = await listByAddresses(deps.db.read, addresses);
       return { wallets: wallets.map(presentKey) };
@@ -59,8 +60,8 @@ export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
       return { signature: signed.signature, key };
     },
     findAttestationKeys: async ({ wallets }) => {
-      if (wallets.length > MAX_ATTESTATION_KEYS) {
-        throw new AppError('invalid', 'INVALID_REQUEST', `at most ${MAX_ATTESTATION_KEYS} wallets at a time`);
+      if (wallets.length > maxAttestationKeys) {
+        throw invalid(`at most ${maxAttestationKeys} wallets at a time`);
       }
       const found = await Promise.all(
         wallets.map(async (wallet) => ({ wallet, key: await findAttestationKey(deps, wallet) })),
@@ -78,7 +79,7 @@ export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
 
 function subjectOf(context: RpcContext): Caller {
   if (context.subject !== undefined) return context.subject;
-  throw new AppError('unauthenticated', 'UNAUTHORIZED', 'x-subject-token is required');
+  throw new AppError('unauthenticated', genericCode('unauthenticated'), 'x-subject-token is required');
 }
 
 function presentKeyOf(wallet: string, found: AttestationKey): MessageInitShape<typeof AttestationKeySchema> {

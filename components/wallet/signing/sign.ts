@@ -3,7 +3,7 @@ import type { Algorithm } from '#core/crypto/algorithm.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { type Derivation, resolveDerivation } from '../custody/derivation.ts';
 import type { Keyring } from '../custody/keyring.ts';
-import { refuse } from '../errors.ts';
+import { refusal } from '../errors.ts';
 import { type AuthorityDeps, authorizeUse } from '../grants/authority.ts';
 import { getWallet } from '../wallets/records/store.ts';
 import { algorithmOf, type Wallet } from '../wallets/records/wallet.ts';
@@ -12,7 +12,7 @@ export interface SignDeps extends AuthorityDeps {
   readonly keyring: Keyring;
 }
 
-export interface SignRequest {
+interface SignRequest {
   readonly data: Uint8Array;
   /** `data` is a 32-byte digest: signed as such by P-256 and RSA, as the message by Ed25519 */
   readonly preHashed: boolean;
@@ -32,7 +32,7 @@ export interface Signed {
 }
 
 /** Key uses that may sign bytes chosen by the caller. */
-const SIGNABLE: readonly Derivation['use'][] = ['primary', 'raw', 'signing'];
+const signable: readonly Derivation['use'][] = ['primary', 'raw', 'signing'];
 
 /**
  * Signs as the caller with a wallet by id or address.
@@ -52,8 +52,8 @@ export async function signAs(
     context: derivation?.context,
     hybridMode: request.hybridMode,
   });
-  if (derivation === undefined) throw refuse('UNKNOWN_DERIVATION_CONTEXT');
-  if (!SIGNABLE.includes(derivation.use)) throw refuse('DERIVATION_CONTEXT_RESERVED');
+  if (derivation === undefined) throw refusal('UNKNOWN_DERIVATION_CONTEXT');
+  if (!signable.includes(derivation.use)) throw refusal('DERIVATION_CONTEXT_RESERVED');
   assertSignable(wallet, request);
   const signer = await deps.keyring.signer(wallet, derivation.path);
   const signature = request.preHashed ? signer.signDigest(request.data) : signer.sign(request.data);
@@ -64,8 +64,8 @@ export async function signAs(
 function assertSignable(wallet: Wallet, request: SignRequest): void {
   const { algorithm } = request;
   const spellings: readonly string[] = [wallet.keyType, algorithmOf(wallet.keyType)];
-  if (algorithm !== undefined && !spellings.includes(algorithm)) throw refuse('ALGORITHM_MISMATCH');
-  if (request.hybridMode) throw refuse('HYBRID_UNSUPPORTED');
-  if (request.preHashed && request.data.length !== 32) throw refuse('PREHASH_LENGTH');
-  if (wallet.status === 'Locked') throw refuse('WALLET_LOCKED');
+  if (algorithm !== undefined && !spellings.includes(algorithm)) throw refusal('ALGORITHM_MISMATCH');
+  if (request.hybridMode) throw refusal('HYBRID_UNSUPPORTED');
+  if (request.preHashed && request.data.length !== 32) throw refusal('PREHASH_LENGTH');
+  if (wallet.status === 'Locked') throw refusal('WALLET_LOCKED');
 }

@@ -54,8 +54,8 @@ describe('signing component, control path', () => {
   }
 
   test('signs the digest that it computes, with the same key on every replica, and writes the row', async () => {
-    const wanted = request();
-    const answer = await systemSignerHandlers(first.deps).signControl(wanted, REGISTER);
+    const controlRequest = request();
+    const answer = await systemSignerHandlers(first.deps).signControl(controlRequest, REGISTER);
     const key = await systemSignerHandlers(second.deps).getSystemKey(
       { derivationPath: PATH } as never,
       REGISTER,
@@ -63,17 +63,17 @@ describe('signing component, control path', () => {
     expect(answer.key).toEqual(key.key);
     const publicKey = decodeBase64Any(answer.key?.publicKey ?? '');
     expect(answer.key?.walletAddress).toBe(walletAddress('ED25519', publicKey));
-    const digest = signingDigest(wanted.transactionId, wanted.payloadHash);
+    const digest = signingDigest(controlRequest.transactionId, controlRequest.payloadHash);
     const signature = answer.signature ?? new Uint8Array();
     expect(first.deps.verifier.verifyDigest({ algorithm: 'ED25519', publicKey, digest, signature })).toBe(
       true,
     );
-    expect(await auditOf(wanted.registerId)).toMatchObject([
+    expect(await auditOf(controlRequest.registerId)).toMatchObject([
       {
         caller: REGISTER.peer.spiffeId,
         caller_subject: REGISTER.caller?.subject,
         transaction_type: 'Genesis',
-        transaction_id: wanted.transactionId,
+        transaction_id: controlRequest.transactionId,
         derivation_path: PATH,
         decision: 'Signed',
         reason: null,
@@ -146,14 +146,14 @@ describe('signing component, control path', () => {
     },
     { what: 'another service', ...register, clientId: 'service-tenant', code: 'SIGNING_NOT_ALLOWED' },
   ])('$what is refused with a row', async ({ clientId, canSignSystem, change, code }) => {
-    const wanted = request(change);
+    const controlRequest = request(change);
     const context = rpcContext(clientId, { canSignSystem });
-    const attempt = systemSignerHandlers(first.deps).signControl(wanted, context);
+    const attempt = systemSignerHandlers(first.deps).signControl(controlRequest, context);
     await expect(attempt).rejects.toMatchObject({ kind: 'forbidden', code });
-    expect(await auditOf(wanted.registerId)).toMatchObject([
+    expect(await auditOf(controlRequest.registerId)).toMatchObject([
       {
         caller: context.peer.spiffeId,
-        derivation_path: wanted.derivationPath,
+        derivation_path: controlRequest.derivationPath,
         decision: 'Refused',
         reason: code,
       },
@@ -161,11 +161,13 @@ describe('signing component, control path', () => {
   });
 
   test('a caller without any token is refused with a row', async () => {
-    const wanted = request();
+    const controlRequest = request();
     const { caller: _caller, ...context } = REGISTER;
-    const attempt = systemSignerHandlers(first.deps).signControl(wanted, context);
+    const attempt = systemSignerHandlers(first.deps).signControl(controlRequest, context);
     await expect(attempt).rejects.toMatchObject({ code: 'SIGNING_CLAIM_MISSING' });
-    expect(await auditOf(wanted.registerId)).toMatchObject([{ caller_subject: '', decision: 'Refused' }]);
+    expect(await auditOf(controlRequest.registerId)).toMatchObject([
+      { caller_subject: '', decision: 'Refused' },
+    ]);
   });
 
   test.each([
@@ -174,11 +176,13 @@ describe('signing component, control path', () => {
     ['transaction', { transactionId: 'abc' }],
     ['payload hash', { payloadHash: `${'0'.repeat(63)}g` }],
   ])('malformed %s is refused with a row', async (_name, change) => {
-    const wanted = request(change);
-    await expect(systemSignerHandlers(first.deps).signControl(wanted, REGISTER)).rejects.toMatchObject({
+    const controlRequest = request(change);
+    await expect(
+      systemSignerHandlers(first.deps).signControl(controlRequest, REGISTER),
+    ).rejects.toMatchObject({
       kind: 'invalid',
     });
-    expect(await auditOf(wanted.registerId.slice(0, 128))).toMatchObject([{ decision: 'Refused' }]);
+    expect(await auditOf(controlRequest.registerId.slice(0, 128))).toMatchObject([{ decision: 'Refused' }]);
   });
 
   test('only a checkpoint of the register is signed, and counts in its own bucket', async () => {

@@ -15,7 +15,7 @@ import type { KekProvider } from '../custody/kek.ts';
 import type { Keyring } from '../custody/keyring.ts';
 import { createSeed } from '../custody/material.ts';
 import type { WalletDatabase } from '../database/schema.ts';
-import { refuse } from '../errors.ts';
+import { refusal } from '../errors.ts';
 import { makeKeys } from '../wallets/records/make-keys.ts';
 import {
   deleteSystemWallets,
@@ -38,11 +38,11 @@ export interface SystemKey {
   readonly address: string;
 }
 
-const CONTROL_IDENTITY = 'register-control';
+const controlIdentity = 'register-control';
 
 /** The key of the installation for genesis, control transactions and checkpoints; created when it is missing. */
 export function controlKey(deps: SystemKeyDeps): Promise<SystemKey> {
-  return systemKey(deps, CONTROL_IDENTITY, REGISTER_CONTROL);
+  return systemKey(deps, controlIdentity, REGISTER_CONTROL);
 }
 
 /** The first key of a validator, created on its first use. Each validator has a seed of its own. */
@@ -51,7 +51,7 @@ export function validatorKey(deps: SystemKeyDeps, validatorId: string): Promise<
 }
 
 /** A rotation creates one more key of an identity. Older keys stay, because rosters of registers may name them. */
-const MAX_KEYS = 1_000;
+const maxKeys = 1_000;
 
 function identityOf(validatorId: string, ordinal: number): string {
   return ordinal === 1 ? validatorId : `${validatorId}/${ordinal}`;
@@ -80,7 +80,7 @@ export async function heldValidatorKey(
 ): Promise<SystemKey> {
   const wallets = await walletsOf(deps, validatorId);
   const found = publicKey === undefined ? wallets.at(-1) : wallets.find((each) => isOf(each, publicKey));
-  if (found === undefined) throw refuse('SIGNING_KEY_UNKNOWN');
+  if (found === undefined) throw refusal('SIGNING_KEY_UNKNOWN');
   return openKey(deps, found, DOCKET_SIGNING);
 }
 
@@ -96,9 +96,9 @@ export async function nextValidatorKey(
 ): Promise<SystemKey> {
   const wallets = await walletsOf(deps, validatorId);
   const index = wallets.findIndex((each) => isOf(each, afterPublicKey));
-  if (index === -1) throw refuse('SIGNING_KEY_UNKNOWN');
+  if (index === -1) throw refusal('SIGNING_KEY_UNKNOWN');
   const ordinal = index + 2;
-  if (ordinal > MAX_KEYS) throw refuse('SIGNING_KEYS_EXHAUSTED');
+  if (ordinal > maxKeys) throw refusal('SIGNING_KEYS_EXHAUSTED');
   return systemKey(deps, identityOf(validatorId, ordinal), DOCKET_SIGNING);
 }
 
@@ -110,7 +110,7 @@ async function systemKey(deps: SystemKeyDeps, identity: string, context: Context
 }
 
 async function openKey(deps: SystemKeyDeps, wallet: Wallet, context: ContextName): Promise<SystemKey> {
-  if (wallet.status === 'Locked') throw refuse('WALLET_LOCKED');
+  if (wallet.status === 'Locked') throw refusal('WALLET_LOCKED');
   const signer = await deps.keyring.signer(wallet, slotPath(contextSlot(context)));
   return { signer, address: walletAddress(signer.algorithm, signer.publicKey) };
 }
@@ -143,7 +143,7 @@ async function makeSystemWallet(
   const inserted = await deps.db.transact((tx) => insertWallet(tx, wallet, keys.secret));
   // When another replica inserted first, its row is committed by now, because the insert waited for that transaction.
   const stored = inserted ? wallet : await findSystemWallet(deps.db.read, identity);
-  if (stored === undefined) throw refuse('WALLET_NOT_FOUND');
+  if (stored === undefined) throw refusal('WALLET_NOT_FOUND');
   return stored;
 }
 

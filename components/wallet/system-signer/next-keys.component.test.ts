@@ -73,8 +73,8 @@ describe('the keys of one validator', () => {
 
   test('concurrent requests to two replicas create one key', async () => {
     const { stream, newest } = await opened(first, 'validator-1');
-    const asked = Array.from({ length: 8 }, () => next(stream, newest));
-    expect(new Set(await Promise.all(asked)).size).toBe(1);
+    const requests = Array.from({ length: 8 }, () => next(stream, newest));
+    expect(new Set(await Promise.all(requests)).size).toBe(1);
     await stream.close();
   });
 

@@ -1,5 +1,5 @@
-import { AppError } from '#core/errors/errors.ts';
 import { type ContextName, DOCKET_SIGNING, REGISTER_CONTROL } from '../custody/contexts.ts';
+import type { WalletErrorCode } from '../errors.ts';
 
 /** The caller of the signing component: the client of its SVID and the claims of its service token. */
 export interface SigningCaller {
@@ -20,6 +20,12 @@ export interface SigningAttempt {
   readonly derivationPath: string;
 }
 
+/** The codes of the conditions below. */
+export type SigningRefusal = Extract<
+  WalletErrorCode,
+  'DERIVATION_PATH_REFUSED' | 'SIGNING_CLAIM_MISSING' | 'SIGNING_NOT_ALLOWED'
+>;
+
 const REGISTER_CLIENT = 'service-register';
 /** Client ids of validators. */
 export const VALIDATOR_CLIENT = /^validator-[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -28,7 +34,7 @@ export const VALIDATOR_CLIENT = /^validator-[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?
  * The conditions of the specification that are checked before a key is read: one of two paths, the signing claim, and
  * the kind of caller that the path requires. `undefined` allows; otherwise the code of the refusal.
  */
-export function judgeSystemSigning(path: string, caller: SigningCaller): string | undefined {
+export function judgeSystemSigning(path: string, caller: SigningCaller): SigningRefusal | undefined {
   if (path !== REGISTER_CONTROL && path !== DOCKET_SIGNING) return 'DERIVATION_PATH_REFUSED';
   if (!caller.service || !caller.canSignSystem) return 'SIGNING_CLAIM_MISSING';
   return mayUsePath(path, caller.clientId) ? undefined : 'SIGNING_NOT_ALLOWED';
@@ -42,7 +48,7 @@ function mayUsePath(path: ContextName, clientId: string): boolean {
  * Judges a read of the public key of `platform:register-control`. The register service requests its signatures, and
  * validators accept only a genesis that it signed. `undefined` allows; otherwise the code of the refusal.
  */
-export function judgeSystemKeyReading(path: string, caller: SigningCaller): string | undefined {
+export function judgeSystemKeyReading(path: string, caller: SigningCaller): SigningRefusal | undefined {
   if (path !== REGISTER_CONTROL) return 'DERIVATION_PATH_REFUSED';
   if (!caller.service || !caller.canSignSystem) return 'SIGNING_CLAIM_MISSING';
   const isReader = caller.clientId === REGISTER_CLIENT || VALIDATOR_CLIENT.test(caller.clientId);
@@ -50,17 +56,9 @@ export function judgeSystemKeyReading(path: string, caller: SigningCaller): stri
 }
 
 /** A validator signs for itself only: its identity is the client id of its certificate. */
-export function judgeValidatorIdentity(validatorId: string, caller: SigningCaller): string | undefined {
+export function judgeValidatorIdentity(
+  validatorId: string,
+  caller: SigningCaller,
+): SigningRefusal | undefined {
   return validatorId === caller.clientId ? undefined : 'SIGNING_NOT_ALLOWED';
-}
-
-const MESSAGES: Readonly<Record<string, string>> = {
-  DERIVATION_PATH_REFUSED:
-    'the derivation path is neither platform:register-control nor platform:docket-signing',
-  SIGNING_CLAIM_MISSING: 'the service token of the caller has no signing claim',
-  SIGNING_NOT_ALLOWED: 'the caller may not sign on this path for this identity',
-};
-
-export function refusal(code: string): AppError {
-  return new AppError('forbidden', code, MESSAGES[code] ?? 'signing refused');
 }

@@ -1,7 +1,7 @@
 import { sha256 } from '#core/crypto/hash.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { findTimestamp } from '#core/encoding/timestamp.ts';
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import { voteBytes } from '#core/ledger/attestation.ts';
 import { checkpointBody, checkpointOrigin, cosignatureBytes } from '#core/ledger/checkpoint.ts';
 import { CONSENSUS_TYPES, type ConsensusMessage, signBytes } from '#core/ledger/consensus.ts';
@@ -9,6 +9,7 @@ import { possessionBytes } from '#core/ledger/possession.ts';
 import { findDocketHash, parseRegisterId } from '#core/ledger/register-id.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { DOCKET_SIGNING } from '../custody/contexts.ts';
+import { invalid, refusal } from '../errors.ts';
 import type { SignerEvents } from './events.ts';
 import {
   heldValidatorKey,
@@ -18,7 +19,7 @@ import {
   validatorKey,
 } from './keys.ts';
 import { judgeSystemSigning, judgeValidatorIdentity, type SigningCaller } from './rules.ts';
-import { refuseAudited } from './sign-control.ts';
+import { recordRefusal, refuseAudited } from './sign-control.ts';
 import type { GuardedMessage, SignerStore } from './store.ts';
 
 export interface SignConsensusDeps extends SystemKeyDeps {
@@ -41,7 +42,7 @@ export interface OpenedSigner {
 }
 
 /** The identity to open, and the epoch that the caller holds from an earlier stream; 0 for a caller that starts. */
-export type Opening = Pick<OpenedSigner, 'validatorId' | 'epoch'>;
+type Opening = Pick<OpenedSigner, 'validatorId' | 'epoch'>;
 
 /**
  * Takes the next epoch of a validator identity, which fences its older streams from this moment. A caller that names
@@ -71,14 +72,14 @@ export async function openSigner(
 
 async function takeEpoch(deps: SignConsensusDeps, { validatorId, epoch: held }: Opening): Promise<bigint> {
   if (held === 0n) return deps.store.nextEpoch(validatorId);
-  const newest = await deps.store.keepEpoch(validatorId, held);
+  const newest = await deps.store.raiseEpoch(validatorId, held);
   if (newest !== held) throw fenced(deps);
   return held;
 }
 
 function fenced({ events }: SignConsensusDeps): AppError {
   events.refused('SIGNER_FENCED');
-  return new AppError('conflict', 'SIGNER_FENCED', 'a newer stream signs for this identity');
+  return refusal('SIGNER_FENCED');
 }
 
 /**
@@ -161,8 +162,7 @@ export async function signAttestation(
 ): Promise<Uint8Array> {
   const registerId = parseRegisterId(vote.registerId);
   const docketHash = findDocketHash(vote.docketHash);
-  if (docketHash === undefined)
-    throw new AppError('invalid', 'INVALID_REQUEST', 'docketHash is not a SHA-256');
+  if (docketHash === undefined) throw invalid('docketHash is not a SHA-256');
   assertTimestamp(vote.timestamp);
   await assertNewest(deps, opened);
   const { approved, timestamp } = vote;
@@ -215,19 +215,17 @@ async function storedSignature(
   if (last === undefined)
     throw new AppError(
       'unavailable',
-      'SERVICE_UNAVAILABLE',
+      genericCode('unavailable'),
       'the signing position could not be taken; try again',
     );
   const same = BigInt(last.height) === message.height && BigInt(last.round) === BigInt(message.round);
   if (same && last.step === message.step && last.sameDigest) return last.signature;
   const signed = { height: last.height, round: last.round, step: last.step };
-  await refuseAudited(deps, attemptOf(opened, message), 'DOUBLE_SIGN_REFUSED');
-  throw new AppError(
-    'conflict',
-    'DOUBLE_SIGN_REFUSED',
-    `height ${last.height}, round ${last.round}, step ${last.step} is already signed`,
-    { details: { signed } },
-  );
+  await recordRefusal(deps, attemptOf(opened, message), 'DOUBLE_SIGN_REFUSED');
+  throw refusal('DOUBLE_SIGN_REFUSED', {
+    message: `height ${last.height}, round ${last.round}, step ${last.step} is already signed`,
+    details: { signed },
+  });
 }
 
 /** @throws AppError conflict SIGNER_FENCED when a newer stream signs for the identity */
@@ -271,11 +269,11 @@ function logSigned(
 
 function safeNumber(value: bigint): number {
   if (value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value);
-  throw new AppError('invalid', 'INVALID_REQUEST', 'size or time is out of range');
+  throw invalid('size or time is out of range');
 }
 
 function assertTimestamp(text: string): void {
   if (findTimestamp(text) === undefined) {
-    throw new AppError('invalid', 'INVALID_REQUEST', 'timestamp is not an ISO 8601 timestamp with an offset');
+    throw invalid('timestamp is not an ISO 8601 timestamp with an offset');
   }
 }

@@ -2,7 +2,7 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { findTimestamp } from '#core/encoding/timestamp.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { AppError, genericCode, isAppError } from '#core/errors/errors.ts';
 import { checkpointBody, checkpointOrigin } from '#core/ledger/checkpoint.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import { attestationBytes, attestationDigest } from '#core/ledger/owner-attestation.ts';
@@ -10,14 +10,15 @@ import { parseRegisterId, parseTxId } from '#core/ledger/register-id.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { REGISTER_CONTROL } from '../custody/contexts.ts';
+import { invalid, refusal, type WalletErrorCode } from '../errors.ts';
 import type { SignerEvents } from './events.ts';
 import { controlKey, type SystemKey, type SystemKeyDeps } from './keys.ts';
 import {
   judgeSystemKeyReading,
   judgeSystemSigning,
-  refusal,
   type SigningAttempt,
   type SigningCaller,
+  type SigningRefusal,
 } from './rules.ts';
 import type { SignatureCap, SignerStore } from './store.ts';
 
@@ -30,7 +31,7 @@ export interface SignControlDeps extends SystemKeyDeps {
   readonly checkpointsPerMinute: number;
 }
 
-export interface ControlRequest {
+interface ControlRequest {
   readonly registerId: string;
   readonly transactionId: string;
   readonly payloadHash: string;
@@ -38,13 +39,13 @@ export interface ControlRequest {
   readonly transactionType: string;
 }
 
-export interface SystemSignature {
+interface SystemSignature {
   readonly signature: Uint8Array;
   readonly key: SystemKey;
 }
 
 const CONTROL_TYPES: readonly string[] = ['Genesis', 'Control'];
-const WINDOW_SECONDS = 60;
+const windowSeconds = 60;
 
 /**
  * Signs a genesis or control transaction with `platform:register-control`. The digest is computed here from the
@@ -69,7 +70,7 @@ export async function signControl(
 }
 
 /** A register that the installation is going to own, before its genesis. */
-export interface OwnershipRequest {
+interface OwnershipRequest {
   readonly registerId: string;
   readonly registerName: string;
   readonly grantedAt: string;
@@ -163,15 +164,24 @@ export async function systemKeyOf(
 export async function refuseAudited(
   deps: Pick<SignControlDeps, 'store' | 'log' | 'events'>,
   attempt: SigningAttempt,
-  code: string,
+  code: SigningRefusal,
 ): Promise<AppError> {
+  await recordRefusal(deps, attempt, code);
+  return refusal(code);
+}
+
+/** Writes the audit row and the log line of a refusal, and counts it. */
+export async function recordRefusal(
+  deps: Pick<SignControlDeps, 'store' | 'log' | 'events'>,
+  attempt: SigningAttempt,
+  code: WalletErrorCode,
+): Promise<void> {
   await deps.store.auditRefusal(bounded(attempt), code);
   deps.events.refused(code);
   deps.log.warn(
     { ...logFields(attempt), securityAudit: 'system.sign', reason: code },
     'system signature refused',
   );
-  return refusal(code);
 }
 
 type Checked = { readonly registerId: string; readonly transactionId: string } & (
@@ -205,13 +215,18 @@ async function release(
     { ...logFields(attempt), securityAudit: 'system.sign', reason: 'RATE_LIMITED' },
     'system signature refused',
   );
-  throw new AppError('rate_limited', 'RATE_LIMITED', 'too many system signatures for this register', {
-    retryAfterSeconds,
-  });
+  throw new AppError(
+    'rate_limited',
+    genericCode('rate_limited'),
+    'too many system signatures for this register',
+    {
+      retryAfterSeconds,
+    },
+  );
 }
 
 // Unary calls sign only with the key of register control; docket signatures are made only on the typed stream.
-function judgeControlPath(attempt: SigningAttempt): string | undefined {
+function judgeControlPath(attempt: SigningAttempt): SigningRefusal | undefined {
   const { derivationPath, caller } = attempt;
   const code = judgeSystemSigning(derivationPath, caller);
   if (code !== undefined) return code;
@@ -231,11 +246,11 @@ async function checkOrAudit(
   }
 }
 
-const AUDIT_TEXT_LIMIT = 128;
+const maxAuditTextLength = 128;
 
 // The row stores the text of a refused caller unchanged, up to a maximum length.
 function bounded(attempt: SigningAttempt): SigningAttempt {
-  const cut = (text: string) => text.replaceAll('\0', '').slice(0, AUDIT_TEXT_LIMIT);
+  const cut = (text: string) => text.replaceAll('\0', '').slice(0, maxAuditTextLength);
   return {
     caller: attempt.caller,
     registerId: cut(attempt.registerId),
@@ -251,9 +266,5 @@ function logFields(attempt: SigningAttempt) {
 }
 
 function capOf(bucket: string, limit: number): SignatureCap {
-  return { bucket, limit, windowSeconds: WINDOW_SECONDS };
-}
-
-function invalid(message: string): AppError {
-  return new AppError('invalid', 'INVALID_REQUEST', message);
+  return { bucket, limit, windowSeconds };
 }

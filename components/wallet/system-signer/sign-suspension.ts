@@ -1,6 +1,6 @@
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { scanJson, toValue } from '#core/encoding/json.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { AppError, genericCode, isAppError } from '#core/errors/errors.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import {
   MAX_OPERATION_BYTES,
@@ -11,13 +11,14 @@ import { suspensionTransaction } from '#core/ledger/governance/suspension.ts';
 import { parseRegisterId } from '#core/ledger/register-id.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import { DOCKET_SIGNING } from '../custody/contexts.ts';
+import { invalid } from '../errors.ts';
 import { assertNewest, type OpenedSigner, type SignConsensusDeps } from './sign-consensus.ts';
 import type { SignatureCap } from './store.ts';
 
 /** Bounds the operation with its hashes and envelope. */
-const MAX_PAYLOAD_BYTES = MAX_OPERATION_BYTES + 1024;
+const maxPayloadBytes = MAX_OPERATION_BYTES + 1024;
 /** One proposal is enough for a validator; further signatures serve retries after a lost message. */
-const CAP: SignatureCap = { bucket: `${DOCKET_SIGNING}/suspension`, limit: 12, windowSeconds: 60 };
+const suspensionCap: SignatureCap = { bucket: `${DOCKET_SIGNING}/suspension`, limit: 12, windowSeconds: 60 };
 
 /**
  * Signs the proposal to the roster of a register to suspend another validator for two conflicting signed messages. It
@@ -42,15 +43,15 @@ export async function signSuspension(
     transactionId: txId,
     derivationPath: DOCKET_SIGNING,
   };
-  if ((await deps.store.takeAudited(attempt, CAP)) === 'Signed') {
+  if ((await deps.store.takeAudited(attempt, suspensionCap)) === 'Signed') {
     deps.events.signed('suspension');
     return signer.signDigest(signingDigest(txId, envelope.payloadHash));
   }
   deps.events.refused('RATE_LIMITED');
-  const retryAfterSeconds = await deps.store.retryAfterSeconds(registerId, CAP);
+  const retryAfterSeconds = await deps.store.retryAfterSeconds(registerId, suspensionCap);
   throw new AppError(
     'rate_limited',
-    'RATE_LIMITED',
+    genericCode('rate_limited'),
     'too many suspension proposals for this register; try again later',
     {
       retryAfterSeconds,
@@ -59,7 +60,7 @@ export async function signSuspension(
 }
 
 function readProposal(bytes: Uint8Array, { validatorId, key }: OpenedSigner): OperationPayload {
-  if (bytes.length > MAX_PAYLOAD_BYTES) throw invalid('the proposal is too large');
+  if (bytes.length > maxPayloadBytes) throw invalid('the proposal is too large');
   const result = operationPayloadSchema.safeParse(readJson(bytes));
   if (!result.success) throw invalid('the payload is not an operation proposal');
   const { operation } = result.data;
@@ -80,8 +81,4 @@ function readJson(bytes: Uint8Array): unknown {
     if (isAppError(error, 'invalid')) throw invalid('the payload is not JSON');
     throw error;
   }
-}
-
-function invalid(message: string): AppError {
-  return new AppError('invalid', 'INVALID_REQUEST', message);
 }

@@ -20,7 +20,7 @@ export interface GuardedMessage {
   readonly signature: Buffer;
 }
 
-export interface GuardPosition {
+interface GuardPosition {
   readonly height: string;
   readonly round: string;
   readonly step: number;
@@ -36,7 +36,7 @@ export interface SignerStore {
   retryAfterSeconds(registerId: string, cap: SignatureCap): Promise<number>;
   nextEpoch(validatorId: string): Promise<bigint>;
   /** The newest epoch, at least `held`, so that a restored older database does not fence the current stream. */
-  keepEpoch(validatorId: string, held: bigint): Promise<bigint>;
+  raiseEpoch(validatorId: string, held: bigint): Promise<bigint>;
   currentEpoch(validatorId: string): Promise<bigint | undefined>;
   /** True when the position was taken; false when the epoch is old or the position is not above the stored one. */
   guard(message: GuardedMessage, epoch: bigint): Promise<boolean>;
@@ -80,7 +80,7 @@ const NEXT_EPOCH = `
   ON CONFLICT (validator_id) DO UPDATE SET epoch = e.epoch + 1, opened_at = clock_timestamp()
   RETURNING epoch::text AS epoch`;
 
-const KEEP_EPOCH = `
+const RAISE_EPOCH = `
   INSERT INTO signer_epochs AS e (validator_id, epoch) VALUES ($1, $2::bigint)
   ON CONFLICT (validator_id) DO UPDATE SET epoch = GREATEST(e.epoch, EXCLUDED.epoch)
   RETURNING epoch::text AS epoch`;
@@ -144,9 +144,9 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
       const rows = await runQuery<{ epoch: string }>({ text: NEXT_EPOCH, values: [validatorId] });
       return BigInt(rows[0]?.epoch ?? 0);
     },
-    async keepEpoch(validatorId, held) {
+    async raiseEpoch(validatorId, held) {
       const rows = await runQuery<{ epoch: string }>({
-        text: KEEP_EPOCH,
+        text: RAISE_EPOCH,
         values: [validatorId, String(held)],
       });
       return BigInt(rows[0]?.epoch ?? 0);

@@ -1,12 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { encodeBase64 } from '#core/encoding/base64.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import { CONSENSUS_TYPES, type ConsensusMessage, type ConsensusType } from '#core/ledger/consensus.ts';
 import type {
   SignConsensusRequest,
   SignConsensusResponseSchema,
   ConsensusMessage as WireConsensus,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { invalid } from '../errors.ts';
 import type { SystemKey } from './keys.ts';
 import { Lanes } from './lanes.ts';
 import type { SigningCaller } from './rules.ts';
@@ -25,7 +26,7 @@ import { signSuspension } from './sign-suspension.ts';
 
 type Response = MessageInitShape<typeof SignConsensusResponseSchema>;
 
-const IN_FLIGHT = 64;
+const maxInFlight = 64;
 
 /**
  * The stream of one validator: an open message with its identity, then typed messages. Messages of one register are
@@ -51,7 +52,7 @@ export async function* serveSigner(
   const { epoch } = opened;
   const value = { epoch, key: wireKey(opened.key), newestKey: wireKey(opened.newestKey) };
   yield { requestId, result: { case: 'opened', value } };
-  const lanes = new Lanes<Response>(IN_FLIGHT);
+  const lanes = new Lanes<Response>(maxInFlight);
   // Not awaited: the call that delivers the requests ends only after this generator.
   void admitAll(deps, opened, arrivals, lanes);
   try {
@@ -141,10 +142,10 @@ function sign(
   }
 }
 
-const TYPES: readonly number[] = Object.values(CONSENSUS_TYPES);
+const messageTypes: readonly number[] = Object.values(CONSENSUS_TYPES);
 
 function parseMessage(wire: WireConsensus): ConsensusMessage {
-  if (!TYPES.includes(wire.type)) throw invalid('the type is not proposal, prevote or precommit');
+  if (!messageTypes.includes(wire.type)) throw invalid('the type is not proposal, prevote or precommit');
   if (wire.height > BigInt(Number.MAX_SAFE_INTEGER)) throw invalid('the height is out of range');
   const { docketHash, merkleRoot, logRoot } = wire;
   const nil = docketHash === '' && merkleRoot === '' && logRoot === '';
@@ -167,7 +168,7 @@ function registerOf({ message }: SignConsensusRequest): string {
     : '';
 }
 
-const STREAM_CODES: readonly string[] = [
+const streamCodes: readonly string[] = [
   'DOUBLE_SIGN_REFUSED',
   'SIGNER_FENCED',
   'SIGNING_KEY_UNKNOWN',
@@ -184,11 +185,7 @@ function refusalOf(requestId: bigint, error: unknown): Response {
 }
 
 function refusalCode(error: AppError): string | undefined {
-  if (STREAM_CODES.includes(error.code)) return error.code;
+  if (streamCodes.includes(error.code)) return error.code;
   if (error.kind === 'forbidden' || error.code === 'WALLET_LOCKED') return 'SIGNING_NOT_ALLOWED';
   return error.kind === 'invalid' ? 'INVALID_REQUEST' : undefined;
-}
-
-function invalid(message: string): AppError {
-  return new AppError('invalid', 'INVALID_REQUEST', message);
 }

@@ -20,7 +20,7 @@ import type { SignControlDeps } from '../system-signer/sign-control.ts';
 import { createSignerStore } from '../system-signer/store.ts';
 import { findSecret } from '../wallets/records/store.ts';
 
-export const START_MS = Date.UTC(2026, 10, 21, 12);
+export const startMs = Date.UTC(2026, 10, 21, 12);
 
 /** One replica of the wallet service without listeners: its database, its keys, its use cases. */
 export interface Replica {
@@ -31,7 +31,7 @@ export interface Replica {
   /** Refusals reported to the audit logs of organisations. */
   readonly refused: readonly Refused[];
   /** Number of notifications of the event log. */
-  rings(): number;
+  notifications(): number;
   close(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export interface ReplicaOptions {
 }
 
 export async function openReplica(options: ReplicaOptions): Promise<Replica> {
-  const clock = manualClock(START_MS);
+  const clock = manualClock(startMs);
   const runtime = testRuntime('service-wallet', { clock });
   const { log, telemetry } = runtime;
   const db = await openDatabase<WalletDatabase>({
@@ -55,7 +55,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
   });
   const kek = fileKek(options.kek);
   const keyring = new Keyring({ kek, clock, load: (id) => findSecret(db.read, id) });
-  let rings = 0;
+  let notifications = 0;
   const refused: Refused[] = [];
   const deps = {
     db,
@@ -63,7 +63,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     keyring,
     rsa: new RsaGenerator(),
     notify: () => {
-      rings += 1;
+      notifications += 1;
     },
     clock,
     log,
@@ -75,7 +75,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     controlPerMinute: options.controlPerMinute ?? 10,
     checkpointsPerMinute: options.checkpointsPerMinute ?? 600,
   };
-  return { db, runtime, clock, deps, refused, rings: () => rings, close: () => db.close() };
+  return { db, runtime, clock, deps, refused, notifications: () => notifications, close: () => db.close() };
 }
 
 /** A fresh database and one replica on it. */
@@ -95,8 +95,8 @@ export function person(change: Partial<Caller> = {}): Caller {
     clientId: 'first-party',
     scopes: [],
     tokenId: randomUUID(),
-    issuedAtMs: START_MS,
-    expiresAtMs: START_MS + 3_600_000,
+    issuedAtMs: startMs,
+    expiresAtMs: startMs + 3_600_000,
     canSignSystem: false,
     claims: {
       iss: 'urn:platform:test',

@@ -8,7 +8,7 @@ import type { KekProvider } from '../custody/kek.ts';
 import { createSeed, type KeyMaterial, recoverMaterial } from '../custody/material.ts';
 import type { RsaGenerator } from '../custody/rsa.ts';
 import type { KeyType, WalletDatabase } from '../database/schema.ts';
-import { refuse } from '../errors.ts';
+import { refusal } from '../errors.ts';
 import { personOf } from '../grants/authority.ts';
 import { insertGrant } from '../grants/store.ts';
 import { type MadeKeys, makeKeys } from './records/make-keys.ts';
@@ -25,7 +25,7 @@ export interface CreateDeps {
   readonly notify: () => void;
 }
 
-export interface NewWallet {
+interface NewWallet {
   readonly title: string;
   readonly description: string | undefined;
   readonly keyType: KeyType;
@@ -43,7 +43,7 @@ export interface CreatedWallet {
   readonly replayed: boolean;
 }
 
-const CREATOR_GRANT_MS = 90 * 24 * 60 * 60 * 1000;
+const creatorGrantMs = 90 * 24 * 60 * 60 * 1000;
 
 /**
  * Creates a wallet of the caller, or the only wallet of an organisation with a grant of 90 days for the creator
@@ -88,7 +88,7 @@ export async function recoverWallet(
   request: Recovery,
 ): Promise<CreatedWallet> {
   const person = personOf(caller);
-  if (request.keyType === 'RSA') throw refuse('KEY_TYPE_NOT_RECOVERABLE');
+  if (request.keyType === 'RSA') throw refusal('KEY_TYPE_NOT_RECOVERABLE');
   const material = recoverMaterial(request.mnemonic, request.passphrase);
   const keys = await makeKeys(deps.kek, request.keyType, material, PRIMARY_SLOT);
   const described = { ...request, organizationId: undefined };
@@ -99,7 +99,7 @@ export async function recoverWallet(
       return { wallet, mnemonic: undefined, replayed: false };
     }
     const present = await findWallet(tx, wallet.address);
-    if (present?.ownerUserId !== person) throw refuse('WALLET_EXISTS');
+    if (present?.ownerUserId !== person) throw refusal('WALLET_EXISTS');
     return { wallet: present, mnemonic: undefined, replayed: true };
   });
   if (!recovered.replayed) deps.notify();
@@ -116,8 +116,8 @@ async function newMaterial(
 
 function assertMayCreate(caller: Caller, request: NewWallet): void {
   if (request.organizationId === undefined) return;
-  if (!isAdministratorOf(request.organizationId, caller)) throw refuse('WALLET_ACCESS_DENIED');
-  if (request.keyType === 'RSA') throw refuse('ORGANIZATION_KEY_TYPE');
+  if (!isAdministratorOf(request.organizationId, caller)) throw refusal('WALLET_ACCESS_DENIED');
+  if (request.keyType === 'RSA') throw refusal('ORGANIZATION_KEY_TYPE');
 }
 
 async function storeWallet(
@@ -129,7 +129,7 @@ async function storeWallet(
   if (!(await insertWallet(tx, wallet, keys.secret))) {
     const { ownerOrganizationId } = wallet;
     const present = ownerOrganizationId && (await findOrganizationWallet(tx, ownerOrganizationId));
-    throw refuse(present ? 'ORGANIZATION_WALLET_EXISTS' : 'WALLET_EXISTS');
+    throw refusal(present ? 'ORGANIZATION_WALLET_EXISTS' : 'WALLET_EXISTS');
   }
   await appendWalletEvent(tx, 'WalletCreated', wallet);
   if (wallet.kind === 'Organization') await grantCreator(tx, wallet, person);
@@ -144,7 +144,7 @@ async function grantCreator(tx: Transactor<WalletDatabase>, wallet: Wallet, pers
     reason: 'organisation wallet creator',
     grantedBy: person,
     grantedAtMs: wallet.createdAtMs,
-    expiresAtMs: wallet.createdAtMs + CREATOR_GRANT_MS,
+    expiresAtMs: wallet.createdAtMs + creatorGrantMs,
     ended: false,
     allowedContexts: [REGISTER_ATTESTATION],
   });

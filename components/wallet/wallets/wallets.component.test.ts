@@ -94,7 +94,7 @@ describe('wallet routes', () => {
     expect(page).toMatchObject({ page: 1, pageSize: 2, totalCount: 3, totalPages: 2, hasMore: true });
     expect(page.items.map((wallet: { id: string }) => wallet.id)).toEqual(ids.slice(0, 2));
     expect((await client.call('bob', `GET /api/wallets/${ids[0]}`)).status).toBe(404);
-    expect((await client.call('nobody', 'GET /api/wallets')).status).toBe(401);
+    expect((await client.call('unknown', 'GET /api/wallets')).status).toBe(401);
     expect((await client.call('service', 'GET /api/wallets')).status).toBe(403);
     expect((await client.call('dave', 'GET /api/wallets?pageSize=101')).status).toBe(400);
   });

@@ -19,7 +19,7 @@ export interface MintLog {
   flush(): Promise<void>;
 }
 
-export interface MintLogOptions {
+interface MintLogOptions {
   readonly clock: Clock;
   readonly organizationId: string;
   readonly append: (events: AuditEvent[]) => Promise<void>;

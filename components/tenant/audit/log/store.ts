@@ -93,7 +93,7 @@ export async function countRefusal(
   await countAudit(tx, event, { key: JSON.stringify(same), occurrences });
 }
 
-export interface AuditFilter {
+interface AuditFilter {
   readonly organizationId: string;
   readonly type?: AuditEventType | undefined;
   /** Id of a user in the organisation, or of a person. */

@@ -43,7 +43,7 @@ async function insertAccount(db: Db, email: string, made: number, verified = fal
   await db.transact((tx) =>
     sql`INSERT INTO platform_users (id, email, display_name, password_hash, email_verified, status, default_organization_id,
         created_at)
-      VALUES (${account}, ${email}, 'Somebody', ${`hash of ${email}`}, ${verified}, 'Active', ${beta}, ${at(made)})`.execute(
+      VALUES (${account}, ${email}, 'A User', ${`hash of ${email}`}, ${verified}, 'Active', ${beta}, ${at(made)})`.execute(
       tx,
     ),
   );
@@ -56,7 +56,7 @@ async function insertMember(db: Db, member: Member): Promise<string> {
   await db.transact(async (tx) => {
     await sql`INSERT INTO user_identities (id, organization_id, platform_user_id, email, display_name, roles, status,
         provisioned_via, created_at)
-      VALUES (${identity}, ${organization}, ${account}, ${email}, 'Somebody',
+      VALUES (${identity}, ${organization}, ${account}, ${email}, 'A User',
         ${member.roles ?? '{User}'}::text[], ${member.status ?? 'Active'}, 'AdminCreated', ${at(added)})`.execute(
       tx,
     );
@@ -102,8 +102,8 @@ describe('accounts of an earlier release', () => {
         (${gamma}, 'Gamma', 'gamma', 'Active', 'Standard', false, ${at(0)}),
         (${gone}, 'Gone', 'gone', 'Active', 'Standard', false, ${at(0)})`.execute(tx),
     );
-    const member = async (name: string, wanted: Member) => {
-      ids[name] = await insertMember(before, wanted);
+    const member = async (name: string, details: Member) => {
+      ids[name] = await insertMember(before, details);
     };
     // created by attack, removed there and added again after beta had added the address
     const ceo = await insertAccount(before, 'ceo@x', 100);

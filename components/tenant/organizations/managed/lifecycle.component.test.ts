@@ -118,7 +118,7 @@ describe('suspension, release and deletion of organisations', () => {
       method: 'POST',
       url: `/api/organizations/${second.organizationId}/users`,
       headers: bearer((await grant(tenant)).access_token),
-      payload: { email, displayName: 'Somebody', password: memberPassword, roles: ['User'] },
+      payload: { email, displayName: 'A User', password: memberPassword, roles: ['User'] },
     });
     const there = (await signIn(email, 'second-home')).json<TokenBody>();
     await operator.setStatus(spec.resourceUid, 'Suspended');

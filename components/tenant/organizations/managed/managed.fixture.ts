@@ -51,7 +51,7 @@ export async function addMember(
     method: 'POST',
     url: `/api/organizations/${organizationId}/users`,
     headers: bearer((await grant(tenant)).access_token),
-    payload: { email, displayName: 'Somebody', password: memberPassword, roles },
+    payload: { email, displayName: 'A User', password: memberPassword, roles },
   });
   if (answer.statusCode !== 201) throw new Error(`${answer.statusCode} ${answer.body}`);
   return email;

@@ -7,7 +7,7 @@ export interface ManagedOrganization extends StoredOrganization {
 }
 
 export const organizationStates = ['Active', 'Suspended', 'Terminating'] as const;
-export type OrganizationState = (typeof organizationStates)[number];
+type OrganizationState = (typeof organizationStates)[number];
 
 /** A deleted organisation is Terminating and cannot be restored. */
 export function stateOf(organization: StoredOrganization): OrganizationState {

@@ -8,7 +8,7 @@ import { findManaged, lockManaged, lockResource } from './store.ts';
 
 /** What happens to the organisation when its custom resource is deleted. */
 export const deletionPolicies = ['Retain', 'Suspend', 'Delete'] as const;
-export type DeletionPolicy = (typeof deletionPolicies)[number];
+type DeletionPolicy = (typeof deletionPolicies)[number];
 
 type Tx = Parameters<typeof lockManaged>[0];
 

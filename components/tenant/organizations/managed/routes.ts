@@ -37,7 +37,7 @@ const specSchema = z.object({
   organizationType: organizationTypes.default('Standard'),
   branding: branding
     .nullish()
-    .transform((given) => given ?? undefined)
+    .transform((value) => value ?? undefined)
     .describe('Replaces the stored branding; absent or null leaves it unchanged.'),
   suspended: z.boolean().optional().describe('Absent leaves the status unchanged.'),
   organizationId: identifier.optional().describe('Adopts this organisation instead of creating one.'),

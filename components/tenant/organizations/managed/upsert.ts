@@ -15,7 +15,7 @@ import { isAdoptable, type ManagedOrganization, stateOf } from './organization.t
 import { findHolder, findManaged, lockManaged, lockResource } from './store.ts';
 
 /** The organisation that a custom resource specifies. */
-export interface OrganizationSpec {
+interface OrganizationSpec {
   readonly resourceUid: string;
   readonly name: string;
   readonly subdomain: string;
@@ -27,7 +27,7 @@ export interface OrganizationSpec {
   readonly organizationId?: string | undefined;
 }
 
-export interface Upserted {
+interface Upserted {
   readonly organization: ManagedOrganization;
   readonly created: boolean;
 }

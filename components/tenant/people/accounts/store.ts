@@ -1,7 +1,7 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely';
-import { AppError } from '#core/errors/errors.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { PlatformUserTable, TenantDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
 import type { Account } from './account.ts';
 
 type DB = TenantDatabase;
@@ -63,7 +63,7 @@ function accountsIn(subdomain: string, email: string): RawBuilder<AccountRow> {
     ORDER BY p.email_verified DESC LIMIT 1`;
 }
 
-export interface NewAccountRow {
+interface NewAccountRow {
   readonly id: string;
   readonly email: string;
   readonly displayName: string;
@@ -76,7 +76,7 @@ export interface NewAccountRow {
   readonly createdAtMs: number;
 }
 
-export interface ClaimedAccount {
+interface ClaimedAccount {
   readonly id: string;
   readonly emailVerified: boolean;
   readonly isNew: boolean;
@@ -90,14 +90,14 @@ export interface ClaimedAccount {
 export async function claimAccount(tx: Transactor<DB>, row: NewAccountRow): Promise<ClaimedAccount> {
   // the statement returns no row when a concurrent transaction inserts it; that transaction has committed by now
   const claimed = (await findOrInsert(tx, row)) ?? (await findOrInsert(tx, row));
-  if (claimed === undefined) throw new AppError('internal', 'ROW_MISSING', 'the account was not inserted');
+  if (claimed === undefined) throw refusal('ROW_MISSING');
   return claimed;
 }
 
 async function findOrInsert(tx: Transactor<DB>, row: NewAccountRow): Promise<ClaimedAccount | undefined> {
   const at = new Date(row.createdAtMs);
   const { rows } = await sql<ClaimedAccount>`
-    WITH known AS (
+    WITH present AS (
       SELECT id, email_verified FROM platform_users
       WHERE email = ${row.email}
         AND (email_verified OR (NOT ${row.emailVerified}::boolean AND home_organization_id = ${row.homeOrganizationId}))
@@ -107,11 +107,11 @@ async function findOrInsert(tx: Transactor<DB>, row: NewAccountRow): Promise<Cla
         home_organization_id, status, created_at)
       SELECT ${row.id}, ${row.email}, ${row.displayName}, ${row.passwordHash}, ${at}, ${row.emailVerified},
         ${row.homeOrganizationId}, 'Active', ${at}
-      WHERE NOT EXISTS (SELECT FROM known)
+      WHERE NOT EXISTS (SELECT FROM present)
       ON CONFLICT DO NOTHING
       RETURNING id, email_verified
     )
-    SELECT id, email_verified AS "emailVerified", false AS "isNew" FROM known
+    SELECT id, email_verified AS "emailVerified", false AS "isNew" FROM present
     UNION ALL SELECT id, email_verified, true FROM made`.execute(tx);
   return rows[0];
 }
@@ -149,7 +149,7 @@ export async function countCreatedOrganization(tx: Transactor<DB>, accountId: st
     .execute();
 }
 
-export function toAccount(row: Selectable<PlatformUserTable>): Account {
+function toAccount(row: Selectable<PlatformUserTable>): Account {
   return {
     id: row.id,
     email: row.email,

@@ -90,7 +90,7 @@ describe('the inbox of a person', () => {
   it('shows an entry of a service under the client id of its token', async () => {
     const occurredAt = '2026-11-20T10:00:00.000Z';
     const sourceEventId = randomUUID();
-    const told = {
+    const newEntry = {
       severity: 'ActionRequired',
       summary: 'Fetch it within a week.',
       iconKey: 'credential.ready',
@@ -99,7 +99,7 @@ describe('the inbox of a person', () => {
       occurredAt,
       writerServiceId: 'service-operator',
     };
-    const answer = await write(told);
+    const answer = await write(newEntry);
     const entry = {
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       category: 'Credential',
@@ -245,8 +245,8 @@ describe('the inbox of a person', () => {
     const user = { email: ben.email, displayName: 'ben', password, roles: ['Designer'] };
     await send('POST', `/api/organizations/${acme}/users`, root, user);
     const { access_token } = (await login(ben.email)).json<TokenBody>();
-    const told = (await send('GET', '/api/me/inbox', access_token)).json().entries;
-    const byIcon = Object.groupBy(told, ({ iconKey }: { iconKey: string }) => iconKey);
+    const entries = (await send('GET', '/api/me/inbox', access_token)).json().entries;
+    const byIcon = Object.groupBy(entries, ({ iconKey }: { iconKey: string }) => iconKey);
     expect(Object.keys(byIcon).toSorted()).toEqual([
       'membership.added',
       'membership.removed',
@@ -286,8 +286,8 @@ describe('the inbox of a person', () => {
       });
     }
     await reportLocks(tenant);
-    const told = await send('GET', '/api/me/inbox?category=Security', ben.token);
-    const { entries: security } = told.json() as { entries: { iconKey: string; severity: string }[] };
+    const page = await send('GET', '/api/me/inbox?category=Security', ben.token);
+    const { entries: security } = page.json() as { entries: { iconKey: string; severity: string }[] };
     expect(security.map(({ iconKey, severity }) => [iconKey, severity])).toEqual([
       ['security.account-locked', 'Warning'],
       ['security.refresh-reuse', 'Warning'],

@@ -7,7 +7,7 @@ import { insertEntry } from './store.ts';
 const writerServiceId = 'service-tenant';
 
 /** A notice of this service to a person about a membership or about account security. */
-export interface Notice {
+interface Notice {
   readonly platformUserId: string;
   readonly category: Extract<Category, 'Membership' | 'Security'>;
   readonly severity?: Severity;

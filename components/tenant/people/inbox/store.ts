@@ -1,8 +1,8 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { type Selectable, sql } from 'kysely';
-import { AppError } from '#core/errors/errors.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { InboxEntryTable, TenantDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
 import {
   CATEGORIES,
   type Category,
@@ -43,16 +43,16 @@ export async function insertEntry(
     .returningAll()
     .executeTakeFirst();
   if (inserted !== undefined) return { entry: toEntry(inserted), isNew: true };
-  const known = await tx
+  const existing = await tx
     .selectFrom('inbox_entries')
     .selectAll()
     .where('platform_user_id', '=', entry.platformUserId)
     .where('source_event_id', '=', entry.sourceEventId)
     .executeTakeFirstOrThrow();
-  return { entry: toEntry(known), isNew: false };
+  return { entry: toEntry(existing), isNew: false };
 }
 
-export interface InboxFilter {
+interface InboxFilter {
   readonly category?: Category | undefined;
   readonly unreadOnly: boolean;
   readonly includeDismissed: boolean;
@@ -138,8 +138,8 @@ function toEntry(row: Selectable<InboxEntryTable>): Entry {
   return {
     id: row.id,
     platformUserId: row.platform_user_id,
-    category: known(CATEGORIES, row.category),
-    severity: known(SEVERITIES, row.severity),
+    category: parseName(CATEGORIES, row.category),
+    severity: parseName(SEVERITIES, row.severity),
     correlationKey: row.correlation_key,
     title: row.title,
     summary: row.summary ?? undefined,
@@ -147,15 +147,15 @@ function toEntry(row: Selectable<InboxEntryTable>): Entry {
     detailHref: row.detail_href ?? undefined,
     sourceEventId: row.source_event_id,
     occurredAtMs: row.occurred_at.getTime(),
-    channelHints: row.channel_hints.map((channel) => known(CHANNELS, channel)),
+    channelHints: row.channel_hints.map((channel) => parseName(CHANNELS, channel)),
     writerServiceId: row.writer_service_id,
     readAtMs: row.read_at?.getTime(),
     dismissedAtMs: row.dismissed_at?.getTime(),
   };
 }
 
-function known<T extends string>(values: readonly T[], text: string): T {
+function parseName<T extends string>(values: readonly T[], text: string): T {
   const value = values.find((each) => each === text);
-  if (value === undefined) throw new AppError('internal', 'ROW_UNREADABLE', `an inbox entry says ${text}`);
+  if (value === undefined) throw refusal('ROW_UNREADABLE', { message: `an inbox entry says ${text}` });
   return value;
 }

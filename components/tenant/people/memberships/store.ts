@@ -7,7 +7,7 @@ import type { Membership, OrganizationUser, UserStatus } from './membership.ts';
 
 type DB = TenantDatabase;
 
-export interface NewIdentityRow {
+interface NewIdentityRow {
   readonly id: string;
   readonly organizationId: string;
   readonly platformUserId: string;
@@ -151,7 +151,7 @@ export async function updateIdentity(
     .execute();
 }
 
-export interface SignedIn {
+interface SignedIn {
   readonly accountId: string;
   readonly identityId: string;
   readonly organizationId: string;

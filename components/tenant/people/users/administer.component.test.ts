@@ -205,9 +205,9 @@ describe('administration of the users of an organisation', () => {
       expect(answer.statusCode).toBe(403);
     }
     expect((await send('GET', urlOf(boss.id), anna.token)).json()).toMatchObject({ id: boss.id });
-    const nobody = '00000000-0000-4000-8000-000000000000';
-    expect(codeOf(await suspend(nobody))).toEqual([404, 'USER_NOT_FOUND']);
-    expect(codeOf(await send('POST', `${urlOf(nobody, nobody)}/suspend`, root))).toEqual([
+    const unknownId = '00000000-0000-4000-8000-000000000000';
+    expect(codeOf(await suspend(unknownId))).toEqual([404, 'USER_NOT_FOUND']);
+    expect(codeOf(await send('POST', `${urlOf(unknownId, unknownId)}/suspend`, root))).toEqual([
       404,
       'ORGANIZATION_NOT_FOUND',
     ]);

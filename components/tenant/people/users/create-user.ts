@@ -20,7 +20,7 @@ import type { OrganizationUser } from '../memberships/membership.ts';
 import { insertIdentity } from '../memberships/store.ts';
 import { mayGrant, parseRoles } from './roles.ts';
 
-export interface NewUser {
+interface NewUser {
   readonly organizationId: string;
   readonly email: string;
   readonly displayName: string;

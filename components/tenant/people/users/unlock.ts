@@ -13,7 +13,7 @@ import { accountSubject } from '../../sign-in/lockout/subject.ts';
 import { lockAccount } from '../accounts/store.ts';
 import { findMembershipIn } from '../memberships/store.ts';
 
-export interface UnlockRequest {
+interface UnlockRequest {
   readonly organizationId: string;
   readonly userId: string;
   readonly origin: Origin;
@@ -57,7 +57,10 @@ export async function unlockUser(
       details: { failures: isTheirs ? ladder.failures : 0, by: caller.subject },
     });
     if (!isTheirs) return undefined;
-    return { email: account.email, known: networks.filter((each) => isKnownNetwork(ladder, each, nowMs)) };
+    return {
+      email: account.email,
+      knownNetworks: networks.filter((each) => isKnownNetwork(ladder, each, nowMs)),
+    };
   });
-  if (opened !== undefined) await liftGuessCaps(deps.db, opened.email, opened.known);
+  if (opened !== undefined) await liftGuessCaps(deps.db, opened.email, opened.knownNetworks);
 }

@@ -212,8 +212,8 @@ describe('an unverified address does not identify a person across organisations'
         verify: async () => ({ correct: false }),
       };
       const query = vi.spyOn(pg.Client.prototype, 'query');
-      const wanted = { email: address, displayName: 'Chief', password: second, roles: ['User'], origin: {} };
-      await createUser({ ...tenant.deps.users, passwords }, caller, { ...wanted, organizationId: beta.id });
+      const newUser = { email: address, displayName: 'Chief', password: second, roles: ['User'], origin: {} };
+      await createUser({ ...tenant.deps.users, passwords }, caller, { ...newUser, organizationId: beta.id });
       const statements = query.mock.calls
         .map(([statement]) => (JSON.parse(JSON.stringify(statement)) as { readonly text: string }).text)
         .filter((text) => !text.includes('FROM revocations'));

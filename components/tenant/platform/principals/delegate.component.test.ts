@@ -52,7 +52,7 @@ describe('delegated tokens and closed accounts', () => {
       scopes: ['wallets:sign', 'tenant:delegate'],
       canSignSystem: true,
     };
-    await upsert(tenant.keepPrincipals, spec, 'test');
+    await upsert(tenant.managePrincipals, spec, 'test');
   });
   afterAll(() => tenant.stop());
 
@@ -72,7 +72,7 @@ describe('delegated tokens and closed accounts', () => {
     const organization = { delegated_organization_id: SYSTEM_ORGANIZATION_ID };
     const byHuman = await delegated({ delegated_user_id: human, ...organization });
     expect(decodeJwt(byHuman.json().access_token)['delegated_user_id']).toBe(userId);
-    expect((await delegated({ delegated_user_id: 'nobody' })).statusCode).toBe(401);
+    expect((await delegated({ delegated_user_id: 'unknown' })).statusCode).toBe(401);
     expect((await delegated({})).json().error).toBe('invalid_request');
     expect((await delegated({ grant_type: 'password' })).json().error).toBe('unsupported_grant_type');
     const rows = await tenant.db.read

@@ -1,5 +1,5 @@
 import { appendAudit } from '../../audit/log/store.ts';
-import { holdMembership } from '../../organizations/lock-membership.ts';
+import { lockMembership } from '../../organizations/lock-membership.ts';
 import type { Membership } from '../../people/memberships/membership.ts';
 import { findMembership, findMembershipIn } from '../../people/memberships/store.ts';
 import type { Delegation } from '../../tokens/claims/claims.ts';
@@ -34,7 +34,7 @@ export async function mintDelegatedToken(deps: MintDeps, request: MintRequest): 
   const delegation: Delegation = { userId: user.identityId, organizationId: user.organizationId };
   const token = await deps.db.transact(async (tx) => {
     // Issued while the membership is locked, so that a later suspension has a later time than the token.
-    if ((await holdMembership(tx, user)) === undefined) throw inactiveUser();
+    if ((await lockMembership(tx, user)) === undefined) throw inactiveUser();
     await appendAudit(tx, {
       organizationId: user.organizationId,
       occurredAtMs: deps.clock.nowMs(),

@@ -17,7 +17,7 @@ export interface PrincipalDirectory {
 
 interface Entry {
   readonly principal: Promise<Principal | undefined>;
-  known: Principal | undefined;
+  settled: Principal | undefined;
   readonly readAtMs: number;
 }
 
@@ -32,22 +32,22 @@ export function createPrincipalDirectory(
   };
   return {
     find(clientId) {
-      const known = fresh(clientId);
-      if (known !== undefined) return known.principal;
+      const cached = fresh(clientId);
+      if (cached !== undefined) return cached.principal;
       if (entries.size >= maxEntries) entries = new Map();
       const into = entries;
       const principal = load(clientId);
-      const entry: Entry = { principal, known: undefined, readAtMs: clock.nowMs() };
+      const entry: Entry = { principal, settled: undefined, readAtMs: clock.nowMs() };
       into.set(clientId, entry);
       principal.then(
         (found) => {
-          entry.known = found;
+          entry.settled = found;
         },
         () => into.delete(clientId),
       );
       return principal;
     },
-    peek: (clientId) => fresh(clientId)?.known,
+    peek: (clientId) => fresh(clientId)?.settled,
     invalidate() {
       entries = new Map();
     },

@@ -68,7 +68,7 @@ export function present(
   };
 }
 
-export interface AuthenticatedClient {
+interface AuthenticatedClient {
   readonly principal: Principal;
   readonly credential: 'certificate' | 'secret';
 }

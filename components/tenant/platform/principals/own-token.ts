@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { refusal } from '../../errors.ts';
 import type { TokenIssuer } from '../../tokens/sessions/issue.ts';
 import type { PrincipalDirectory } from './directory.ts';
 
@@ -17,7 +17,7 @@ export function createOwnToken(deps: {
   return async () => {
     const principal = await deps.principals.find(clientId);
     if (principal?.isActive !== true) {
-      throw new AppError('unavailable', 'SERVICE_TOKEN_REFUSED', `the principal ${clientId} is not active`);
+      throw refusal('SERVICE_TOKEN_REFUSED', { message: `the principal ${clientId} is not active` });
     }
     return deps.issuer.forService(principal, { scopes: principal.scopes }).accessToken;
   };

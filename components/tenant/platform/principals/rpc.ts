@@ -6,7 +6,7 @@ import { listPrincipals } from './store.ts';
 import { upsert } from './upsert.ts';
 
 /** Only the operator manages principals; local mode has its identity. */
-export function mayKeepPrincipals(peer: RpcPeer): boolean {
+export function mayManagePrincipals(peer: RpcPeer): boolean {
   return peer.clientId === 'service-operator';
 }
 

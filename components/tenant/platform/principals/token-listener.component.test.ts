@@ -34,8 +34,8 @@ describe.each([false, true])('mutual-TLS token listener, shared secrets disabled
       port: 0,
       clock: systemClock(),
       log: tenant.runtime.log,
-      mint: (wanted) => mintServiceToken(tenant.mint, wanted),
-      mintDelegated: (wanted) => mintDelegatedToken(tenant.mint, wanted),
+      mint: (request) => mintServiceToken(tenant.mint, request),
+      mintDelegated: (request) => mintDelegatedToken(tenant.mint, request),
     });
   });
   afterAll(async () => {
@@ -174,9 +174,9 @@ describe.each([false, true])('mutual-TLS token listener, shared secrets disabled
   });
 
   it('refuses an unknown principal and one that is not active', async () => {
-    const unknown = await send(await authority.issue('service-nobody'), {
+    const unknown = await send(await authority.issue('service-unknown'), {
       ...credentials,
-      client_id: 'service-nobody',
+      client_id: 'service-unknown',
     });
     expect([unknown.status, unknown.body['error']]).toEqual([401, 'invalid_client']);
     const setStatus = (status: string) =>

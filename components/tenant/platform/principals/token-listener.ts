@@ -25,7 +25,7 @@ const limits = {
 
 type Mint = (request: MintRequest) => Promise<ServiceTokenAnswer>;
 
-export interface TokenListenerOptions {
+interface TokenListenerOptions {
   readonly tls: TlsSource;
   readonly host: string;
   readonly port: number;

@@ -12,7 +12,7 @@ import type { PrincipalDirectory } from './directory.ts';
 import type { StoredPrincipal } from './principal.ts';
 import { lockPrincipal, type PrincipalRow, renewPrincipal, upsertPrincipal } from './store.ts';
 
-export interface PrincipalSpec {
+interface PrincipalSpec {
   readonly clientId: string;
   readonly serviceName: string;
   readonly scopes: readonly string[];

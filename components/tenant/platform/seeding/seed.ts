@@ -19,7 +19,7 @@ import { insertPrincipal } from '../principals/store.ts';
 import { insertSettings } from '../settings/store.ts';
 import { hasIdentity, lockSeeding } from './store.ts';
 
-export interface Seed {
+interface Seed {
   readonly adminEmail: string;
   readonly adminPassword: string;
   readonly publicOrgEnabled: boolean;
@@ -27,7 +27,7 @@ export interface Seed {
   readonly serviceSecrets: ReadonlyMap<string, string>;
 }
 
-export interface SeedDeps {
+interface SeedDeps {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
   readonly passwords: Passwords;

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import { refusal } from '../../errors.ts';
 
 const clientIdPattern = /^(?:service|validator)-[a-z0-9][a-z0-9.-]{0,100}$/;
 const secretPattern = /^[A-Za-z0-9_-]{43}$/;
@@ -21,16 +21,14 @@ export async function readServiceSecrets(
 async function readSecret(path: string, name: string): Promise<string> {
   const { mode } = await stat(path);
   if ((mode & 0o007) !== 0) {
-    throw new AppError(
-      'internal',
-      'SECRET_FILE_OPEN',
-      `the secret file of ${name} is accessible to other users; set its mode to 0640`,
-    );
+    throw refusal('SECRET_FILE_OPEN', {
+      message: `the secret file of ${name} is accessible to other users; set its mode to 0640`,
+    });
   }
   const text = (await readFile(path, 'utf8')).trim();
   if (!secretPattern.test(text)) {
     const message = `the secret file of ${name} does not hold 32 bytes as base64url`;
-    throw new AppError('internal', 'SECRET_FILE_MALFORMED', message);
+    throw refusal('SECRET_FILE_MALFORMED', { message });
   }
   return text;
 }

@@ -27,7 +27,7 @@ export function requireAdmission(
   });
 }
 
-export interface SettledAttempt extends Attempted {
+interface SettledAttempt extends Attempted {
   readonly subject: Subject;
   readonly ladder: Ladder;
 }

@@ -4,14 +4,14 @@ import { liftCap, refundCap, securityCap } from '#kit/rate-limit/security-cap.ts
 import type { TenantDatabase } from '../../database/schema.ts';
 
 /** Maximum number of failures in one window: per address, and separately per address and known network. */
-export const maxFailuresPerWindow = 5;
-export const failureWindowSeconds = 60;
+const maxFailuresPerWindow = 5;
+const failureWindowSeconds = 60;
 const maxWaiting = 256;
 /** Maximum number of queued attempts for one address. */
 export const maxWaitingPerAddress = 8;
 
 /** The key by which guesses are counted. */
-export interface GuessPool {
+interface GuessPool {
   readonly email: string;
   /** Set when the account has signed in from this network: guesses from other networks do not use up its share. */
   readonly knownNetwork?: string | undefined;
@@ -65,23 +65,23 @@ interface Line {
 }
 
 function createLines(): GuessCap['inTurn'] {
-  const lines = new Map<string, Line>();
+  const queues = new Map<string, Line>();
   let waiting = 0;
   return async (email, attempt) => {
-    const line = lines.get(email) ?? { waiting: 0, last: Promise.resolve() };
-    if (line.waiting >= maxWaitingPerAddress) throw busy('rate_limited');
+    const queue = queues.get(email) ?? { waiting: 0, last: Promise.resolve() };
+    if (queue.waiting >= maxWaitingPerAddress) throw busy('rate_limited');
     if (waiting >= maxWaiting) throw busy('unavailable');
     waiting++;
-    line.waiting++;
-    lines.set(email, line);
-    const turn = line.last.then(attempt);
-    line.last = turn.then(nothing, nothing);
+    queue.waiting++;
+    queues.set(email, queue);
+    const turn = queue.last.then(attempt);
+    queue.last = turn.then(nothing, nothing);
     try {
       return await turn;
     } finally {
       waiting--;
-      line.waiting--;
-      if (line.waiting === 0) lines.delete(email);
+      queue.waiting--;
+      if (queue.waiting === 0) queues.delete(email);
     }
   };
 }

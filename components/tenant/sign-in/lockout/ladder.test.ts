@@ -12,8 +12,8 @@ import {
   maxCountedNetworks,
   maxKnownNetworks,
   maxNetworkRows,
-  OTHER_NETWORKS,
   type Outcome,
+  otherNetworks,
   settle,
   unknownNetworksLimit,
   unlocked,
@@ -124,7 +124,7 @@ describe('the lockout ladder', () => {
     const until = record.ladder.networks.get(elsewhere)?.lockedUntilMs;
     for (let i = 0; i < 60; i++) record.patient(networkNumber(i), 1);
     expect(record.ladder.networks.size).toBe(maxCountedNetworks + 1);
-    expect(record.ladder.networks.get(OTHER_NETWORKS)?.failures).toBeGreaterThan(0);
+    expect(record.ladder.networks.get(otherNetworks)?.failures).toBeGreaterThan(0);
     expect(record.ladder.networks.get(elsewhere)?.lockedUntilMs).toBe(until);
   });
 
@@ -141,8 +141,8 @@ describe('the lockout ladder', () => {
   it('an attempt without a client address never makes a network known', () => {
     const at = { network: undefined, outcome: 'right', nowMs: 1_700_000_000_000 } as const;
     const { ladder, written } = settle(emptyLadder, at, defaultLockoutSteps);
-    expect(written).toBe(OTHER_NETWORKS);
-    expect(isKnownNetwork(ladder, OTHER_NETWORKS, at.nowMs)).toBe(false);
+    expect(written).toBe(otherNetworks);
+    expect(isKnownNetwork(ladder, otherNetworks, at.nowMs)).toBe(false);
   });
 });
 

@@ -6,11 +6,11 @@ export const MAX_FAILURES_IN_A_ROW = 100;
 export const knownNetworkMs = 30 * 86_400_000;
 /** Maximum number of known networks per account; the least recently used one is evicted first. */
 export const maxKnownNetworks = 16;
-/** Above this number of networks an account counts failures from further networks together, as OTHER_NETWORKS. */
+/** Above this number of networks an account counts failures from further networks together, as otherNetworks. */
 export const maxCountedNetworks = 32;
-/** Maximum number of network rows of one account: counted networks, additional known networks, and OTHER_NETWORKS. */
+/** Maximum number of network rows of one account: counted networks, additional known networks, and otherNetworks. */
 export const maxNetworkRows = maxCountedNetworks + maxKnownNetworks + 1;
-export const OTHER_NETWORKS = 'other';
+export const otherNetworks = 'other';
 
 /** Limit of checked wrong passwords: `burst` at once, then one per `intervalMs` (generic cell rate algorithm). */
 export interface GuessLimit {
@@ -96,7 +96,7 @@ export function admit(ladder: Ladder, network: string | undefined, nowMs: number
  */
 export type Outcome = 'wrong' | 'right' | 'proved' | 'ignored';
 
-export interface Settlement {
+interface Settlement {
   readonly ladder: Ladder;
   /** The network whose state must be written. */
   readonly written: string;
@@ -169,7 +169,7 @@ function failed(
   }
   const theoreticalArrivalMs = charged(unknownNetworksLimit, ladder.theoreticalArrivalMs, nowMs);
   // Networks that are counted together are limited but never locked.
-  const lock = key === OTHER_NETWORKS ? undefined : lockAfter(steps, counted.failures, nowMs);
+  const lock = key === otherNetworks ? undefined : lockAfter(steps, counted.failures, nowMs);
   const locked = lock === undefined ? counted : { ...counted, ...lock, unreported: true };
   return written({ ...total, theoreticalArrivalMs }, key, locked);
 }
@@ -212,9 +212,9 @@ function written(ladder: Ladder, key: string, state: NetworkState): Settlement {
 
 /** A full ladder counts networks without a row together, so that many networks neither add rows nor displace any. */
 function keyOf(ladder: Ladder, network: string | undefined): string {
-  if (network === undefined) return OTHER_NETWORKS;
+  if (network === undefined) return otherNetworks;
   if (ladder.networks.has(network)) return network;
-  return ladder.networks.size < maxCountedNetworks ? network : OTHER_NETWORKS;
+  return ladder.networks.size < maxCountedNetworks ? network : otherNetworks;
 }
 
 function isKnown(state: NetworkState, nowMs: number): boolean {

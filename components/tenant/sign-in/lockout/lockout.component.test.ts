@@ -353,7 +353,7 @@ describe('progressive lockout by account and network', () => {
     };
     const wrong = await bodyOf('wrong', adminEmail);
     await liftCap(tenant.db, { name: 'login-email', key: adminEmail });
-    const unknown = await bodyOf('wrong', 'nobody@example.org');
+    const unknown = await bodyOf('wrong', 'unknown@example.org');
     await fail(5);
     const locked = await bodyOf(password, email);
     expect(unknown).toEqual(wrong);

@@ -1,11 +1,11 @@
 import { commonPasswords } from './common-passwords.ts';
 
-export type PasswordFault = 'too_short' | 'too_long' | 'breached' | 'contextual';
+type PasswordFault = 'too_short' | 'too_long' | 'breached' | 'contextual';
 
 export const maxPasswordLength = 256;
 
 /** Words from the account: local part of the e-mail address, display name, organisation name, subdomain. */
-export interface PasswordContext {
+interface PasswordContext {
   readonly words: readonly string[];
 }
 

@@ -11,7 +11,7 @@ it('verifies its own hashes and rejects other passwords', async () => {
   expect(await passwords.verify('Zwölf Boxkämpfer', stored)).toEqual({ correct: true });
   expect(await passwords.verify('Zwölf Boxkämpfer'.normalize('NFD'), stored)).toEqual({ correct: true });
   expect(await passwords.verify('zwölf Boxkämpfer', stored)).toEqual({ correct: false });
-  expect(await passwords.verify('nobody has this password', undefined)).toEqual({ correct: false });
+  expect(await passwords.verify('no account has this password', undefined)).toEqual({ correct: false });
   expect(await passwords.verify('x', 'not a hash')).toEqual({ correct: false });
 });
 

@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import { defaultHashCost, type HashCost, hashPassword, needsRehash, verifyPassword } from './hash.ts';
 
 export interface PasswordResult {
@@ -14,7 +14,7 @@ export interface Passwords {
   verify(password: string, stored: string | undefined): Promise<PasswordResult>;
 }
 
-export interface PasswordQueueOptions {
+interface PasswordQueueOptions {
   readonly concurrent: number;
   readonly waiting: number;
   readonly cost?: HashCost;
@@ -23,7 +23,7 @@ export interface PasswordQueueOptions {
 /** @throws AppError unavailable when the queue is full */
 export async function createPasswords(options: PasswordQueueOptions): Promise<Passwords> {
   const cost = options.cost ?? defaultHashCost;
-  const dummy = await hashPassword('nobody has this password', cost);
+  const dummy = await hashPassword('no account has this password', cost);
   const enter = createGate(options);
   return {
     hash: (password) => enter(() => hashPassword(password, cost)),
@@ -44,7 +44,7 @@ function createGate(options: PasswordQueueOptions): <T>(work: () => Promise<T>) 
     if (running >= options.concurrent) {
       if (waiting.length >= options.waiting) {
         const message = 'Too many sign-ins are being processed; try again shortly.';
-        throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', message, { retryAfterSeconds: 1 });
+        throw new AppError('unavailable', genericCode('unavailable'), message, { retryAfterSeconds: 1 });
       }
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else {

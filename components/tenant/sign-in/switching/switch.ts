@@ -5,7 +5,7 @@ import type { Database, Transactor } from '#kit/db/db.ts';
 import { appendAudit } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
-import { holdMembership } from '../../organizations/lock-membership.ts';
+import { lockMembership } from '../../organizations/lock-membership.ts';
 import { lockAccount, setDefaultOrganization } from '../../people/accounts/store.ts';
 import type { Membership } from '../../people/memberships/membership.ts';
 import { findMembershipIn } from '../../people/memberships/store.ts';
@@ -26,7 +26,7 @@ export interface SwitchDeps extends SessionIssuer {
   readonly clock: Clock;
 }
 
-export interface SwitchRequest {
+interface SwitchRequest {
   readonly organizationId: string;
   readonly origin: Origin;
 }
@@ -49,7 +49,7 @@ export async function switchOrganization(
   const session = await deps.db.transact(async (tx): Promise<Session> => {
     const account = await lockAccount(tx, platformUserId);
     const found = await findMembershipIn(tx, request.organizationId, platformUserId);
-    const membership = found && (await holdMembership(tx, found));
+    const membership = found && (await lockMembership(tx, found));
     // needs no lock: every use case that ends sessions locks the organisation first
     const from = caller.sessionId === undefined ? undefined : await findFamily(tx, caller.sessionId);
     const nowMs = deps.clock.nowMs();

@@ -2,9 +2,9 @@ import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign
 import type { TokenClaims } from '../claims/claims.ts';
 
 /** Upper bound of an access token, which must fit into a header that the gateway accepts. */
-export const maxTokenBytes = 4096;
+const maxTokenBytes = 4096;
 
-export interface PublicJwk {
+interface PublicJwk {
   readonly kty: 'EC';
   readonly crv: 'P-256';
   readonly x: string;

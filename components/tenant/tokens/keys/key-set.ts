@@ -1,19 +1,19 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
 import { generateSigningKey, loadSigningKey, type SigningKey } from './jwt.ts';
 import { planKeys } from './plan.ts';
 import type { Protection } from './protection.ts';
 import { insertKey, listKeys, lockKeys, moveKey, removeKeys, type StoredKey } from './store.ts';
 
 /** A JWK set; the same object until the keys are reloaded. */
-export interface Jwks {
+interface Jwks {
   readonly keys: Record<string, string>[];
 }
 
 /** The signing keys of the installation, as this replica last read them. */
-export interface KeyRing {
+export interface SigningKeySet {
   current(): SigningKey;
   /** Next, current and retired keys that a valid token may name. */
   jwks(): Jwks;
@@ -21,7 +21,7 @@ export interface KeyRing {
   refresh(): Promise<void>;
 }
 
-export interface KeyRingOptions {
+interface SigningKeySetOptions {
   readonly db: Database<TenantDatabase>;
   readonly protection: Protection;
   readonly clock: Clock;
@@ -34,7 +34,7 @@ interface LoadedKeys {
 }
 
 /** Resolves when the keys are loaded; throws when the protection key cannot decrypt them. */
-export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
+export async function createSigningKeySet(options: SigningKeySetOptions): Promise<SigningKeySet> {
   let loaded = await load(options);
   return {
     current: () => loaded.current,
@@ -45,10 +45,10 @@ export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   };
 }
 
-async function load(options: KeyRingOptions, before?: LoadedKeys): Promise<LoadedKeys> {
-  const rows = await upkeep(options);
+async function load(options: SigningKeySetOptions, before?: LoadedKeys): Promise<LoadedKeys> {
+  const rows = await rotate(options);
   const current = rows.find((row) => row.state === 'current');
-  if (current === undefined) throw new AppError('internal', 'NO_SIGNING_KEY', 'no current signing key');
+  if (current === undefined) throw refusal('NO_SIGNING_KEY');
   return {
     current: before?.current.kid === current.kid ? before.current : open(options.protection, current),
     jwks: { keys: rows.map((row) => ({ ...row.publicJwk })) },
@@ -57,15 +57,13 @@ async function load(options: KeyRingOptions, before?: LoadedKeys): Promise<Loade
 
 function open(protection: Protection, row: StoredKey): SigningKey {
   try {
-    return loadSigningKey(row.kid, protection.open(row.sealedPrivateKey, placeOf(row.kid)));
+    return loadSigningKey(row.kid, protection.open(row.sealedPrivateKey, sealContextOf(row.kid)));
   } catch (cause) {
-    const message =
-      'the protection key cannot decrypt the signing keys of this database; use the key that the installation started with';
-    throw new AppError('internal', 'PROTECTION_KEY_MISMATCH', message, { cause });
+    throw refusal('PROTECTION_KEY_MISMATCH', { cause });
   }
 }
 
-function upkeep(options: KeyRingOptions): Promise<StoredKey[]> {
+function rotate(options: SigningKeySetOptions): Promise<StoredKey[]> {
   const { clock, protection, rotationMs } = options;
   return options.db.transact(async (tx) => {
     await lockKeys(tx);
@@ -73,7 +71,7 @@ function upkeep(options: KeyRingOptions): Promise<StoredKey[]> {
     const plan = planKeys(await listKeys(tx), atMs, rotationMs);
     const make = async (state: 'next' | 'current') => {
       const { publicJwk, privateKeyDer } = generateSigningKey();
-      const sealed = protection.seal(privateKeyDer, placeOf(publicJwk.kid));
+      const sealed = protection.seal(privateKeyDer, sealContextOf(publicJwk.kid));
       await insertKey(tx, { kid: publicJwk.kid, state, publicJwk, sealed }, atMs);
     };
     await removeKeys(tx, plan.remove);
@@ -85,6 +83,6 @@ function upkeep(options: KeyRingOptions): Promise<StoredKey[]> {
   });
 }
 
-function placeOf(kid: string): string {
+function sealContextOf(kid: string): string {
   return `signing_keys.sealed_private_key.${kid}`;
 }

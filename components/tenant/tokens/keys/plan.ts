@@ -9,7 +9,7 @@ export interface KeyRow {
 }
 
 /** The changes to the key rows, applied in this order. */
-export interface KeyPlan {
+interface KeyPlan {
   readonly remove: readonly string[];
   readonly retire: string | undefined;
   /** The published next key that becomes the current one; 'new' when there is none. */
@@ -18,7 +18,7 @@ export interface KeyPlan {
 }
 
 /** The longest token lifetime is 8 h; its key stays published for one hour more. */
-export const retiredKeptMs = 9 * 3_600_000;
+const retiredPublishedMs = 9 * 3_600_000;
 /** After this time every verifier has fetched a newly published key. */
 const minPublishedMs = 600_000;
 
@@ -27,7 +27,7 @@ export function planKeys(rows: readonly KeyRow[], nowMs: number, rotationMs: num
   const current = rows.find((row) => row.state === 'current');
   const next = rows.find((row) => row.state === 'next');
   const remove = rows
-    .filter((row) => row.state === 'retired' && nowMs - (row.retiredAtMs ?? 0) >= retiredKeptMs)
+    .filter((row) => row.state === 'retired' && nowMs - (row.retiredAtMs ?? 0) >= retiredPublishedMs)
     .map((row) => row.kid);
   if (current === undefined) {
     return { remove, retire: undefined, promote: next?.kid ?? 'new', makeNext: true };

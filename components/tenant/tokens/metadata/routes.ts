@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { issuerOf } from '#core/identity/tiers.ts';
 import type { App } from '#kit/http/http.ts';
-import type { KeyRing } from '../keys/key-set.ts';
+import type { SigningKeySet } from '../keys/key-set.ts';
 
 export interface MetadataDeps {
-  readonly keys: Pick<KeyRing, 'jwks'>;
+  readonly keys: Pick<SigningKeySet, 'jwks'>;
   readonly installation: string;
   /** Public address of the gateway, without a slash at the end. */
   readonly baseUrl: string;

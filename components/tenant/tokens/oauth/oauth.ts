@@ -2,7 +2,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { kindStatus } from '#kit/http/problem.ts';
 
 /** Error codes of RFC 6749 section 5.2, and this service's own for rate limits and outages. */
-export type OAuthErrorCode =
+type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
   | 'invalid_grant'
@@ -39,7 +39,7 @@ export class OAuthError extends Error {
   }
 }
 
-export interface OAuthErrorBody {
+interface OAuthErrorBody {
   readonly error: OAuthErrorCode;
   readonly error_description: string;
   readonly code?: string;

@@ -36,8 +36,8 @@ export function parametersOfJson(body: unknown): Parameters {
     const name = member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     if (parameters.has(name)) throw invalid(`parameter ${quoted(name)} is repeated`);
     if (typeof value === 'string' && value !== '') parameters.set(name, storable(value));
-    const isGiven = typeof value !== 'string' && value !== null;
-    if (isGiven && decisive.includes(name)) throw invalid(`parameter ${name} is not a string`);
+    const isPresent = typeof value !== 'string' && value !== null;
+    if (isPresent && decisive.includes(name)) throw invalid(`parameter ${name} is not a string`);
   }
   return parameters;
 }

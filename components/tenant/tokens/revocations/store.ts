@@ -17,7 +17,7 @@ export async function appendRevocation(tx: Transactor<DB>, revocation: Revocatio
     .execute();
 }
 
-export interface RevocationPage {
+interface RevocationPage {
   readonly revocations: readonly Revocation[];
   readonly next: RevocationCursor;
   readonly complete: boolean;

@@ -6,7 +6,7 @@ import { appendRevocation } from '../revocations/store.ts';
 import { type FamilyFilter, revokeFamilies } from './store.ts';
 
 /** The tokens to end: access tokens by a claim, and the refresh families that they belong to. */
-export interface TokenEnding {
+interface TokenEnding {
   readonly kind: RevocationKind;
   readonly key: string;
   readonly families?: FamilyFilter | undefined;

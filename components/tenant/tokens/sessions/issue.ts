@@ -14,7 +14,7 @@ import {
 import { type SigningKey, signToken } from '../keys/jwt.ts';
 
 /** An access token and its lifetime in seconds. */
-export interface IssuedToken {
+interface IssuedToken {
   readonly accessToken: string;
   readonly expiresIn: number;
 }
@@ -31,7 +31,7 @@ export interface TokenIssuer {
   forService(subject: ServiceSubject, grant: ServiceGrant): IssuedToken;
 }
 
-export interface TokenIssuerOptions {
+interface TokenIssuerOptions {
   readonly installation: string;
   readonly clock: Clock;
   readonly signingKey: () => SigningKey;

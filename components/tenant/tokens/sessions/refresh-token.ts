@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { isBase64Url } from '#core/encoding/base64.ts';
 
 /** The content of a refresh token: its family and generation. */
-export interface RefreshToken {
+interface RefreshToken {
   readonly familyId: string;
   readonly generation: number;
 }

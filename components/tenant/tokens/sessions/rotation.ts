@@ -1,5 +1,5 @@
 /** Time after the rotation in which a lost answer is repeated. */
-export const repeatWindowMs = 10_000;
+const repeatWindowMs = 10_000;
 
 export interface FamilyState {
   readonly generation: number;
@@ -12,7 +12,7 @@ export interface FamilyState {
  * rotate: next generation · repeat: the same successor again · reuse: the token was copied · dead: the family has
  * ended.
  */
-export type RotationResult = 'rotate' | 'repeat' | 'reuse' | 'dead';
+type RotationResult = 'rotate' | 'repeat' | 'reuse' | 'dead';
 
 /**
  * RFC 9700 section 2.2.2. The successor of the previous generation is unused until the family advances past it, so the

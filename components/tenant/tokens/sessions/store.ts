@@ -90,7 +90,7 @@ export type FamilyFilter =
   | { readonly identityId: string }
   | { readonly organizationId: string };
 
-export interface EndedFamily {
+interface EndedFamily {
   readonly id: string;
   readonly lastRotatedAtMs: number;
 }

@@ -25,10 +25,8 @@ test('an Idempotency-Key stored before the upgrade still gives its wallet', asyn
   );
   await before.close();
   const database = await open(migrations);
-  const claim = (asked: object, scope: string) =>
-    database.transact((tx) =>
-      claimKey(tx, { key: 'k', scope: [scope], body: asked }, { answer: 'w-2', nowMs }),
-    );
+  const claim = (body: object, scope: string) =>
+    database.transact((tx) => claimKey(tx, { key: 'k', scope: [scope], body }, { answer: 'w-2', nowMs }));
   expect(await claim(body, 'anna "ä" wallets')).toBe('w-1');
   await expect(claim({ ...body, b: 3 }, 'anna "ä" wallets')).rejects.toMatchObject({
     code: 'IDEMPOTENCY_KEY_REUSED',

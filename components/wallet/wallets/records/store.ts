@@ -3,16 +3,16 @@ import { isWalletAddress } from '#core/crypto/address.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { SealedSecret, SecretPurpose } from '../../custody/envelope.ts';
 import type { WalletDatabase, WalletTable } from '../../database/schema.ts';
-import { refuse } from '../../errors.ts';
+import { refusal } from '../../errors.ts';
 import type { Wallet } from './wallet.ts';
 
 /** A sealed secret with its purpose. */
-export interface StoredSecret extends SealedSecret {
+interface StoredSecret extends SealedSecret {
   readonly purpose: SecretPurpose;
 }
 
 /** The wallets that a caller may see: own wallets, granted wallets and those of an administered organisation. */
-export interface WalletView {
+interface WalletView {
   readonly platformUserId: string;
   readonly administeredOrganizationId: string | undefined;
   readonly nowMs: number;
@@ -48,7 +48,7 @@ export async function insertWallet(tx: Tx, wallet: Wallet, secret: StoredSecret)
 
 /** By id or by address. */
 export async function findWallet(db: Db, idOrAddress: string): Promise<Wallet | undefined> {
-  const isId = UUID.test(idOrAddress);
+  const isId = walletIdPattern.test(idOrAddress);
   if (!isId && !isWalletAddress(idOrAddress)) return undefined;
   const column = isId ? 'id' : 'address';
   const row = await db.selectFrom('wallets').selectAll().where(column, '=', idOrAddress).executeTakeFirst();
@@ -58,7 +58,7 @@ export async function findWallet(db: Db, idOrAddress: string): Promise<Wallet | 
 /** A wallet that is not a system wallet. @throws AppError not_found WALLET_NOT_FOUND */
 export async function getWallet(db: Db, idOrAddress: string): Promise<Wallet> {
   const wallet = await findWallet(db, idOrAddress);
-  if (wallet === undefined || wallet.kind === 'System') throw refuse('WALLET_NOT_FOUND');
+  if (wallet === undefined || wallet.kind === 'System') throw refusal('WALLET_NOT_FOUND');
   return wallet;
 }
 
@@ -125,7 +125,7 @@ export async function listOfService(db: Db, clientId: string): Promise<Wallet[]>
     .where('owner_service', '=', clientId)
     .orderBy('created_at')
     .orderBy('id')
-    .limit(USABLE_LIMIT)
+    .limit(maxUsableWallets)
     .execute();
   return rows.map(fromRow);
 }
@@ -173,13 +173,13 @@ export async function listUsable(db: Db, platformUserId: string, nowMs: number):
     .orderBy(sql`owner_user_id IS NULL OR owner_user_id <> ${platformUserId}`)
     .orderBy('created_at')
     .orderBy('id')
-    .limit(USABLE_LIMIT)
+    .limit(maxUsableWallets)
     .execute();
   return rows.map(fromRow);
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-const USABLE_LIMIT = 1000;
+const walletIdPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const maxUsableWallets = 1000;
 
 function inView(eb: ExpressionBuilder<WalletDatabase, 'wallets'>, view: WalletView) {
   const own = eb('owner_user_id', '=', view.platformUserId);

@@ -6,7 +6,7 @@ import type { WalletDatabase } from '../../database/schema.ts';
 import type { Wallet } from './wallet.ts';
 
 /** The state of a wallet after a change, as its event carries it. */
-export type WalletState = Pick<Wallet, 'id' | 'address' | 'kind' | 'createdAtMs'> &
+type WalletState = Pick<Wallet, 'id' | 'address' | 'kind' | 'createdAtMs'> &
   Pick<Wallet, 'ownerUserId' | 'ownerOrganizationId'> & {
     readonly status: Wallet['status'] | 'Deleted';
   };

@@ -26,14 +26,14 @@ export interface Wallet {
   readonly createdAtMs: number;
 }
 
-const ALGORITHMS = { ED25519: 'ED25519', NISTP256: 'NISTP256', RSA: 'RSA-4096' } as const satisfies Record<
+const algorithms = { ED25519: 'ED25519', NISTP256: 'NISTP256', RSA: 'RSA-4096' } as const satisfies Record<
   KeyType,
   Algorithm
 >;
 
 /** The algorithm name of a key type in everything that is signed or hashed. */
 export function algorithmOf(keyType: KeyType): Algorithm {
-  return ALGORITHMS[keyType];
+  return algorithms[keyType];
 }
 
 /**

@@ -148,7 +148,7 @@ describe('wallets of services', () => {
     await expect(sign(walletAddress, 'register')).rejects.toMatchObject({ code: 'PERSON_REQUIRED' });
     await expect(sign(walletAddress, 'alice')).rejects.toMatchObject({ code: 'WALLET_ACCESS_DENIED' });
     await expect(sign(walletAddress, 'admin')).rejects.toMatchObject({ code: 'WALLET_ACCESS_DENIED' });
-    await expect(sign(walletAddress, 'nobody')).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    await expect(sign(walletAddress, 'unknown')).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
   });
 
   test('the owning service can neither use system contexts nor grant access', async () => {
