@@ -15,28 +15,28 @@ import {
   MembershipService,
   SubmissionService,
 } from '#protos/gen/chancery/validator/v1/validator_pb.js';
-import { createLocalValidator } from './admin/local-validator.ts';
-import { adminHandlers } from './admin/rpc.ts';
-import { createForward } from './admission/forward.ts';
-import { submissionHandlers } from './admission/rpc.ts';
-import { createSubscriptionCheck } from './admission/subscriptions.ts';
-import { checkpointHandlers } from './checkpoints/rpc.ts';
+import { assertClock } from './chain/sealing/health.ts';
+import { signerFor } from './chain/sealing/signer-key.ts';
+import { buildState } from './chain/state/state.ts';
 import type { ValidatorConfig } from './config.ts';
-import { configure } from './configuration/controls.ts';
 import { type Engine, openEngine } from './engine.ts';
-import { assertClock } from './health.ts';
-import { historyHandlers } from './history/rpc.ts';
 import { mountRoutes } from './http.ts';
-import { keepAnnounced } from './membership/announce.ts';
-import { connectPeerClients } from './membership/peer-clients.ts';
-import { membershipHandlers } from './membership/rpc.ts';
-import type { MemberIdentity } from './operator-api/consensus.ts';
-import { OutboundStreams } from './peering/outbound-streams.ts';
-import { assertQuorumConnected, type RegisterContact } from './peering/quorum-contact.ts';
-import { consensusHandlers, consensusRules } from './peering/rpc.ts';
-import { signerFor } from './sealing/signer-key.ts';
-import { buildState } from './sealing/state.ts';
+import { createSubscriptionCheck } from './intake/admission/subscriptions.ts';
+import { assertQuorumConnected, type RegisterContact } from './network/peering/quorum-contact.ts';
+import { keepAnnounced } from './network/peers/announce.ts';
+import { connectPeerClients } from './network/peers/peer-clients.ts';
+import { OutboundStreams } from './network/transport/outbound-streams.ts';
+import { consensusHandlers, consensusRules } from './network/transport/rpc.ts';
 import { connectServices, type Services, verifyWorkers } from './services.ts';
+import { adminHandlers } from './surfaces/admin/rpc.ts';
+import { configure } from './surfaces/configuration/controls.ts';
+import type { MemberIdentity } from './surfaces/operator-api/consensus.ts';
+import { checkpointHandlers } from './surfaces/register-api/checkpoint-rpc.ts';
+import { historyHandlers } from './surfaces/register-api/history-rpc.ts';
+import { membershipHandlers } from './surfaces/register-api/possession-rpc.ts';
+import { createLocalValidator } from './surfaces/reports/local-validator.ts';
+import { createForward } from './surfaces/submissions/forward.ts';
+import { submissionHandlers } from './surfaces/submissions/rpc.ts';
 
 const version = '0.1.0';
 /** Grace period in which a round in progress may end before the validator stops; unstored dockets remain in the log. */

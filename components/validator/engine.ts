@@ -1,36 +1,36 @@
 import { join } from 'node:path';
 import type { Verifier } from '#core/crypto/verify.ts';
 import { isAppError } from '#core/errors/errors.ts';
+import { Scheduler, type Timers } from '#kit/clock/timers.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { Admission } from './admission/admission.ts';
-import { createSubscriptionCheck } from './admission/subscriptions.ts';
-import type { Consensus } from './consensus/bft1.ts';
-import { Drain } from './draining/drain.ts';
-import { type Condition, Health } from './health.ts';
-import { decodeRecord, encodeRecord, type LogRecord, type Mode } from './log/entries.ts';
-import { Journal, type JournalOptions } from './log/journal.ts';
+import type { Consensus } from './chain/consensus/bft1.ts';
+import { Drain } from './chain/draining/drain.ts';
+import { Budget } from './chain/pool/budget.ts';
+import type { PoolBounds } from './chain/pool/pool.ts';
+import { decodeRecord, encodeRecord, type LogRecord, type Mode } from './chain/records/entries.ts';
 import {
   type LoggedDockets,
   type LoggedRange,
   Recovery,
   readLoggedDockets as readLog,
-} from './log/recovery.ts';
-import type { Storage } from './log/storage.ts';
-import { Volume } from './log/volume.ts';
-import { Registers } from './membership/registers.ts';
-import { type VolumeGap, VolumeGaps } from './membership/volume-gaps.ts';
+} from './chain/records/recovery.ts';
+import { Registers } from './chain/registers/registers.ts';
+import { type VolumeGap, VolumeGaps } from './chain/registers/volume-gaps.ts';
+import { AdmissionEpochs } from './chain/sealing/admission-epochs.ts';
+import { type BuildLimits, unlimitedBuild } from './chain/sealing/block-interval.ts';
+import { type Condition, Health } from './chain/sealing/health.ts';
+import type { Ledger, Signer } from './chain/sealing/ports.ts';
+import { Journal, type JournalOptions } from './disk/log/journal.ts';
+import type { Storage } from './disk/volume/storage.ts';
+import { Volume } from './disk/volume/volume.ts';
+import { Admission } from './intake/admission/admission.ts';
+import { createSubscriptionCheck } from './intake/admission/subscriptions.ts';
 import { createMetrics } from './metrics.ts';
-import { evidenceRecord } from './peering/evidence-collector.ts';
-import { Peering } from './peering/peering.ts';
-import type { Transport } from './peering/transport.ts';
-import { Budget } from './pool/budget.ts';
-import type { PoolBounds } from './pool/pool.ts';
-import { AdmissionEpochs } from './sealing/admission-epochs.ts';
-import { type BuildLimits, unlimitedBuild } from './sealing/block-interval.ts';
-import type { Ledger, Signer } from './sealing/ports.ts';
-import { Scheduler, type Timers } from './sealing/scheduler.ts';
-import { SuspensionProposer } from './suspension/suspension-proposer.ts';
+import { evidenceRecord } from './network/evidence/evidence-collector.ts';
+import { Peering } from './network/peering/peering.ts';
+import { SuspensionProposer } from './network/suspension/suspension-proposer.ts';
+import type { Transport } from './network/transport/transport.ts';
 
 export interface EngineOptions {
   readonly runtime: Runtime;

@@ -6,11 +6,11 @@ import { openSession, type ServiceBase } from '#kit/service/service.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { LedgerService, ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import { createLedger } from './clients.ts';
+import { keyName } from './chain/state/state.ts';
 import type { ValidatorConfig } from './config.ts';
-import { createDirectory } from './membership/directory.ts';
-import { SignerStream } from './sealing/signer-stream.ts';
-import { keyName } from './sealing/state.ts';
+import { createDirectory } from './network/peers/directory.ts';
+import { createLedger } from './network/services/clients.ts';
+import { SignerStream } from './network/services/signer-stream.ts';
 
 /** Short, since a person may wait for the result; after an outage the last known entries are used. */
 const directoryTimeoutMs = 3_000;

@@ -4,10 +4,10 @@ import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { createLocalValidator, type LocalValidator } from '../admin/local-validator.ts';
-import type { Forward } from '../admission/forward.ts';
-import { Configuration } from '../configuration/configuration.ts';
 import { type Deps, mountRoutes } from '../http.ts';
+import { Configuration } from '../surfaces/configuration/configuration.ts';
+import { createLocalValidator, type LocalValidator } from '../surfaces/reports/local-validator.ts';
+import type { Forward } from '../surfaces/submissions/forward.ts';
 import { World } from './world.ts';
 
 export const serviceCaller = { kind: 'service', subject: 'a-service' } as Caller;
