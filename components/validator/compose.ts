@@ -24,17 +24,23 @@ import { mountRoutes } from './http.ts';
 import { createSubscriptionCheck } from './intake/admission/subscriptions.ts';
 import { assertQuorumConnected, type RegisterContact } from './network/peering/quorum-contact.ts';
 import { keepAnnounced } from './network/peers/announce.ts';
-import { connectPeerClients } from './network/peers/peer-clients.ts';
+import { type Connections, openConnections } from './network/peers/connections.ts';
 import { OutboundStreams } from './network/transport/outbound-streams.ts';
 import { consensusHandlers, consensusRules } from './network/transport/rpc.ts';
 import { connectServices, type Services, verifyWorkers } from './services.ts';
+import { createModeClient } from './surfaces/admin/clients.ts';
 import { adminHandlers } from './surfaces/admin/rpc.ts';
+import { createConfigurationClient } from './surfaces/configuration/clients.ts';
 import { configure } from './surfaces/configuration/controls.ts';
+import { createEvidenceClient } from './surfaces/evidence/clients.ts';
 import type { MemberIdentity } from './surfaces/operator-api/consensus.ts';
+import { createPreviewClient } from './surfaces/preview/clients.ts';
 import { checkpointHandlers } from './surfaces/register-api/checkpoint-rpc.ts';
 import { historyHandlers } from './surfaces/register-api/history-rpc.ts';
 import { membershipHandlers } from './surfaces/register-api/possession-rpc.ts';
+import { createReportClient } from './surfaces/reports/clients.ts';
 import { createLocalValidator } from './surfaces/reports/local-validator.ts';
+import { createSubmissionClient } from './surfaces/submissions/clients.ts';
 import { createForward } from './surfaces/submissions/forward.ts';
 import { submissionHandlers } from './surfaces/submissions/rpc.ts';
 
@@ -73,7 +79,7 @@ async function assemble(base: ServiceBase<ValidatorConfig>): Promise<Parts> {
   const outboundStreams = createOutboundStreams({ ...services, runtime, workload }, (peer) =>
     opened?.peering.connected(peer),
   );
-  cleanup.add('links', () => outboundStreams.stop());
+  cleanup.add('outbound streams', () => outboundStreams.stop());
   const engine = await startEngine(config, runtime, { ...services, outboundStreams });
   opened = engine;
   cleanup.add('engine', () => engine.stop());
@@ -172,14 +178,15 @@ function assembleSetApi(parts: AssembledParts, cleanup: Cleanup) {
   const { clock } = runtime;
   const { registers } = engine;
   const validatorId = config.CHANCERY_VALIDATOR_ID;
-  const peerClients = connectPeerClients({
+  const connections = openConnections({
     directory,
     runtime,
     workload,
     token: session.token,
     onFault: (validatorId) => engine.peering.peerScore.reportFault(validatorId, 'answer'),
   });
-  cleanup.add('colleagues', () => peerClients.close());
+  cleanup.add('connections to validators', () => connections.close());
+  const peerClients = createPeerClients(connections);
   const findSet = async (registerId: string) => {
     const facts = await ledger.findRegister(registerId);
     if (facts === undefined) return undefined;
@@ -226,6 +233,18 @@ function assembleSetApi(parts: AssembledParts, cleanup: Cleanup) {
   const onFault = (error: unknown) =>
     runtime.log.error({ err: error }, 'a submission failed with an internal error');
   return { self, forward, onFault, peerClients, previewDeps };
+}
+
+/** The calls of the surfaces to other validators. */
+function createPeerClients(connections: Connections) {
+  return {
+    ...createReportClient(connections),
+    ...createModeClient(connections),
+    ...createEvidenceClient(connections),
+    ...createPreviewClient(connections),
+    ...createConfigurationClient(connections),
+    ...createSubmissionClient(connections),
+  };
 }
 
 /** The registers in which this validator votes, with the contact times of their members. */

@@ -1,7 +1,7 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
+import type { PeerEvidence } from './chain/consensus/evidence.ts';
 import type { RegisterChain, SealingMetrics } from './chain/sealing/register-chain.ts';
 import type { PeeringMetrics } from './network/peering/peering.ts';
-import type { PeerEvidence } from './network/transport/transport.ts';
 
 export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   /** One submission was answered: `added`, `known` or the code of the refusal. */

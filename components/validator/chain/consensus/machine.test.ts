@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { faultTolerance, proposerOf } from '#core/ledger/consensus.ts';
 import { advance, beginHeight, createMachine, type Machine, resume } from './machine.ts';
-import { type HeightRules, proposerOf, toleratedFaults } from './members.ts';
+import type { HeightRules } from './members.ts';
 import type { Effect, Message, Value, Vote } from './messages.ts';
 
 const timers = { proposeMs: 3000, voteMs: 1000, stepMs: 500 };
@@ -139,7 +140,7 @@ describe('one member', () => {
 describe('four members', () => {
   it('rotates proposers by height and round', () => {
     expect([0, 1, 2, 3, 4].map((round) => proposerOf(four, 1, round))).toEqual(['b', 'c', 'd', 'a', 'b']);
-    expect([1, 2, 3, 4, 7, 10].map(toleratedFaults)).toEqual([0, 0, 0, 1, 2, 3]);
+    expect([1, 2, 3, 4, 7, 10].map(faultTolerance)).toEqual([0, 0, 0, 1, 2, 3]);
   });
 
   it('prevote nil for invalid and unavailable proposals, and for late ones without a lock quorum', () => {

@@ -1,4 +1,5 @@
-import { type HeightRules, proposerOf, timeoutMs, toleratedFaults } from './members.ts';
+import { faultTolerance, proposerOf } from '#core/ledger/consensus.ts';
+import { type HeightRules, timeoutMs } from './members.ts';
 import type {
   Effect,
   Input,
@@ -324,7 +325,7 @@ function requestCommitted(machine: Machine, effects: Effect[]): void {
 }
 
 function skipRound(machine: Machine, effects: Effect[]): void {
-  const needed = toleratedFaults(machine.rules.members.length) + 1;
+  const needed = faultTolerance(machine.rules.members.length) + 1;
   const higher = [...machine.rounds.keys()].filter((number) => number > machine.round).sort((a, b) => b - a);
   for (const number of higher) {
     if (senders(roundOf(machine, number)).size < needed) continue;

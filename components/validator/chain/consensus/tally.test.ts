@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { proposerOf } from '#core/ledger/consensus.ts';
 import { bft1 } from './bft1.ts';
-import { type HeightRules, proposerOf } from './members.ts';
+import type { HeightRules } from './members.ts';
 import type { Message, Value, Vote, VoteKind } from './messages.ts';
 import { Tally } from './tally.ts';
 

@@ -1,10 +1,10 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { proposerOf } from '#core/ledger/consensus.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { Cluster, type Member } from '../../testing/cluster.ts';
 import { World } from '../../testing/world.ts';
-import { proposerOf } from '../consensus/members.ts';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {

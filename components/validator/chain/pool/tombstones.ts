@@ -1,4 +1,12 @@
-import type { Tombstone } from '../records/entries.ts';
+/** An accepted transaction that will never be sealed; kept for 24 h. */
+export interface Tombstone {
+  readonly registerId: string;
+  readonly txId: string;
+  readonly status: 'rejected' | 'expired';
+  readonly code: string;
+  readonly message: string;
+  readonly atMs: number;
+}
 
 const keptMs = 24 * 60 * 60 * 1000;
 const maxKept = 10_000;

@@ -5,9 +5,10 @@ import type { DocketHeader } from '#core/ledger/docket.ts';
 import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Entry } from '../../disk/log/format.ts';
-import type { PeerEvidence, Proof } from '../../network/transport/transport.ts';
+import type { PeerEvidence, Proof } from '../consensus/evidence.ts';
 import type { RoundValue } from '../consensus/machine.ts';
 import type { UnsignedMessage, Vote } from '../consensus/messages.ts';
+import type { Tombstone } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 
 /**
@@ -39,16 +40,6 @@ export interface DecidedDocket {
 export interface StoredDocket {
   readonly registerId: string;
   readonly docketNumber: number;
-}
-
-/** An accepted transaction that will never be sealed; kept for 24 h. */
-export interface Tombstone {
-  readonly registerId: string;
-  readonly txId: string;
-  readonly status: 'rejected' | 'expired';
-  readonly code: string;
-  readonly message: string;
-  readonly atMs: number;
 }
 
 /** The number of dockets that the register service had stored. It must never fall behind that. */

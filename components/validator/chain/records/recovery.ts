@@ -1,5 +1,6 @@
 import { equalBytes } from '#core/encoding/text.ts';
 import { isSameValue } from '../consensus/round.ts';
+import type { Tombstone } from '../pool/tombstones.ts';
 import type {
   DecidedDocket,
   LoggedEvidence,
@@ -7,7 +8,6 @@ import type {
   Mode,
   OwnMessage,
   ReadRecord,
-  Tombstone,
 } from './entries.ts';
 
 export interface PlacedTransaction {

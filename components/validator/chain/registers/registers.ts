@@ -1,11 +1,11 @@
 import type { Verifier } from '#core/crypto/verify.ts';
 import { validationError } from '#core/errors/validation-codes.ts';
 import { activeMembers } from '#core/ledger/governance/rules.ts';
-import { isMember } from '../../network/peering/intake.ts';
 import type { Docket } from '../building/docket.ts';
 import type { Consensus } from '../consensus/bft1.ts';
+import type { Tombstone } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import { decodeTransaction, type LogRecord, type Tombstone } from '../records/entries.ts';
+import { decodeTransaction, type LogRecord } from '../records/entries.ts';
 import { findGap, type LoggedDockets, type RecoveredRegister } from '../records/recovery.ts';
 import { conflictTombstone, replayTombstone } from '../sealing/eviction.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
@@ -18,7 +18,7 @@ import {
   judgeGenesis,
   readControlRecord,
 } from '../state/genesis.ts';
-import { buildState, type RegisterState } from '../state/state.ts';
+import { buildState, isMember, type RegisterState } from '../state/state.ts';
 import type { VolumeGaps } from './volume-gaps.ts';
 
 export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' | 'append' | 'consensus'> {

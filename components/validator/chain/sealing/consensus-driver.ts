@@ -2,6 +2,7 @@ import { encodeBase64 } from '#core/encoding/base64.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { isAppError, type Violation } from '#core/errors/errors.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
+import { proposerOf } from '#core/ledger/consensus.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Scheduler } from '#kit/clock/timers.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -9,7 +10,6 @@ import { type Docket, docketValue } from '../building/docket.ts';
 import { isTimely } from '../building/judge.ts';
 import { bft1, type Consensus } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine.ts';
-import { proposerOf } from '../consensus/members.ts';
 import type {
   Effect,
   Evidence,

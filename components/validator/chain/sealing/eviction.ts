@@ -1,8 +1,8 @@
 import { nextTimestamp } from '../building/docket.ts';
 import { judgeAlone } from '../building/overlay.ts';
 import type { Pool } from '../pool/pool.ts';
+import type { Tombstone } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import type { Tombstone } from '../records/entries.ts';
 import type { RegisterState } from '../state/state.ts';
 
 /** Tombstones of a transaction that can no longer be sealed, and of its descendants. */

@@ -31,6 +31,12 @@ export function nextMode(status: RegisterStatus, act: ModeCommand): Mode {
   return targetModes[act];
 }
 
+export interface ModeOutcome {
+  readonly status: string;
+  /** False when the register had that status already. */
+  readonly changed: boolean;
+}
+
 /** Whether a text is a mode command. */
 export function isModeCommand(text: string): text is ModeCommand {
   return modeCommands.some((act) => act === text);

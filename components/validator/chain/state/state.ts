@@ -125,6 +125,14 @@ function rulesAfter(
   throw new AppError('internal', 'DOCKET_NOT_JUDGED', reason, { violations: fold.violations });
 }
 
+/** Whether a validator decides the register's next docket. */
+export function isMember(
+  { state }: { readonly state: Pick<RegisterState, 'members'> },
+  validatorId: string,
+): boolean {
+  return state.members.some((member) => member.validatorId === validatorId);
+}
+
 /** The consensus rules of a state's height. */
 export function heightRules(state: RegisterState, self: string): HeightRules {
   const members = state.members.map((member) => member.validatorId);

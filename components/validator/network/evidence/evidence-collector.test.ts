@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { waitFor } from '#kit/testing/wait.ts';
+import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
 import { Cluster } from '../../testing/cluster.ts';
 import { conflictingVotes } from '../../testing/equivocator.ts';
 import { registerId } from '../../testing/world.ts';
-import type { Envelope, PeerEvidence } from '../transport/transport.ts';
+import type { Envelope } from '../transport/transport.ts';
 
 const clusters: Cluster[] = [];
 afterEach(async () => {

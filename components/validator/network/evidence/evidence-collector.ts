@@ -1,9 +1,9 @@
 import type { Verifier } from '#core/crypto/verify.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
+import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
 import type { LoggedEvidence, LogRecord } from '../../chain/records/entries.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
-import type { PeerEvidence } from '../transport/transport.ts';
 import { EvidencePool, type KnownEvidence } from './evidence.ts';
 import type { VoterHistory } from './voter-history.ts';
 

@@ -3,10 +3,10 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { canonicalJson } from '#core/encoding/jcs.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import type { ValidatorMember } from '#core/ledger/consensus.ts';
+import type { PeerEvidence, Proof } from '../../chain/consensus/evidence.ts';
 import type { Message } from '../../chain/consensus/messages.ts';
 import { agrees } from '../../chain/consensus/round.ts';
 import { identity } from '../../chain/sealing/sign-bytes.ts';
-import type { PeerEvidence, Proof } from '../transport/transport.ts';
 import { isAuthentic } from './authenticate.ts';
 import type { PastVoters } from './voter-history.ts';
 

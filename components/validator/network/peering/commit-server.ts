@@ -1,7 +1,7 @@
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import { isMember } from '../../chain/state/state.ts';
 import type { CommitBundle, SealedTransaction } from '../transport/transport.ts';
 import { bundleOf, type CommitCache } from './commit-cache.ts';
-import { isMember } from './intake.ts';
 import { sealedOf } from './transaction-gossip.ts';
 
 const maxRecords = 2_000;

@@ -1,10 +1,11 @@
 import type { Verifier } from '#core/crypto/verify.ts';
 import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
+import { proposerOf } from '#core/ledger/consensus.ts';
 import type { Docket } from '../../chain/building/docket.ts';
-import { proposerOf } from '../../chain/consensus/members.ts';
 import type { Message, Proposal } from '../../chain/consensus/messages.ts';
 import { agrees, isProposal, votesOf } from '../../chain/consensus/round.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import { isMember } from '../../chain/state/state.ts';
 import { hasProposedContent, isAuthentic } from '../evidence/authenticate.ts';
 import type { EquivocationDetector } from '../evidence/equivocation-detector.ts';
 import type { EvidenceCollector } from '../evidence/evidence-collector.ts';
@@ -271,9 +272,4 @@ function contradicts({ machine }: RegisterChain, message: Message): boolean {
 
 function isProposer({ machine }: RegisterChain, { height, round, validatorId }: Proposal): boolean {
   return proposerOf(machine.rules.members, height, round) === validatorId;
-}
-
-/** Whether a validator decides the register's next docket. */
-export function isMember(register: RegisterChain, validatorId: string): boolean {
-  return register.state.members.some((member) => member.validatorId === validatorId);
 }

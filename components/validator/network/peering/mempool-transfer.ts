@@ -1,7 +1,7 @@
 import type { Scheduler } from '#kit/clock/timers.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
-import { isMember } from './intake.ts';
+import { isMember } from '../../chain/state/state.ts';
 
 export interface MempoolTransferOptions {
   readonly self: string;

@@ -4,6 +4,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Scheduler } from '#kit/clock/timers.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Docket } from '../../chain/building/docket.ts';
+import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
 import type { Evidence, Message, Proposal } from '../../chain/consensus/messages.ts';
 import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { LoggedEvidence, LogRecord } from '../../chain/records/entries.ts';
@@ -12,6 +13,7 @@ import type { AdmissionEpochs } from '../../chain/sealing/admission-epochs.ts';
 import type { Peers } from '../../chain/sealing/peers.ts';
 import type { SealedDocket } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import { isMember } from '../../chain/state/state.ts';
 import type { Admission } from '../../intake/admission/admission.ts';
 import type { PeerVerificationOptions } from '../../intake/verification/verify-peer-transactions.ts';
 import { EquivocationDetector } from '../evidence/equivocation-detector.ts';
@@ -24,7 +26,6 @@ import type {
   Envelope,
   Head,
   Inbox,
-  PeerEvidence,
   SealedTransaction,
   Transport,
 } from '../transport/transport.ts';
@@ -34,7 +35,7 @@ import { CommitCache } from './commit-cache.ts';
 import { CommitServer } from './commit-server.ts';
 import { envelopeOf } from './envelopes.ts';
 import { Fetcher } from './fetch.ts';
-import { Intake, isMember } from './intake.ts';
+import { Intake } from './intake.ts';
 import { MempoolTransfer } from './mempool-transfer.ts';
 import { type OperationalMember, type PeerContact, Presence } from './presence.ts';
 import { ProposalCache } from './proposal-cache.ts';

@@ -10,9 +10,9 @@ import { contextOf } from '../../chain/building/overlay.ts';
 import type { Signer } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { signerFor } from '../../chain/sealing/signer-key.ts';
+import { isMember } from '../../chain/state/state.ts';
 import type { Admission } from '../../intake/admission/admission.ts';
 import type { KnownEvidence } from '../evidence/evidence.ts';
-import { isMember } from '../peering/intake.ts';
 import {
   convictedValidators,
   type DoubleSign,

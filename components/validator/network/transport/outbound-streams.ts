@@ -1,17 +1,13 @@
 import { decodeHex } from '#core/encoding/hex.ts';
 import { AppError } from '#core/errors/errors.ts';
-import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
-import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
+import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
+import { type CallerIdentity, connectTo } from './client.ts';
 import { parseCommit, parseRecords } from './parse.ts';
 import type { CommitBundle, Envelope, SealedTransaction, Transport } from './transport.ts';
 import { wireEnvelope } from './wire.ts';
 
-export interface OutboundStreamsOptions {
-  readonly runtime: Runtime;
-  readonly workload: Workload;
-  readonly token?: (() => Promise<string>) | undefined;
+export interface OutboundStreamsOptions extends CallerIdentity {
   /** host:port that a validator announced; undefined when it has not. */
   findEndpoint(validatorId: string): Promise<string | undefined>;
   /** A stream to the validator is open. */
@@ -145,9 +141,8 @@ class OutboundStream {
     if (this.#stopped || endpoint === undefined) return undefined;
     if (this.#connection?.endpoint === endpoint) return this.#connection.client;
     this.#connection?.client.close();
-    const { runtime, workload, token } = this.#options;
-    const expect = serviceSpiffeId(workload.trustDomain, this.#id);
-    const client = createRpcClient(ConsensusService, { address: endpoint, workload, token, runtime, expect });
+    const peer = { clientId: this.#id, address: endpoint };
+    const client = connectTo(ConsensusService, peer, this.#options);
     this.#connection = { endpoint, client };
     return client;
   }

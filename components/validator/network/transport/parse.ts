@@ -3,7 +3,8 @@ import { encodeBase64 } from '#core/encoding/base64.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { RoundStep } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import type { CommitBundle, Envelope, PeerEvidence, SealedTransaction } from './transport.ts';
+import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
+import type { CommitBundle, Envelope, SealedTransaction } from './transport.ts';
 
 const maxMembers = 128;
 const maxTransactions = 10_000;

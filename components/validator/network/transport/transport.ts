@@ -1,8 +1,8 @@
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
-import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
-import type { Evidence, Proposal, TimedStep, Vote } from '../../chain/consensus/messages.ts';
+import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
+import type { Proposal, TimedStep, Vote } from '../../chain/consensus/messages.ts';
 
 /** A transaction as it is sent and stored: the record's JCS bytes and the bytes that payloadHash covers. */
 export interface SealedTransaction {
@@ -18,27 +18,6 @@ export interface Head {
   readonly height: number;
   readonly round: number;
   readonly headHash: string;
-}
-
-/** Two certificates of one height: proof that more members failed than the set tolerates. */
-export interface CertificateConflict {
-  readonly kind: 'conflicting-certificate';
-  readonly first: Certificate;
-  readonly second: Certificate;
-}
-
-/** Proof of a fault that any third party can verify against the validator set. */
-export type PeerEvidence = Evidence | CertificateConflict;
-
-/** The data that verify the signatures of evidence without knowledge of the register. */
-export interface Proof {
-  readonly networkId: string;
-  /** Hash of the validator set at that height, lower hex. */
-  readonly validatorSetHash: string;
-  /** The convicted member; for two certificates the whole set. */
-  readonly signers: readonly ValidatorMember[];
-  /** When this validator first received it. */
-  readonly seenAtMs: number;
 }
 
 export interface ProposalEnvelope {

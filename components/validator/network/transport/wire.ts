@@ -10,8 +10,9 @@ import {
   RoundStep,
   type StreamRequestSchema,
 } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
+import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
 import type { Proposal, Value, Vote } from '../../chain/consensus/messages.ts';
-import type { CommitBundle, Envelope, PeerEvidence, RoundState } from './transport.ts';
+import type { CommitBundle, Envelope, RoundState } from './transport.ts';
 
 type WireEnvelope = MessageInitShape<typeof StreamRequestSchema>;
 type WireMessage = NonNullable<WireEnvelope['message']>;

@@ -1,21 +1,17 @@
 import { AppError, isAppError } from '#core/errors/errors.ts';
-import { type ModeCommand, targetModes } from '../../chain/sealing/modes.ts';
-import type { ModeOutcome, PeerClients } from '../../network/peers/peer-clients.ts';
+import { type ModeCommand, type ModeOutcome, targetModes } from '../../chain/sealing/modes.ts';
+import type { ReportClient } from '../reports/clients.ts';
 import { type CollectedReport, type CollectReportsDeps, collectReports } from '../reports/collect-reports.ts';
+import type { RegisterSet } from '../reports/sets.ts';
 import { isVoting } from '../reports/sets.ts';
+import type { ModeClient } from './clients.ts';
 
 export interface ModeChangeDeps extends CollectReportsDeps {
-  readonly peerClients: Pick<PeerClients, 'report' | 'act'>;
+  readonly peerClients: ReportClient & ModeClient;
   /** Acts on a register here. */
   changeModeHere(registerId: string, act: ModeCommand): Promise<ModeOutcome>;
   /** The members of a register; undefined when there is no such register. */
   findSet(registerId: string): Promise<RegisterSet | undefined>;
-}
-
-/** The validator set of a register at its current height. */
-export interface RegisterSet {
-  readonly members: readonly string[];
-  readonly quorum: number;
 }
 
 export interface ModeChangeRequest {

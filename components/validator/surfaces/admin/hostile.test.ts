@@ -4,11 +4,11 @@ import { isAppError } from '#core/errors/errors.ts';
 import { hostileMessages, spoilText } from '#kit/testing/hostile.ts';
 import { createRandom } from '#kit/testing/random.ts';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import { answerOf } from '../../network/peers/peer-clients.ts';
 import { assertReport } from '../reports/parse.ts';
 import type { ValidatorReport } from '../reports/report.ts';
 import { four, registerId, registerReport, validatorReport } from '../reports/reports.fixture.ts';
 import { reportOf, wireReport } from '../reports/wire.ts';
+import { answerOf } from '../submissions/clients.ts';
 import { presentStatus } from './status.ts';
 
 const cases = process.env['CHANCERY_TEST_LENGTH'] === 'full' ? 50_000 : 2_000;

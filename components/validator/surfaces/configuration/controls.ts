@@ -2,11 +2,10 @@ import type { VerifyPool } from '#kit/crypto/verify-pool.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { rateLimitRules } from '#kit/rate-limit/policies.ts';
 import type { RateLimiter } from '#kit/rate-limit/rate-limit.ts';
-import type { Engine } from '../../engine.ts';
-import { Configuration } from './configuration.ts';
+import { Configuration, type Controls } from './configuration.ts';
 
 export interface ConfigurationParts {
-  readonly engine: Pick<Engine, 'buildLimits' | 'bounds'>;
+  readonly engine: Pick<Controls, 'buildLimits' | 'bounds'>;
   readonly pool: Pick<VerifyPool, 'limit'>;
   /** Threads of the pool. */
   readonly workers: number;

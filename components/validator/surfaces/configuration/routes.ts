@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { utf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { type App, problemSchema } from '#kit/http/http.ts';
-import type { PeerClients } from '../../network/peers/peer-clients.ts';
 import { type CollectReportsDeps, listValidators } from '../reports/collect-reports.ts';
+import type { ConfigurationClient } from './clients.ts';
 import type { Configuration } from './configuration.ts';
 import { logLevels, type RuntimeSettings } from './settings.ts';
 
 export interface ConfigurationDeps extends Omit<CollectReportsDeps, 'peerClients'> {
   readonly configuration: Pick<Configuration, 'parse' | 'apply' | 'effective'>;
-  readonly peerClients: Pick<PeerClients, 'configure'>;
+  readonly peerClients: ConfigurationClient;
 }
 
 const text = z.string();

@@ -2,7 +2,7 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { activeMembers, isSameKey, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import { evidenceId, isProof, type KnownEvidence } from '../../network/evidence/evidence.ts';
-import type { PeerClients } from '../../network/peers/peer-clients.ts';
+import type { EvidenceClient } from './clients.ts';
 import type { HeldEvidence } from './wire.ts';
 
 export interface CollectDeps {
@@ -12,7 +12,7 @@ export interface CollectDeps {
   evidence(registerId: string): readonly KnownEvidence[];
   /** The rules of a register, from here or from the register service; undefined for an unknown register. */
   findRules(registerId: string): Promise<LedgerRules | undefined>;
-  readonly peerClients: Pick<PeerClients, 'evidence'>;
+  readonly peerClients: EvidenceClient;
 }
 
 /** One piece of evidence and the members that hold it. */

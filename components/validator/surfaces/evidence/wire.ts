@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { ALGORITHMS } from '#core/crypto/algorithm.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { ListEvidenceResponse } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import type { PeerEvidence, Proof } from '../../chain/consensus/evidence.ts';
 import type { KnownEvidence } from '../../network/evidence/evidence.ts';
 import { parseEvidence } from '../../network/transport/parse.ts';
-import type { PeerEvidence, Proof } from '../../network/transport/transport.ts';
 import { wireEvidence } from '../../network/transport/wire.ts';
 
 /** Evidence as one validator holds it. From another validator it is unverified. */

@@ -2,12 +2,15 @@ import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
-import type { ModeChangeDeps } from '../admin/change-mode.ts';
+import { isMember } from '../../chain/state/state.ts';
+import type { RegisterSet } from '../reports/sets.ts';
 import { canSee, type Visibility } from '../reports/visibility.ts';
 
 /** Access to a register: at this validator, or at one of the register's members. */
-export interface RegisterAccess extends Visibility, Pick<ModeChangeDeps, 'findSet'> {
+export interface RegisterAccess extends Visibility {
   readonly validatorId: string;
+  /** The members of a register; undefined when there is no such register. */
+  findSet(registerId: string): Promise<RegisterSet | undefined>;
   getRegister(registerId: string): RegisterChain | undefined;
 }
 
@@ -26,8 +29,7 @@ export async function visibleRegister(deps: Visibility, caller: Caller, text: st
 /** The register, if this validator is one of its members. */
 export function findLocal(deps: Pick<RegisterAccess, 'validatorId' | 'getRegister'>, registerId: string) {
   const register = deps.getRegister(registerId);
-  const isMember = register?.state.members.some(({ validatorId }) => validatorId === deps.validatorId);
-  return isMember === true ? register : undefined;
+  return register !== undefined && isMember(register, deps.validatorId) ? register : undefined;
 }
 
 /** Refusals of a reachable member after which another member is tried. */

@@ -8,9 +8,10 @@ import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import { type App, callerOf, page, pageSchema, pageWindow, paging, problemSchema } from '#kit/http/http.ts';
 import type { RegisterState } from '../../chain/state/state.ts';
 import { answerHeaders } from '../../intake/admission/answer.ts';
-import type { PeerClients } from '../../network/peers/peer-clients.ts';
+import type { ReportClient } from '../reports/clients.ts';
 import { answerSubmission, originOf, type SubmissionDeps } from '../submissions/answer-submission.ts';
 import { assertMaySeal, type BuiltDocket, buildLocally, notSealedInTime, presentBuilt } from './build.ts';
+import type { PreviewClient } from './clients.ts';
 import { clockText, durationText } from './durations.ts';
 import { isAcceptable, judgeSubmittedDocket } from './judge.ts';
 import { callMember, type RegisterAccess, visibleRegister } from './register-access.ts';
@@ -19,7 +20,7 @@ import { validateBody } from './submitted-docket.ts';
 import { listWaiting, presentWaiting } from './waiting.ts';
 
 export interface PreviewDeps extends RegisterAccess, SubmissionDeps {
-  readonly peerClients: Pick<PeerClients, 'report' | 'listWaiting' | 'buildDocket'>;
+  readonly peerClients: ReportClient & PreviewClient;
   readonly clock: Clock;
   readonly verifier: Verifier;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
@@ -164,7 +165,7 @@ function mountBuild(app: App, deps: PreviewDeps): void {
 async function buildRemotely(
   { peerClients }: Pick<PreviewDeps, 'peerClients'>,
   validatorId: string,
-  request: Parameters<PeerClients['buildDocket']>[1],
+  request: Parameters<PreviewClient['buildDocket']>[1],
 ): Promise<BuiltDocket> {
   try {
     return await peerClients.buildDocket(validatorId, request);

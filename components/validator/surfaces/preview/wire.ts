@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import type { DocketHeader as WireHeader } from '#protos/gen/chancery/register/v1/register_pb.js';
 import type { BuildDocketResponse, ListWaitingResponse } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import { malformedAnswer } from '../../network/peers/connections.ts';
 import type { BuiltDocket } from './build.ts';
 import type { WaitingPage } from './waiting.ts';
 
@@ -92,8 +92,4 @@ export function waitingOf({ transactions, total }: ListWaitingResponse): Waiting
 function instantOf(ms: bigint): number {
   if (ms >= 0n && ms <= BigInt(latestMs)) return Number(ms);
   throw malformedAnswer(undefined);
-}
-
-function malformedAnswer(cause: unknown): AppError {
-  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator returned a malformed answer', { cause });
 }

@@ -1,5 +1,5 @@
 import type { Directory } from '../../network/peers/directory.ts';
-import type { PeerClients } from '../../network/peers/peer-clients.ts';
+import type { ReportClient } from './clients.ts';
 import type { ValidatorReport } from './report.ts';
 
 export interface CollectReportsDeps {
@@ -7,7 +7,7 @@ export interface CollectReportsDeps {
   /** The report of this validator. @param registerId empty for every register */
   report(registerId: string): ValidatorReport;
   readonly directory: Pick<Directory, 'all'>;
-  readonly peerClients: Pick<PeerClients, 'report'>;
+  readonly peerClients: ReportClient;
 }
 
 /** One validator and its report. */

@@ -1,6 +1,6 @@
 import { faultTolerance } from '#core/ledger/consensus.ts';
+import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
 import type { KnownEvidence } from '../../network/evidence/evidence.ts';
-import type { PeerEvidence } from '../../network/transport/transport.ts';
 
 /** A piece of evidence as a status report contains it. */
 export interface EvidenceSummary {

@@ -4,13 +4,13 @@ import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Mode } from '../../chain/records/entries.ts';
 import type { VolumeGap } from '../../chain/registers/volume-gaps.ts';
 import type { Condition } from '../../chain/sealing/health.ts';
+import type { ModeOutcome } from '../../chain/sealing/modes.ts';
 import { type ModeCommand, nextMode } from '../../chain/sealing/modes.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import type { KnownEvidence } from '../../network/evidence/evidence.ts';
-import type { ModeOutcome } from '../../network/peers/peer-clients.ts';
-import type { RegisterSet } from '../admin/change-mode.ts';
 import { summarise } from './conditions.ts';
 import { type LastContact, reportRegister, type ValidatorReport } from './report.ts';
+import type { RegisterSet } from './sets.ts';
 
 export interface LocalValidatorOptions {
   readonly validatorId: string;

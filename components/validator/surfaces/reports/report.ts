@@ -1,4 +1,4 @@
-import { proposerOf } from '../../chain/consensus/members.ts';
+import { proposerOf } from '#core/ledger/consensus.ts';
 import type { Counts } from '../../chain/consensus/tally.ts';
 import type { Pool } from '../../chain/pool/pool.ts';
 import type { VolumeGap } from '../../chain/registers/volume-gaps.ts';

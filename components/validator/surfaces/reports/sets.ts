@@ -2,6 +2,12 @@ import { compareCodeUnits } from '#core/encoding/text.ts';
 import type { CollectedReport } from './collect-reports.ts';
 import type { RegisterReport } from './report.ts';
 
+/** The validator set of a register at its current height. */
+export interface RegisterSet {
+  readonly members: readonly string[];
+  readonly quorum: number;
+}
+
 /** One member of a register and its report; undefined when it is unreachable or does not run the register. */
 export interface MemberView {
   readonly validatorId: string;

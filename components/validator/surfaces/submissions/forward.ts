@@ -5,13 +5,13 @@ import type { Origin } from '../../intake/admission/admission.ts';
 import type { Answer } from '../../intake/admission/answer.ts';
 import type { SubscriptionCheck } from '../../intake/admission/subscriptions.ts';
 import { parseSubmission } from '../../intake/verification/submission.ts';
-import type { PeerClients } from '../../network/peers/peer-clients.ts';
+import type { SubmissionClient } from './clients.ts';
 
 export interface ForwardOptions {
   readonly validatorId: string;
   readonly clock: Clock;
   readonly subscriptions: Pick<SubscriptionCheck, 'assertSubscribed'>;
-  readonly peerClients: Pick<PeerClients, 'submit'>;
+  readonly peerClients: SubmissionClient;
   /** Validator set of a register as the register service stores it; undefined for an unknown register. */
   findMembers(registerId: string): Promise<readonly string[] | undefined>;
 }

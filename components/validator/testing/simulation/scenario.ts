@@ -1,3 +1,4 @@
+import { faultTolerance } from '#core/ledger/consensus.ts';
 import { createRandom, type Random } from '#kit/testing/random.ts';
 
 /** The faults of a run; each is drawn independently. */
@@ -141,7 +142,7 @@ function drawByzantine(
   reserve: number,
 ): Map<number, readonly ByzantineBehaviour[]> {
   const places = Array.from({ length: size }, (_, place) => place);
-  const tolerated = Math.floor((size - 1) / 3);
+  const tolerated = faultTolerance(size);
   const inside = random.shuffle(places).slice(0, random.chance(0.6) ? random.whole(0, tolerated) : 0);
   const outside = reserve > 0 && random.chance(0.3) ? [size] : [];
   const draw = () => random.shuffle(BYZANTINE_BEHAVIOURS).slice(0, random.whole(1, 4));
