@@ -75,13 +75,10 @@ async function assemble(base: ServiceBase<ValidatorConfig>): Promise<Parts> {
   const { signer } = services;
   cleanup.add('signer', () => signer.stop());
   await signer.start();
-  let opened: Engine | undefined;
-  const outboundStreams = createOutboundStreams({ ...services, runtime, workload }, (peer) =>
-    opened?.peering.connected(peer),
-  );
+  const outboundStreams = createOutboundStreams({ ...services, runtime, workload });
   cleanup.add('outbound streams', () => outboundStreams.stop());
   const engine = await startEngine(config, runtime, { ...services, outboundStreams });
-  opened = engine;
+  outboundStreams.onConnected((peer) => engine.peering.connected(peer));
   cleanup.add('engine', () => engine.stop());
   const assembled = { ...services, config, runtime, workload, engine, outboundStreams };
   base.checks.push(...readinessChecks(assembled));
@@ -112,21 +109,17 @@ function resolvableHost(host: string): string {
 }
 
 /** The streams to the other validators. */
-function createOutboundStreams(
-  {
-    runtime,
-    workload,
-    session,
-    directory,
-  }: Services & Pick<ServiceBase<ValidatorConfig>, 'runtime' | 'workload'>,
-  onConnected: (validatorId: string) => void,
-): OutboundStreams {
+function createOutboundStreams({
+  runtime,
+  workload,
+  session,
+  directory,
+}: Services & Pick<ServiceBase<ValidatorConfig>, 'runtime' | 'workload'>): OutboundStreams {
   return new OutboundStreams({
     runtime,
     workload,
     token: session.token,
     findEndpoint: async (validatorId) => (await directory.find(validatorId))?.endpoint,
-    onConnected,
   });
 }
 

@@ -50,9 +50,10 @@ export async function openGrpcCluster(size: number, closers: (() => Promise<void
         const port = nodes.get(other)?.port ?? 0;
         return port === 0 ? undefined : `127.0.0.1:${port}`;
       },
-      onConnected: (other) =>
-        cluster.members.find((each) => each.id === id)?.opened?.peering.connected(other),
     });
+    streams.onConnected((other) =>
+      cluster.members.find((each) => each.id === id)?.opened?.peering.connected(other),
+    );
     nodes.set(id, { streams, workload, server: undefined, port: 0 });
   }
   const nodeOf = (member: Member): GrpcNode => {

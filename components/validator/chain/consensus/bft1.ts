@@ -1,4 +1,5 @@
-import { advance, beginHeight, createMachine, type Machine, type ResumePoint, resume } from './machine.ts';
+import { advance, beginHeight, createMachine, resume } from './machine.ts';
+import type { Machine, ResumePoint } from './machine-state.ts';
 import type { HeightRules } from './members.ts';
 import type { Effect, Input } from './messages.ts';
 

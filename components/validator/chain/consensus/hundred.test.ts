@@ -15,7 +15,8 @@ import { genesisSubmission } from '../../testing/submissions.ts';
 import { buildDocket, docketValue } from '../building/docket.ts';
 import { certificateOf, signable } from '../sealing/sign-bytes.ts';
 import { genesisConfigOf, genesisState } from '../state/genesis.ts';
-import { advance, beginHeight, createMachine, type Machine } from './machine.ts';
+import { advance, beginHeight, createMachine } from './machine.ts';
+import type { Machine } from './machine-state.ts';
 import type { HeightRules } from './members.ts';
 import type { Effect, Message, Value, Vote } from './messages.ts';
 

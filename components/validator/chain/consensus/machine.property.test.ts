@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { advance, beginHeight, createMachine, type Machine } from './machine.ts';
+import { advance, beginHeight, createMachine } from './machine.ts';
+import type { Machine } from './machine-state.ts';
 import type { HeightRules } from './members.ts';
 import type { Effect, Message, Value } from './messages.ts';
 

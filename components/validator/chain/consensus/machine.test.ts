@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { faultTolerance, proposerOf } from '#core/ledger/consensus.ts';
-import { advance, beginHeight, createMachine, type Machine, resume } from './machine.ts';
+import { advance, beginHeight, createMachine, resume } from './machine.ts';
+import type { Machine } from './machine-state.ts';
 import type { HeightRules } from './members.ts';
 import type { Effect, Message, Value, Vote } from './messages.ts';
 

@@ -1,62 +1,19 @@
-import { faultTolerance, proposerOf } from '#core/ledger/consensus.ts';
-import { type HeightRules, timeoutMs } from './members.ts';
-import type {
-  Effect,
-  Input,
-  Message,
-  Proposal,
-  TimedStep,
-  UnsignedVote,
-  Value,
-  Verdict,
-  Vote,
-} from './messages.ts';
+import { proposerOf } from '#core/ledger/consensus.ts';
 import {
-  agrees,
-  countFor,
-  countPassed,
-  isProposal,
-  isSameValue,
-  keepConflicting,
-  newRound,
-  type Round,
-  senders,
-  votesFor,
-  votesOf,
-} from './round.ts';
-
-/** idle: nothing to propose and nothing received; decided: waits for the rules of the next height. */
-export type Step = 'idle' | 'propose' | 'prevote' | 'precommit' | 'decided';
-
-export interface RoundValue {
-  readonly round: number;
-  readonly value: Value;
-}
-
-/**
- * One register's consensus "bft-1" at one height: Tendermint with locking, proposer rotation and proposer-based
- * timestamps. The machine is plain data; `advance` makes every change, is deterministic and does no I/O.
- * Messages must be authenticated (signature, membership, register) before they are passed in. Own messages come back as
- * inputs once they are signed and on disk, so that a set of one and a set of a hundred follow the same path.
- */
-export interface Machine {
-  rules: HeightRules;
-  round: number;
-  step: Step;
-  locked: RoundValue | undefined;
-  valid: RoundValue | undefined;
-  readonly rounds: Map<number, Round>;
-  /** Messages of the next height, bounded, kept until that height begins. */
-  early: Message[];
-}
-
-/** The round state with which a height is resumed after a restart. */
-export interface ResumePoint {
-  readonly round: number;
-  readonly step: TimedStep;
-  readonly locked: RoundValue | undefined;
-  readonly valid: RoundValue | undefined;
-}
+  isDecided,
+  judge,
+  type Machine,
+  propose,
+  type ResumePoint,
+  roundOf,
+  schedule,
+  startRound,
+  vote,
+} from './machine-state.ts';
+import type { HeightRules } from './members.ts';
+import type { Effect, Input, Message, Proposal, TimedStep, Value, Verdict, Vote } from './messages.ts';
+import { agrees, isProposal, keepConflicting, type Round, senders, votesOf } from './round.ts';
+import { applyRules } from './upon-rules.ts';
 
 const roundsAhead = 16;
 
@@ -112,42 +69,6 @@ export function advance(machine: Machine, input: Input): Effect[] {
   }
   applyRules(machine, effects);
   return effects;
-}
-
-function roundOf(machine: Machine, number: number): Round {
-  let round = machine.rounds.get(number);
-  if (round === undefined) {
-    round = newRound();
-    machine.rounds.set(number, round);
-  }
-  return round;
-}
-
-function schedule(machine: Machine, step: TimedStep, effects: Effect[]): void {
-  const { rules, round } = machine;
-  effects.push({
-    kind: 'schedule',
-    height: rules.height,
-    round,
-    step,
-    afterMs: timeoutMs(rules.timers, step, round),
-  });
-}
-
-function startRound(machine: Machine, number: number, effects: Effect[]): void {
-  machine.round = number;
-  machine.step = 'propose';
-  const { rules } = machine;
-  schedule(machine, 'propose', effects);
-  if (proposerOf(rules.members, rules.height, number) === rules.self) {
-    if (machine.valid === undefined) effects.push({ kind: 'build', height: rules.height, round: number });
-    else propose(machine, machine.valid.value, machine.valid.round, effects);
-  }
-}
-
-function propose(machine: Machine, value: Value, polRound: number, effects: Effect[]): void {
-  const { rules, round } = machine;
-  effects.push({ kind: 'sign', message: { kind: 'proposal', height: rules.height, round, polRound, value } });
 }
 
 /** Starts the round, or builds what could not be built when the round began. A proposal is never built twice. */
@@ -211,11 +132,6 @@ function takeProposal(machine: Machine, round: Round, proposal: Proposal, effect
   judge(round, proposal, effects);
 }
 
-function judge(round: Round, proposal: Proposal, effects: Effect[]): void {
-  round.verdict = 'pending';
-  effects.push({ kind: 'judge', proposal });
-}
-
 function takeVote(round: Round, vote: Vote, effects: Effect[]): void {
   const votes = votesOf(round, vote.kind);
   const earlier = votes.get(vote.validatorId);
@@ -256,139 +172,4 @@ function onTimeout(
     vote(machine, 'prevote', undefined, effects);
   else if (timeout.step === 'prevote' && machine.step === 'prevote')
     vote(machine, 'precommit', undefined, effects);
-}
-
-function vote(machine: Machine, kind: Vote['kind'], value: Value | undefined, effects: Effect[]): void {
-  const { rules, round } = machine;
-  const message: UnsignedVote = {
-    kind,
-    height: rules.height,
-    round,
-    value: value && { hash: value.hash, merkleRoot: value.merkleRoot, logRoot: value.logRoot },
-    timestamp: value?.timestamp,
-  };
-  machine.step = kind;
-  effects.push({ kind: 'sign', message });
-}
-
-/** The "upon" rules of Tendermint, until none applies any more. */
-function applyRules(machine: Machine, effects: Effect[]): void {
-  if (machine.step === 'idle') return;
-  let before = -1;
-  while (effects.length !== before && machine.step !== 'decided') {
-    before = effects.length;
-    decide(machine, effects);
-    requestCommitted(machine, effects);
-    if (isDecided(machine)) return;
-    skipRound(machine, effects);
-    prevote(machine, effects);
-    precommit(machine, effects);
-    startTimers(machine, effects);
-  }
-}
-
-function isDecided(machine: Machine): boolean {
-  return machine.step === 'decided';
-}
-
-function isAcceptable(verdict: Round['verdict']): boolean {
-  return verdict === 'valid' || verdict === 'late';
-}
-
-function decide(machine: Machine, effects: Effect[]): void {
-  for (const [number, round] of machine.rounds) {
-    const value = round.proposal?.value;
-    if (round.proposal === undefined || value === undefined) continue;
-    if (countFor(round, 'precommit', value) < machine.rules.quorum) continue;
-    if (round.verdict === 'unavailable') judge(round, round.proposal, effects);
-    if (!isAcceptable(round.verdict)) continue;
-    machine.step = 'decided';
-    const precommits = votesFor(round, 'precommit', value);
-    precommits.sort((a, b) => (a.validatorId < b.validatorId ? -1 : 1));
-    effects.push({ kind: 'decide', height: machine.rules.height, round: number, value, precommits });
-    return;
-  }
-}
-
-/** After a proposer equivocates, a member may hold a proposal other than the decided one; it requests the committed docket. */
-function requestCommitted(machine: Machine, effects: Effect[]): void {
-  for (const round of machine.rounds.values()) {
-    if (round.commitRequested || round.precommits.size < machine.rules.quorum) continue;
-    for (const vote of round.precommits.values()) {
-      if (vote.value === undefined || isSameValue(vote.value, round.proposal?.value)) continue;
-      if (countFor(round, 'precommit', vote.value) < machine.rules.quorum) continue;
-      round.commitRequested = true;
-      effects.push({ kind: 'behind', height: machine.rules.height, validatorId: vote.validatorId });
-      break;
-    }
-  }
-}
-
-function skipRound(machine: Machine, effects: Effect[]): void {
-  const needed = faultTolerance(machine.rules.members.length) + 1;
-  const higher = [...machine.rounds.keys()].filter((number) => number > machine.round).sort((a, b) => b - a);
-  for (const number of higher) {
-    if (senders(roundOf(machine, number)).size < needed) continue;
-    startRound(machine, number, effects);
-    return;
-  }
-}
-
-function prevote(machine: Machine, effects: Effect[]): void {
-  if (machine.step !== 'propose') return;
-  const round = roundOf(machine, machine.round);
-  const { proposal, verdict } = round;
-  if (proposal === undefined || verdict === 'pending' || verdict === undefined) return;
-  if (proposal.polRound >= 0 && !hasPolka(machine, proposal.polRound, proposal.value)) return;
-  vote(machine, 'prevote', mayPrevote(machine, proposal, verdict) ? proposal.value : undefined, effects);
-}
-
-function hasPolka(machine: Machine, round: number, value: Value): boolean {
-  const known = machine.rounds.get(round);
-  return known !== undefined && countFor(known, 'prevote', value) >= machine.rules.quorum;
-}
-
-function mayPrevote(machine: Machine, proposal: Proposal, verdict: Verdict): boolean {
-  const { locked } = machine;
-  if (verdict === 'invalid' || verdict === 'unavailable') return false;
-  if (proposal.polRound === -1 && verdict === 'late') return false;
-  return (
-    locked === undefined || isSameValue(locked.value, proposal.value) || proposal.polRound >= locked.round
-  );
-}
-
-function precommit(machine: Machine, effects: Effect[]): void {
-  if (machine.step !== 'prevote' && machine.step !== 'precommit') return;
-  const round = roundOf(machine, machine.round);
-  const { quorum } = machine.rules;
-  const proposal = round.proposal;
-  if (proposal !== undefined && !round.polkaSeen && countFor(round, 'prevote', proposal.value) >= quorum) {
-    if (round.verdict === 'unavailable') judge(round, proposal, effects);
-    if (!isAcceptable(round.verdict)) return;
-    round.polkaSeen = true;
-    const held = { round: machine.round, value: proposal.value };
-    machine.valid = held;
-    if (machine.step === 'prevote') {
-      machine.locked = held;
-      vote(machine, 'precommit', proposal.value, effects);
-    }
-    return;
-  }
-  if (machine.step === 'prevote' && countFor(round, 'prevote', undefined) >= quorum) {
-    vote(machine, 'precommit', undefined, effects);
-  }
-}
-
-function startTimers(machine: Machine, effects: Effect[]): void {
-  const round = roundOf(machine, machine.round);
-  const { quorum } = machine.rules;
-  const passed = (kind: Vote['kind']) => countPassed(machine.rounds, machine.round, kind) >= quorum;
-  if (machine.step === 'prevote' && !round.prevoteTimer && passed('prevote')) {
-    round.prevoteTimer = true;
-    schedule(machine, 'prevote', effects);
-  }
-  if (!round.precommitTimer && passed('precommit')) {
-    round.precommitTimer = true;
-    schedule(machine, 'precommit', effects);
-  }
 }

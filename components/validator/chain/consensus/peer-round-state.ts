@@ -1,4 +1,4 @@
-import type { Machine } from './machine.ts';
+import type { Machine } from './machine-state.ts';
 import type { Message, Proposal, Vote } from './messages.ts';
 import { newRound, type Round } from './round.ts';
 

@@ -1,5 +1,5 @@
 import type { Consensus } from './bft1.ts';
-import type { Machine } from './machine.ts';
+import type { Machine } from './machine-state.ts';
 import type { Effect, Input, Message } from './messages.ts';
 import { isProposal, votesOf } from './round.ts';
 

@@ -1,8 +1,9 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Scheduler } from '#kit/clock/timers.ts';
 import type { DrainChange, LogRecord } from '../records/entries.ts';
 import type { RegisterChain } from '../sealing/register-chain.ts';
+
+import type { DrainState } from './drain-state.ts';
 
 export interface DrainOptions {
   readonly self: string;
@@ -12,7 +13,7 @@ export interface DrainOptions {
   append(record: LogRecord): Promise<number>;
   /** Throws AppError unavailable VALIDATOR_PAUSED while the disk is full. */
   assertDiskSpace(): void;
-  /** Tells the peers at once whether this validator proposes. */
+  /** Sends the peers at once whether this validator proposes. */
   notifyPeers(): void;
   /** Announces the waiting transactions of a register to its other members again. */
   reannounce(register: RegisterChain): void;
@@ -40,37 +41,27 @@ const pollMs = 50;
  */
 export class Drain {
   readonly #options: DrainOptions;
-  #sinceMs: number | undefined;
-  #isStopping = false;
+  readonly #state: DrainState;
 
-  /** @param sinceMs start of a drain that the log recorded and that has not ended */
-  constructor(options: DrainOptions, sinceMs: number | undefined) {
+  constructor(options: DrainOptions, state: DrainState) {
     this.#options = options;
-    this.#sinceMs = sinceMs;
-    if (sinceMs !== undefined) this.#keepReannouncing();
+    this.#state = state;
+    if (state.sinceMs !== undefined) this.#keepReannouncing();
   }
 
   get isDraining(): boolean {
-    return this.#sinceMs !== undefined || this.#isStopping;
-  }
-
-  /** Throws AppError unavailable VALIDATOR_DRAINING during a drain. */
-  assertAccepting(): void {
-    if (!this.isDraining) return;
-    const message = 'This validator is drained; submit the transaction to another validator';
-    const options = { retryAfterSeconds: 1, elsewhere: true } as const;
-    throw new AppError('unavailable', 'VALIDATOR_DRAINING', message, options);
+    return this.#state.isDraining;
   }
 
   /** Starts the drain. Idempotent. Throws AppError unavailable VALIDATOR_PAUSED. */
   async begin(): Promise<DrainFacts> {
-    if (this.#sinceMs === undefined) {
+    if (this.#state.sinceMs === undefined) {
       this.#options.assertDiskSpace();
-      this.#sinceMs = this.#options.clock.nowMs();
+      this.#state.sinceMs = this.#options.clock.nowMs();
       try {
         await this.#persist();
       } catch (error) {
-        this.#sinceMs = undefined;
+        this.#state.sinceMs = undefined;
         throw error;
       }
       this.#options.notifyPeers();
@@ -81,14 +72,14 @@ export class Drain {
 
   /** Ends the drain. Throws AppError unavailable VALIDATOR_PAUSED. */
   async end(): Promise<DrainFacts> {
-    const sinceMs = this.#sinceMs;
+    const sinceMs = this.#state.sinceMs;
     if (sinceMs !== undefined) {
       this.#options.assertDiskSpace();
-      this.#sinceMs = undefined;
+      this.#state.sinceMs = undefined;
       try {
         await this.#persist();
       } catch (error) {
-        this.#sinceMs = sinceMs;
+        this.#state.sinceMs = sinceMs;
         throw error;
       }
       this.#options.scheduler.clear('drain');
@@ -101,7 +92,7 @@ export class Drain {
   /** For shutdown: resolves when nothing is in flight, or after that time. Nothing is persisted. */
   async stop(withinMs: number): Promise<void> {
     const { clock, scheduler, notifyPeers } = this.#options;
-    this.#isStopping = true;
+    this.#state.isStopping = true;
     notifyPeers();
     const untilMs = clock.nowMs() + withinMs;
     while (this.facts.inFlight > 0 && clock.nowMs() < untilMs) {
@@ -112,7 +103,7 @@ export class Drain {
   get facts(): DrainFacts {
     const active = [...this.#options.registers()].filter(({ status }) => status === 'Running');
     const inFlight = active.reduce((sum, register) => sum + this.#inFlight(register), 0);
-    const sinceMs = this.#sinceMs;
+    const sinceMs = this.#state.sinceMs;
     if (sinceMs === undefined) return { state: 'None', sinceMs, waiting: 0, inFlight, alone: [] };
     const held = active.filter((register) => countBefore(register, sinceMs) > 0);
     const alone = held.filter((register) => this.#isAlone(register)).map(({ id }) => id);
@@ -125,11 +116,11 @@ export class Drain {
 
   /** The record that a new segment of the log must contain. */
   *carryOver(): Iterable<LogRecord> {
-    if (this.#sinceMs !== undefined) yield { kind: 'drain', value: { sinceMs: this.#sinceMs } };
+    if (this.#state.sinceMs !== undefined) yield { kind: 'drain', value: { sinceMs: this.#state.sinceMs } };
   }
 
   #persist(): Promise<number> {
-    const value: DrainChange = this.#sinceMs === undefined ? {} : { sinceMs: this.#sinceMs };
+    const value: DrainChange = this.#state.sinceMs === undefined ? {} : { sinceMs: this.#state.sinceMs };
     return this.#options.append({ kind: 'drain', value });
   }
 
@@ -148,7 +139,7 @@ export class Drain {
   #keepReannouncing(): void {
     const { registers, scheduler, reannounce } = this.#options;
     scheduler.set('drain', reannounceMs, () => {
-      if (this.#sinceMs === undefined) return;
+      if (this.#state.sinceMs === undefined) return;
       for (const register of registers()) if (register.pool.size > 0) reannounce(register);
       this.#keepReannouncing();
     });

@@ -6,7 +6,7 @@ import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Entry } from '../../disk/log/format.ts';
 import type { PeerEvidence, Proof } from '../consensus/evidence.ts';
-import type { RoundValue } from '../consensus/machine.ts';
+import type { RoundValue } from '../consensus/machine-state.ts';
 import type { UnsignedMessage, Vote } from '../consensus/messages.ts';
 import type { Tombstone } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';

@@ -9,7 +9,7 @@ import type { Logger } from '#kit/log/log.ts';
 import { type Docket, docketValue } from '../building/docket.ts';
 import { isTimely } from '../building/judge.ts';
 import { bft1, type Consensus } from '../consensus/bft1.ts';
-import type { Machine } from '../consensus/machine.ts';
+import type { Machine } from '../consensus/machine-state.ts';
 import type {
   Effect,
   Evidence,

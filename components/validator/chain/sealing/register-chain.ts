@@ -5,7 +5,7 @@ import { proposerOf } from '#core/ledger/consensus.ts';
 import type { Docket } from '../building/docket.ts';
 import { judgeDocket } from '../building/judge.ts';
 import { bft1 } from '../consensus/bft1.ts';
-import type { Machine } from '../consensus/machine.ts';
+import type { Machine } from '../consensus/machine-state.ts';
 import type { Message, Value } from '../consensus/messages.ts';
 import { Tally } from '../consensus/tally.ts';
 import { Pool, type PoolBounds } from '../pool/pool.ts';

@@ -4,7 +4,7 @@ import { createLogger } from '#kit/log/log.ts';
 import { FaultyVolume, fileError } from '../../testing/faulty-volume.ts';
 import { Volume } from '../volume/volume.ts';
 import type { Entry } from './format.ts';
-import { Journal, type JournalOptions } from './journal.ts';
+import { type CarryOver, Journal, type JournalOptions } from './journal.ts';
 
 const entry = (body: string): Entry => ({ type: 1, body: Buffer.from(body) });
 
@@ -21,7 +21,7 @@ class Stand {
   volume = new Volume(manualClock(0), this.log);
   #retry: (() => void) | undefined;
 
-  async open(options: Partial<JournalOptions> = {}) {
+  async open(options: Partial<JournalOptions> = {}, carryOver: CarryOver = () => []) {
     const seen: string[] = [];
     this.volume = new Volume(manualClock(0), this.log);
     const journal = await Journal.open(
@@ -36,11 +36,11 @@ class Stand {
           this.delaysMs.push(ms);
           this.#retry = act;
         },
-        carryOver: () => [],
         ...options,
       },
       (read) => seen.push(Buffer.from(read.body).toString()),
     );
+    journal.allowDeletion(carryOver);
     return { journal, seen };
   }
 
@@ -161,7 +161,7 @@ describe('a log on a full disk', () => {
       carries += 1;
       return [entry(`alive ${'z'.repeat(300)}`)];
     };
-    const { journal } = await stand.open({ segmentBytes: 200, retainBytes: 300, carryOver });
+    const { journal } = await stand.open({ segmentBytes: 200, retainBytes: 300 }, carryOver);
     await journal.append(entry('1'.repeat(200)));
     await settle();
     stand.disk.capacityBytes = stand.disk.usedBytes + 205 + 16 + 100;

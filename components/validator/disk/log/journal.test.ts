@@ -7,7 +7,7 @@ import { systemClock } from '#kit/clock/clock.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { Volume } from '../volume/volume.ts';
 import { type Entry, encodeBatch, encodeSegmentHeader, scanSegment } from './format.ts';
-import { Journal, type JournalOptions } from './journal.ts';
+import { type CarryOver, Journal, type JournalOptions } from './journal.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
 const text = (entry: Entry) => `${entry.type}:${Buffer.from(entry.body).toString()}`;
@@ -23,7 +23,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-async function openJournal(options: Partial<JournalOptions> = {}) {
+async function openJournal(options: Partial<JournalOptions> = {}, carryOver: CarryOver = () => []) {
   const seen: string[] = [];
   const journal = await Journal.open(
     {
@@ -33,11 +33,11 @@ async function openJournal(options: Partial<JournalOptions> = {}) {
       log,
       volume: new Volume(systemClock(), log),
       schedule: () => {},
-      carryOver: () => [],
       ...options,
     },
     (read) => seen.push(text(read)),
   );
+  journal.allowDeletion(carryOver);
   opened.push(journal);
   return { journal, seen };
 }
@@ -134,7 +134,7 @@ describe('the log', () => {
       carried.push(segment);
       return [entry(`alive-${segment}`, 9)];
     };
-    const { journal } = await openJournal({ segmentBytes: 1000, retainBytes: 4000, carryOver });
+    const { journal } = await openJournal({ segmentBytes: 1000, retainBytes: 4000 }, carryOver);
     for (let index = 0; index < 100; index += 1) await journal.append(entry('y'.repeat(200)));
     expect(journal.sizeBytes).toBeLessThan(6000);
     await journal.close();

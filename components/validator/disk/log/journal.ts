@@ -17,9 +17,10 @@ export interface JournalOptions {
   readonly volume: Volume;
   /** Runs the callback after that many milliseconds, to retry a write that found the disk full. */
   schedule(ms: number, callback: () => void): void;
-  /** Entries of a segment about to be deleted that must be written to segment `into`; undefined when nothing may be deleted yet. */
-  carryOver(segment: number, into: number): Entry[] | undefined;
 }
+
+/** Collects the entries of a segment about to be deleted that must be written to segment `into`. */
+export type CarryOver = (segment: number, into: number) => Entry[];
 
 /** The number of the segment that holds the entry, known once it is on disk. */
 export type Appended = Promise<number>;
@@ -51,6 +52,7 @@ export class Journal {
   #isRotating = false;
   /** Carried-over entries of the segment to delete. They are collected once, because collecting them moves their transactions. */
   #carried: { readonly oldest: number; readonly entries: readonly Entry[] } | undefined;
+  #carryOver: CarryOver | undefined;
   #writing: Promise<void> | undefined;
   #failure: Error | undefined;
   #forcedWrites = 0;
@@ -84,6 +86,11 @@ export class Journal {
   /** Passes every entry on disk to the callback, oldest first. Only allowed before the first append. */
   replay(take: Replay): Promise<void> {
     return this.#segments.replay(take);
+  }
+
+  /** Allows the deletion of old segments, which the log keeps until this call. */
+  allowDeletion(carryOver: CarryOver): void {
+    this.#carryOver = carryOver;
   }
 
   get sizeBytes(): number {
@@ -203,11 +210,11 @@ export class Journal {
   }
 
   async #rotate(): Promise<void> {
-    const { retainBytes, carryOver } = this.#options;
     if (this.#carried === undefined) {
       await this.#segments.begin();
       const { oldest, current, sizeBytes } = this.#segments;
-      const entries = sizeBytes <= retainBytes || oldest === current ? undefined : carryOver(oldest, current);
+      const isDue = sizeBytes > this.#options.retainBytes && oldest !== current;
+      const entries = isDue ? this.#carryOver?.(oldest, current) : undefined;
       if (entries !== undefined) this.#carried = { oldest, entries };
     }
     const carried = this.#carried;

@@ -12,7 +12,7 @@ import { buildCandidate } from '../verification/judge.ts';
 import { parseSubmission } from '../verification/submission.ts';
 
 const definition = JSON.parse(
-  readFileSync(new URL('../../core/blueprint/vectors/site-permit.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../core/blueprint/vectors/site-permit.json', import.meta.url), 'utf8'),
 );
 const publication = buildPublication(registerId, definition, 'did:platform:w:someone');
 const { txId, payload, metadata, blueprintId } = publication;

@@ -19,7 +19,8 @@ export interface AssembleOptions extends PeerVerificationOptions {
   readonly fetcher: Fetcher;
   readonly epochs: AdmissionEpochs;
   readonly log: Logger;
-  admission(): Pick<Admission, 'settled'>;
+  /** Resolves when the admissions in flight of these transactions have ended. */
+  readonly settled: Admission['settled'];
   append(...records: LogRecord[]): Promise<number>;
 }
 
@@ -88,13 +89,13 @@ export function assembleFromPool(
 
 /** Transactions in flight are awaited rather than fetched and verified again. */
 async function awaitPooled(
-  { admission }: AssembleOptions,
+  { settled }: AssembleOptions,
   register: RegisterChain,
   { content, certified }: Assembly,
 ): Promise<PooledParts | 'invalid'> {
   const here = splitPooled(register, content, certified);
   if (here === 'invalid' || here.missing.size === 0) return here;
-  await admission().settled(register.id, here.missing.keys());
+  await settled(register.id, here.missing.keys());
   return splitPooled(register, content, certified);
 }
 

@@ -1,34 +1,18 @@
-import type { Verifier } from '#core/crypto/verify.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
-import type { Clock } from '#kit/clock/clock.ts';
-import type { Scheduler } from '#kit/clock/timers.ts';
-import type { Logger } from '#kit/log/log.ts';
 import type { Docket } from '../../chain/building/docket.ts';
-import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
 import type { Evidence, Message, Proposal } from '../../chain/consensus/messages.ts';
 import type { PooledTransaction } from '../../chain/pool/transaction.ts';
-import type { LoggedEvidence, LogRecord } from '../../chain/records/entries.ts';
-import type { Registers } from '../../chain/registers/registers.ts';
-import type { AdmissionEpochs } from '../../chain/sealing/admission-epochs.ts';
+import type { LoggedEvidence } from '../../chain/records/entries.ts';
 import type { Peers } from '../../chain/sealing/peers.ts';
 import type { SealedDocket } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { isMember } from '../../chain/state/state.ts';
-import type { Admission } from '../../intake/admission/admission.ts';
-import type { PeerVerificationOptions } from '../../intake/verification/verify-peer-transactions.ts';
 import { EquivocationDetector } from '../evidence/equivocation-detector.ts';
 import type { KnownEvidence } from '../evidence/evidence.ts';
 import { EvidenceCollector } from '../evidence/evidence-collector.ts';
 import { VoterHistory } from '../evidence/voter-history.ts';
 import { PeerScore } from '../transport/peer-score.ts';
-import type {
-  CommitBundle,
-  Envelope,
-  Head,
-  Inbox,
-  SealedTransaction,
-  Transport,
-} from '../transport/transport.ts';
+import type { CommitBundle, Envelope, Head, Inbox, SealedTransaction } from '../transport/transport.ts';
 import { type AssembleOptions, assemble } from './assemble.ts';
 import { CatchUp } from './catch-up.ts';
 import { CommitCache } from './commit-cache.ts';
@@ -37,37 +21,13 @@ import { envelopeOf } from './envelopes.ts';
 import { Fetcher } from './fetch.ts';
 import { Intake } from './intake.ts';
 import { MempoolTransfer } from './mempool-transfer.ts';
-import { type OperationalMember, type PeerContact, Presence } from './presence.ts';
+import { headOf, type OperationalMember, operationalMembers } from './operational-members.ts';
+import type { PeeringHandlers, PeeringOptions } from './options.ts';
+import { type PeerContact, Presence } from './presence.ts';
 import { ProposalCache } from './proposal-cache.ts';
 import { RoundGossip } from './round-gossip.ts';
 import { TransactionGossip } from './transaction-gossip.ts';
 import { UnknownRegisters } from './unknown-registers.ts';
-
-export interface PeeringOptions extends PeerVerificationOptions {
-  readonly self: string;
-  readonly version: string;
-  readonly transport: Transport;
-  readonly verifier: Verifier;
-  readonly clock: Clock;
-  readonly scheduler: Scheduler;
-  readonly epochs: AdmissionEpochs;
-  readonly log: Logger;
-  readonly metrics: PeeringMetrics;
-  registers(): Pick<Registers, 'get' | 'all' | 'find' | 'fastForward'>;
-  admission(): Pick<Admission, 'submitAnnounced' | 'settled'>;
-  append(...records: LogRecord[]): Promise<number>;
-  /** Whether this validator is draining. */
-  isDraining(): boolean;
-  /** Called when evidence of a register is held, so that a suspension can be proposed. */
-  proposeSuspension(registerId: string): void;
-}
-
-export interface PeeringMetrics {
-  /** Newly proven conflicting messages. */
-  equivocation(kind: PeerEvidence['kind']): void;
-  /** A peer sent a message that a correct validator would not send. */
-  peerFault(reason: string): void;
-}
 
 const retryMs = { first: 100, last: 2_000 } as const;
 
@@ -92,6 +52,7 @@ export class Peering implements Inbox, Peers {
   readonly #mempoolTransfer: MempoolTransfer;
   readonly #intake: Intake;
   readonly #commitServer: CommitServer;
+  #handlers: PeeringHandlers | undefined;
   #sleeps = 0;
 
   constructor(options: PeeringOptions) {
@@ -102,7 +63,11 @@ export class Peering implements Inbox, Peers {
       this.peerScore.reportFault(validatorId, reason);
     this.peerScore = new PeerScore(clock, log, (reason) => metrics.peerFault(reason));
     this.#fetcher = new Fetcher({ transport, scheduler, log, reportFault });
-    this.#assembleOptions = { ...options, fetcher: this.#fetcher };
+    this.#assembleOptions = {
+      ...options,
+      fetcher: this.#fetcher,
+      settled: (registerId, txIds) => this.#attached.admission.settled(registerId, txIds),
+    };
     const common = { self, version, clock, scheduler, log, verifier, send, reportFault };
     const shared = { ...common, fetcher: this.#fetcher };
     this.#presence = new Presence({
@@ -115,38 +80,38 @@ export class Peering implements Inbox, Peers {
       ...shared,
       voters: this.#voters,
       append: options.append,
-      find: (registerId) => options.registers().get(registerId),
+      find: (registerId) => options.registers.get(registerId),
       onProven: (kind) => metrics.equivocation(kind),
       send: (to, registerId, evidence) => send(to, { kind: 'evidence', registerId, evidence }),
       broadcast: (register, evidence) =>
         this.#toMembers(register, { kind: 'evidence', registerId: register.id, evidence }),
-      onEvidence: (registerId) => options.proposeSuspension(registerId),
+      onEvidence: (registerId) => this.#attached.proposeSuspension(registerId),
     });
     this.#catchUp = new CatchUp({
       ...shared,
       assemble: (register, bundle, sources) => this.#assembleCommit(register, bundle, sources),
-      fastForward: (register) => options.registers().fastForward(register.id),
+      fastForward: (register) => this.#attached.registers.fastForward(register.id),
     });
     this.#gossip = new RoundGossip({
       ...shared,
       sendState: (_register, to, state) => send(to, state),
       broadcast: (register, state) => this.#toMembers(register, state),
       forward: (register, to, message) => this.#forward(register, to, message),
-      find: (registerId) => options.registers().get(registerId),
+      find: (registerId) => options.registers.get(registerId),
       onStalled: (register) => this.#transactionGossip.reannounce(register),
     });
     this.#transactionGossip = new TransactionGossip({
       ...shared,
-      admit: (given) => options.admission().submitAnnounced(given),
+      admit: (announced) => this.#attached.admission.submitAnnounced(announced),
       sleep: (ms) => this.#sleep(ms),
     });
     this.#mempoolTransfer = new MempoolTransfer({
       ...shared,
-      find: (registerId) => options.registers().get(registerId),
-      fastForward: (registerId) => options.registers().fastForward(registerId),
+      find: (registerId) => options.registers.get(registerId),
+      fastForward: (registerId) => this.#attached.registers.fastForward(registerId),
       reannounce: (register) => this.#transactionGossip.reannounce(register),
     });
-    this.#commitServer = new CommitServer(this.#commits, (registerId) => options.registers().get(registerId));
+    this.#commitServer = new CommitServer(this.#commits, (registerId) => options.registers.get(registerId));
     this.#intake = new Intake({
       ...shared,
       presence: this.#presence,
@@ -161,11 +126,21 @@ export class Peering implements Inbox, Peers {
       forward: (register, to, message) => this.#forward(register, to, message),
       unknownRegisters: new UnknownRegisters(
         clock,
-        (registerId) => options.registers().find(registerId),
+        (registerId) => this.#attached.registers.find(registerId),
         (...timer) => scheduler.set(...timer),
       ),
-      find: (registerId) => options.registers().get(registerId),
+      find: (registerId) => options.registers.get(registerId),
     });
+  }
+
+  /** Connects the parts that are built on peering. Must precede all other calls. */
+  attach(handlers: PeeringHandlers): void {
+    this.#handlers = handlers;
+  }
+
+  get #attached(): PeeringHandlers {
+    if (this.#handlers === undefined) throw new Error('peering was used before its handlers were attached');
+    return this.#handlers;
   }
 
   start(): void {
@@ -203,25 +178,9 @@ export class Peering implements Inbox, Peers {
 
   /** The members of a register and when each was last heard; empty for a register that this validator does not run. */
   operational(registerId: string): readonly OperationalMember[] {
-    const register = this.#options.registers().get(registerId);
+    const register = this.#options.registers.get(registerId);
     if (register === undefined) return [];
-    const { self, version, clock } = this.#options;
-    const nowMs = clock.nowMs();
-    const ttlMs = register.state.policy.validators.operationalTtlSeconds * 1_000;
-    return register.state.members.map(({ validatorId }) => {
-      const isSelf = validatorId === self;
-      const seen = this.#presence.contact(validatorId);
-      const head = isSelf ? this.#head(registerId) : seen.head(registerId);
-      const heardAtMs = isSelf ? nowMs : seen.heardAtMs;
-      return {
-        validatorId,
-        heardAtMs,
-        isOperational: heardAtMs > 0 && nowMs - heardAtMs <= ttlMs,
-        version: isSelf ? version : seen.version,
-        height: head?.height ?? 0,
-        round: head?.round ?? 0,
-      };
-    });
+    return operationalMembers({ ...this.#options, presence: this.#presence }, register);
   }
 
   /** Proven faults of a register's members. */
@@ -244,7 +203,7 @@ export class Peering implements Inbox, Peers {
   connected(peer: string): void {
     this.#presence.heard(peer);
     this.#presence.connected(peer);
-    for (const register of this.#options.registers().all()) {
+    for (const register of this.#options.registers.all()) {
       if (!isMember(register, peer)) continue;
       if (register.machine.step !== 'idle') this.#gossip.sendState(register, peer);
       this.#transactionGossip.reannounce(register, peer);
@@ -272,7 +231,7 @@ export class Peering implements Inbox, Peers {
   }
 
   broadcast(registerId: string, message: Message, docket: Docket | undefined): void {
-    const register = this.#options.registers().get(registerId);
+    const register = this.#options.registers.get(registerId);
     const envelope = register && envelopeOf(registerId, message, docket);
     if (register === undefined || envelope === undefined) return;
     this.#toMembers(register, envelope);
@@ -280,7 +239,7 @@ export class Peering implements Inbox, Peers {
   }
 
   async findDocket(registerId: string, proposal: Proposal): Promise<Docket | 'invalid'> {
-    const register = this.#options.registers().get(registerId);
+    const register = this.#options.registers.get(registerId);
     let delayMs: number = retryMs.first;
     while (register !== undefined && register.state.height === proposal.height) {
       const content = this.#proposals.find(registerId, proposal.value);
@@ -295,21 +254,21 @@ export class Peering implements Inbox, Peers {
   }
 
   requestCommit(registerId: string, height: number, validatorId: string): void {
-    const register = this.#options.registers().get(registerId);
+    const register = this.#options.registers.get(registerId);
     if (register === undefined) return;
     const isSure = height === register.state.height;
     this.#catchUp.request(register, validatorId, isSure ? height + 1 : height, isSure);
   }
 
   announce(registerId: string, transactions: readonly PooledTransaction[]): void {
-    const register = this.#options.registers().get(registerId);
+    const register = this.#options.registers.get(registerId);
     if (register === undefined) return;
     this.#transactionGossip.announce(register, transactions);
     this.#mempoolTransfer.watch(registerId);
   }
 
   decided(registerId: string, sealed: SealedDocket): void {
-    const register = this.#options.registers().get(registerId);
+    const register = this.#options.registers.get(registerId);
     if (register === undefined) return;
     this.#voters.record(register);
     this.#proposals.forgetBelow(registerId, register.state.height);
@@ -325,7 +284,7 @@ export class Peering implements Inbox, Peers {
   }
 
   stored(registerId: string, height: number, attested: readonly string[]): void {
-    const register = this.#options.registers().get(registerId);
+    const register = this.#options.registers.get(registerId);
     if (register !== undefined) this.#toMembers(register, { kind: 'stored', registerId, height, attested });
   }
 
@@ -342,14 +301,14 @@ export class Peering implements Inbox, Peers {
   }
 
   countOperational(registerId: string): number {
-    const register = this.#options.registers().get(registerId);
+    const register = this.#options.registers.get(registerId);
     if (register === undefined || register.state.members.length === 1) return 1;
     return this.operational(registerId).filter((member) => member.isOperational).length;
   }
 
   /** A silent validator was heard again: registers that waited for a quorum may continue. */
   #onReturn(peer: string): void {
-    for (const register of this.#options.registers().all()) {
+    for (const register of this.#options.registers.all()) {
       if (isMember(register, peer)) register.wake();
     }
   }
@@ -380,15 +339,13 @@ export class Peering implements Inbox, Peers {
   }
 
   #noteVoters(registerId: string): void {
-    const register = this.#options.registers().get(registerId);
+    const register = this.#options.registers.get(registerId);
     if (register !== undefined) this.#voters.record(register);
   }
 
   #head(registerId: string): Head | undefined {
-    const register = this.#options.registers().get(registerId);
-    if (register === undefined) return undefined;
-    const { height, headHash } = register.state;
-    return { registerId, height, round: register.machine.round, headHash };
+    const register = this.#options.registers.get(registerId);
+    return register && headOf(register);
   }
 
   #sleep(ms: number): Promise<void> {

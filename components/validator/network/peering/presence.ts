@@ -25,18 +25,6 @@ export interface PeerContact {
   readonly version: string;
 }
 
-/** A member of a register as this validator sees it. */
-export interface OperationalMember {
-  readonly validatorId: string;
-  /** 0 for never; the current time for this validator itself. */
-  readonly heardAtMs: number;
-  /** Heard within the policy's operationalTtlSeconds. */
-  readonly isOperational: boolean;
-  readonly version: string;
-  readonly height: number;
-  readonly round: number;
-}
-
 interface Peer {
   readonly addedAtMs: number;
   heardAtMs: number;

@@ -102,7 +102,6 @@ describe('validators over gRPC', { timeout: 40_000 }, () => {
       runtime,
       workload,
       findEndpoint: async () => undefined,
-      onConnected: () => {},
     });
     const node: GrpcNode = { streams, workload, server: undefined, port: 0 };
     await listen(node, inbox, { reportFault: (from) => void faults.push(from), isBanned: () => false });
@@ -169,7 +168,7 @@ describe('validators over gRPC', { timeout: 40_000 }, () => {
     const open = async (id: string, endpoint?: () => string): Promise<GrpcNode> => {
       const workload = await fixedWorkload(authority, id);
       const findEndpoint = async () => endpoint?.();
-      const streams = new OutboundStreams({ runtime, workload, findEndpoint, onConnected: () => {} });
+      const streams = new OutboundStreams({ runtime, workload, findEndpoint });
       return { streams, workload, server: undefined, port: 0 };
     };
     const receiver = await open('validator-0');

@@ -10,8 +10,6 @@ import { wireEnvelope } from './wire.ts';
 export interface OutboundStreamsOptions extends CallerIdentity {
   /** host:port that a validator announced; undefined when it has not. */
   findEndpoint(validatorId: string): Promise<string | undefined>;
-  /** A stream to the validator is open. */
-  onConnected(validatorId: string): void;
 }
 
 type Client = RpcClient<typeof ConsensusService.method>;
@@ -27,10 +25,16 @@ const unusedMs = 60_000;
 export class OutboundStreams implements Transport {
   readonly #options: OutboundStreamsOptions;
   readonly #streams = new Map<string, OutboundStream>();
+  #onConnected: (validatorId: string) => void = () => {};
   #stopped = false;
 
   constructor(options: OutboundStreamsOptions) {
     this.#options = options;
+  }
+
+  /** Calls the listener from now on whenever a stream to a validator is open. */
+  onConnected(listener: (validatorId: string) => void): void {
+    this.#onConnected = listener;
   }
 
   send(to: string, envelope: Envelope): void {
@@ -81,7 +85,7 @@ export class OutboundStreams implements Transport {
     let stream = this.#streams.get(to);
     if (stream === undefined) {
       this.#forgetUnused();
-      stream = new OutboundStream(to, this.#options);
+      stream = new OutboundStream(to, this.#options, (peer) => this.#onConnected(peer));
       this.#streams.set(to, stream);
     }
     return stream;
@@ -106,6 +110,7 @@ interface QueuedEnvelope {
 class OutboundStream {
   readonly #id: string;
   readonly #options: OutboundStreamsOptions;
+  readonly #onConnected: (validatorId: string) => void;
   #queue: QueuedEnvelope[] = [];
   /** Announcements are large and less urgent than votes, so they have a queue of their own. */
   #later: QueuedEnvelope[] = [];
@@ -116,9 +121,10 @@ class OutboundStream {
   #stopped = false;
   usedAtMs = 0;
 
-  constructor(id: string, options: OutboundStreamsOptions) {
+  constructor(id: string, options: OutboundStreamsOptions, onConnected: (validatorId: string) => void) {
     this.#id = id;
     this.#options = options;
+    this.#onConnected = onConnected;
     this.usedAtMs = options.runtime.clock.nowMs();
     void this.#keepOpen();
   }
@@ -225,7 +231,7 @@ class OutboundStream {
       const first = await responses.next();
       if (first.done === true) return;
       this.#delayMs = reconnectMs.first;
-      this.#options.onConnected(this.#id);
+      this.#onConnected(this.#id);
       // The peer sends nothing after the acknowledgement; the iteration ends with the stream.
       responses.next().then(end, end);
       while (!ended && !this.#stopped) {

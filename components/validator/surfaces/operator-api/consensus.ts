@@ -7,7 +7,7 @@ import { memberDid } from '#core/ledger/did.ts';
 import type { DrainFacts } from '../../chain/draining/drain.ts';
 import type { Budget } from '../../chain/pool/budget.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
-import type { OperationalMember } from '../../network/peering/presence.ts';
+import type { OperationalMember } from '../../network/peering/operational-members.ts';
 import type { ValidatorReport } from '../reports/report.ts';
 import { isVoting } from '../reports/sets.ts';
 

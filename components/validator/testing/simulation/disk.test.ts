@@ -36,7 +36,6 @@ async function writeAndCut(seed: number, forgets: boolean, losses: number): Prom
       log,
       volume: new Volume(systemClock(), log),
       schedule: () => {},
-      carryOver: () => [],
     };
     const before = found.splice(0);
     let failure: unknown;

@@ -2,7 +2,7 @@ import { createLogger, type Logger } from '#kit/log/log.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
 import type { Random } from '#kit/testing/random.ts';
 import type { Consensus } from '../../chain/consensus/bft1.ts';
-import type { Machine } from '../../chain/consensus/machine.ts';
+import type { Machine } from '../../chain/consensus/machine-state.ts';
 import type { HeightRules } from '../../chain/consensus/members.ts';
 import type { Effect, Message } from '../../chain/consensus/messages.ts';
 import { type Engine, openEngine } from '../../engine.ts';

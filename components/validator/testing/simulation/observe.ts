@@ -1,5 +1,5 @@
 import type { Consensus } from '../../chain/consensus/bft1.ts';
-import type { Machine } from '../../chain/consensus/machine.ts';
+import type { Machine } from '../../chain/consensus/machine-state.ts';
 import type { HeightRules } from '../../chain/consensus/members.ts';
 import type { Effect, Message } from '../../chain/consensus/messages.ts';
 

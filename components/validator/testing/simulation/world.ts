@@ -1,7 +1,7 @@
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { createRandom, type Random } from '#kit/testing/random.ts';
 import { bft1, type Consensus } from '../../chain/consensus/bft1.ts';
-import type { Machine } from '../../chain/consensus/machine.ts';
+import type { Machine } from '../../chain/consensus/machine-state.ts';
 import type { Effect } from '../../chain/consensus/messages.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { type FakeLedger, fakeLedger } from '../fake-ledger.ts';

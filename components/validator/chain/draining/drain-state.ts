@@ -1,0 +1,26 @@
+import { AppError } from '#core/errors/errors.ts';
+
+/** Whether this validator drains: read by the parts that accept, propose and announce, changed by the drain alone. */
+export class DrainState {
+  /** Start of the requested drain. */
+  sinceMs: number | undefined;
+  /** The process is about to end. */
+  isStopping = false;
+
+  /** @param sinceMs start of a drain that the log recorded and that has not ended */
+  constructor(sinceMs: number | undefined) {
+    this.sinceMs = sinceMs;
+  }
+
+  get isDraining(): boolean {
+    return this.sinceMs !== undefined || this.isStopping;
+  }
+
+  /** Throws AppError unavailable VALIDATOR_DRAINING during a drain. */
+  assertAccepting(): void {
+    if (!this.isDraining) return;
+    const message = 'This validator is drained; submit the transaction to another validator';
+    const options = { retryAfterSeconds: 1, elsewhere: true } as const;
+    throw new AppError('unavailable', 'VALIDATOR_DRAINING', message, options);
+  }
+}
