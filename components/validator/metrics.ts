@@ -1,6 +1,7 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import type { PeerEvidence } from './chain/consensus/evidence.ts';
-import type { RegisterChain, SealingMetrics } from './chain/sealing/register-chain.ts';
+import type { RegisterChain } from './chain/sealing/register-chain.ts';
+import type { SealingMetrics } from './chain/sealing/register-options.ts';
 import type { PeeringMetrics } from './network/peering/options.ts';
 
 export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {

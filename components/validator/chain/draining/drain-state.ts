@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { failure } from '../../errors.ts';
 
 /** Whether this validator drains: read by the parts that accept, propose and announce, changed by the drain alone. */
 export class DrainState {
@@ -19,8 +19,6 @@ export class DrainState {
   /** Throws AppError unavailable VALIDATOR_DRAINING during a drain. */
   assertAccepting(): void {
     if (!this.isDraining) return;
-    const message = 'This validator is drained; submit the transaction to another validator';
-    const options = { retryAfterSeconds: 1, elsewhere: true } as const;
-    throw new AppError('unavailable', 'VALIDATOR_DRAINING', message, options);
+    throw failure('VALIDATOR_DRAINING', { retryAfterSeconds: 1, elsewhere: true });
   }
 }

@@ -1,10 +1,10 @@
 import { fromUtf8, utf8 } from '#core/encoding/text.ts';
-import { AppError } from '#core/errors/errors.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Entry } from '../../disk/log/format.ts';
+import { failure } from '../../errors.ts';
 import type { PeerEvidence, Proof } from '../consensus/evidence.ts';
 import type { RoundValue } from '../consensus/machine-state.ts';
 import type { UnsignedMessage, Vote } from '../consensus/messages.ts';
@@ -124,7 +124,7 @@ export function decodeRecord(entry: Entry): ReadRecord {
     // Written by encodeRecord of the same format version and protected by a checksum.
     return { kind, value: JSON.parse(text) } as ReadRecord;
   } catch (cause) {
-    throw new AppError('internal', 'JOURNAL_DAMAGED', 'An entry of the log cannot be decoded', { cause });
+    throw failure('JOURNAL_DAMAGED', { cause });
   }
 }
 

@@ -6,7 +6,8 @@ import type { PooledTransaction } from '../pool/transaction.ts';
 import { decodeTransaction } from '../records/entries.ts';
 import type { RecoveredRegister } from '../records/recovery.ts';
 import { conflictTombstone } from '../sealing/eviction.ts';
-import { RegisterChain, type RegisterOptions } from '../sealing/register-chain.ts';
+import { RegisterChain } from '../sealing/register-chain.ts';
+import type { RegisterOptions } from '../sealing/register-options.ts';
 import {
   type Genesis,
   genesisConfigOf,

@@ -20,9 +20,9 @@ import type {
   Value,
   Verdict,
 } from '../consensus/messages.ts';
-import { votesFor } from '../consensus/round.ts';
 import type { LogRecord, OwnMessage } from '../records/entries.ts';
 import { heightRules, type RegisterState } from '../state/state.ts';
+import { OwnMessages } from './own-messages.ts';
 import type { Peers } from './peers.ts';
 import type { Signer } from './ports.ts';
 import { certificateOf, identity, loggedPolka, precommitsOf, signable } from './sign-bytes.ts';
@@ -65,11 +65,7 @@ export class ConsensusDriver {
   /** Dockets of this height by identity. */
   readonly #dockets = new Map<string, Docket>();
   readonly #inputs: Input[] = [];
-  #own: OwnMessage[] = [];
-  /** Resolves when the latest signature is on disk. */
-  #lastSignature: Promise<unknown> = Promise.resolve();
-  /** Round of the latest polka that the log contains. */
-  #polkaRound = -1;
+  readonly #ownMessages: OwnMessages;
   readonly #timers = new Set<string>();
   #state: RegisterState;
   #advancing = false;
@@ -78,6 +74,7 @@ export class ConsensusDriver {
   constructor(options: ConsensusDriverOptions, state: RegisterState) {
     this.#options = options;
     this.#state = state;
+    this.#ownMessages = new OwnMessages(options);
     this.#consensus = options.consensus ?? bft1();
     this.#machine = this.#consensus.create(heightRules(state, options.self));
   }
@@ -104,7 +101,7 @@ export class ConsensusDriver {
 
   /** Own messages of this height, as logged. */
   get own(): readonly OwnMessage[] {
-    return this.#own;
+    return this.#ownMessages.all;
   }
 
   /** Signals that there is something to propose. */
@@ -145,8 +142,7 @@ export class ConsensusDriver {
   begin(state: RegisterState): void {
     this.#state = state;
     this.#dockets.clear();
-    this.#own = [];
-    this.#polkaRound = -1;
+    this.#ownMessages.begin();
     this.#clearTimers();
     this.#applyAll(this.#consensus.begin(this.#machine, heightRules(state, this.#options.self)));
   }
@@ -156,12 +152,12 @@ export class ConsensusDriver {
     const last = own.at(-1);
     if (last === undefined) return;
     for (const docket of dockets) this.#keep(docket);
-    this.#own = [...own];
+    this.#ownMessages.begin(own);
     const { message, locked, valid } = last;
     const step = message.kind === 'proposal' ? 'propose' : message.kind;
     this.#applyAll(this.#consensus.resume(this.#machine, { round: message.round, step, locked, valid }));
     for (const vote of own.flatMap(loggedPolka)) this.#feed({ kind: 'message', message: vote });
-    this.#polkaRound = valid?.round ?? -1;
+    this.#ownMessages.markPolka(valid?.round ?? -1);
     // All signatures are requested at once, so that a timer firing meanwhile cannot get a later message signed before them.
     const signing = own.map(async (each) => {
       if (each.signature === undefined) await this.#sign(each.message, each);
@@ -305,73 +301,26 @@ export class ConsensusDriver {
       formatLedgerTimestamp(clock.nowMicros());
     const request = { kind: 'consensus', message: signable(this.#state, message, timestamp) } as const;
     try {
-      const onDisk = logged === undefined ? this.#append(message, timestamp) : Promise.resolve();
+      const onDisk = logged === undefined ? this.#logOwn(message, timestamp) : Promise.resolve();
       // A vote for a docket is reproducible from the docket and can be signed again after a crash: it waits for the last signature only.
       const isFree = message.kind !== 'proposal' && message.value === undefined;
-      const before = isFree && logged === undefined ? onDisk : this.#lastSignature;
+      const before = isFree && logged === undefined ? onDisk : this.#ownMessages.lastSignature;
       const [bytes] = await Promise.all([before.then(() => this.#signer.sign(request)), onDisk]);
       const signature = encodeBase64(bytes);
-      this.#keepSignature(message, signature);
+      this.#ownMessages.addSignature(message, signature);
       this.#send(message, timestamp, signature);
     } catch (error) {
       this.#onUnsigned(message, error);
     }
   }
 
-  async #append(message: UnsignedMessage, timestamp: string): Promise<void> {
-    const { locked, valid } = this.#machine;
-    const { registerId } = this.#state;
-    const polka = this.#newPolka();
-    const header =
-      message.kind === 'proposal'
-        ? this.#dockets.get(identity(message.value))?.header
-        : (this.#lockedHeader(message) ?? (polka && this.#validHeader()));
-    const value = {
-      registerId,
-      message,
-      timestamp,
-      locked,
-      valid,
-      ...(header === undefined ? {} : { header }),
-      ...(polka === undefined ? {} : { polka }),
-    };
-    this.#own.push(value);
-    await this.#options.append({ kind: 'own', value });
-  }
-
-  /** The next message is signed only once this is on disk, since the signer repeats only its latest signature. */
-  #keepSignature(message: UnsignedMessage, signature: string): void {
-    const place = this.#own.findIndex((each) => each.message === message);
-    const unsigned = this.#own[place];
-    if (unsigned === undefined) return;
-    this.#own[place] = { ...unsigned, signature };
-    const { header: _header, polka: _polka, ...value } = { ...unsigned, signature };
-    this.#lastSignature = this.#options.append({ kind: 'own', value });
-    this.#lastSignature.catch((error: unknown) => this.#options.onFailed(error));
-  }
-
-  /** After a restart, a lock on another member's docket is useless without the docket. */
-  #lockedHeader(message: Exclude<UnsignedMessage, { kind: 'proposal' }>): Docket['header'] | undefined {
-    if (message.kind !== 'precommit' || message.value === undefined) return undefined;
-    const docket = this.#dockets.get(identity(message.value));
-    return docket?.header.validatorAddress === this.#signer.key.walletAddress ? undefined : docket?.header;
-  }
-
-  #validHeader(): Docket['header'] | undefined {
-    const { valid } = this.#machine;
-    return valid && this.#dockets.get(identity(valid.value))?.header;
-  }
-
-  /** The prevotes behind a valid value that are not logged yet; own prevotes already are. */
-  #newPolka(): OwnMessage['polka'] {
-    const { valid, rounds } = this.#machine;
-    const round = valid && rounds.get(valid.round);
-    if (valid === undefined || round === undefined || valid.round <= this.#polkaRound) return undefined;
-    this.#polkaRound = valid.round;
-    const isOther = (vote: { readonly validatorId: string }) => vote.validatorId !== this.#options.self;
-    const others = votesFor(round, 'prevote', valid.value).filter(isOther);
-    if (others.length === 0) return undefined;
-    return others.map(({ validatorId, timestamp, signature }) => ({ validatorId, timestamp, signature }));
+  #logOwn(message: UnsignedMessage, timestamp: string): Promise<void> {
+    return this.#ownMessages.append(message, timestamp, {
+      registerId: this.#state.registerId,
+      machine: this.#machine,
+      walletAddress: this.#signer.key.walletAddress,
+      findDocket: (value) => this.findDocket(value),
+    });
   }
 
   #send(message: UnsignedMessage, timestamp: string, signature: string): void {

@@ -1,12 +1,12 @@
 import { nextTimestamp } from '../building/docket.ts';
 import { judgeAlone } from '../building/overlay.ts';
 import type { Pool } from '../pool/pool.ts';
-import type { Tombstone } from '../pool/tombstones.ts';
+import type { Tombstone, Tombstones } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { RegisterState } from '../state/state.ts';
 
 /** Tombstones of a transaction that can no longer be sealed, and of its descendants. */
-export function evictionTombstones(tombstone: Tombstone, removed: readonly PooledTransaction[]): Tombstone[] {
+function evictionTombstones(tombstone: Tombstone, removed: readonly PooledTransaction[]): Tombstone[] {
   return removed.map(({ txId }) =>
     txId === tombstone.txId
       ? tombstone
@@ -43,11 +43,7 @@ export function conflictTombstone({ registerId, txId }: PooledTransaction, atMs:
 }
 
 /** Tombstones of a transaction that a sealed one supersedes, and of its descendants. */
-export function supersededTombstones(
-  chain: readonly PooledTransaction[],
-  pool: Pool,
-  atMs: number,
-): Tombstone[] {
+function supersededTombstones(chain: readonly PooledTransaction[], pool: Pool, atMs: number): Tombstone[] {
   const [first] = chain;
   if (first === undefined) return [];
   const holder = first.replayKey === undefined ? undefined : pool.findReplay(first.replayKey);
@@ -79,4 +75,38 @@ export function inadmissibleTombstones(
 /** A change of the set that only lacks room in a docket at the end of a transition may fit a later docket. */
 function mayFitLater(code: string): boolean {
   return code === 'VAL_PERM_016';
+}
+
+/** Removes accepted transactions of one register that can no longer be sealed. */
+export class Evictions {
+  readonly #pool: Pool;
+  readonly #tombstones: Tombstones;
+  readonly #nowMs: () => number;
+
+  constructor(pool: Pool, tombstones: Tombstones, nowMs: () => number) {
+    this.#pool = pool;
+    this.#tombstones = tombstones;
+    this.#nowMs = nowMs;
+  }
+
+  /** Drops a transaction and its descendants; returns their tombstones. */
+  drop(tombstone: Tombstone): Tombstone[] {
+    const tombstones = evictionTombstones(tombstone, this.#pool.remove(tombstone.txId));
+    for (const each of tombstones) this.#tombstones.add(each, this.#nowMs());
+    return tombstones;
+  }
+
+  /** Drops waiting transactions that the rules of the state no longer admit. */
+  dropInadmissible(state: RegisterState): Tombstone[] {
+    const found = inadmissibleTombstones(state, this.#pool.waiting(), this.#nowMs());
+    return found.flatMap((tombstone) => this.drop(tombstone));
+  }
+
+  /** Tombstones of transactions that the pool dropped because a sealed one supersedes them, by chain. */
+  addSuperseded(dropped: readonly (readonly PooledTransaction[])[]): Tombstone[] {
+    const atMs = this.#nowMs();
+    const tombstones = dropped.flatMap((chain) => supersededTombstones(chain, this.#pool, atMs));
+    for (const each of tombstones) this.#tombstones.add(each, atMs);
+    return tombstones;
+  }
 }

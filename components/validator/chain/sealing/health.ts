@@ -1,7 +1,7 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Volume } from '../../disk/volume/volume.ts';
+import { failure } from '../../errors.ts';
 
 /** A condition that an operator should see. */
 export interface Condition {
@@ -43,10 +43,7 @@ export class Health {
   assertWorking(): void {
     const broken = this.#options.logFailure() ?? this.#failure?.error;
     if (broken === undefined) return;
-    throw new AppError('unavailable', 'SEALING_STOPPED', 'This validator has stopped sealing', {
-      cause: broken,
-      retryAfterSeconds: 5,
-    });
+    throw failure('SEALING_STOPPED', { cause: broken, retryAfterSeconds: 5 });
   }
 
   /** As assertWorking; throws AppError unavailable VALIDATOR_PAUSED as well while the disk is full. */

@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { failure } from '../../errors.ts';
 import type { Mode } from '../records/entries.ts';
 import type { RegisterStatus } from './status.ts';
 
@@ -19,14 +19,10 @@ export const targetModes: Readonly<Record<ModeCommand, Mode>> = {
  */
 export function nextMode(status: RegisterStatus, act: ModeCommand): Mode {
   if (status === 'Halted') {
-    throw new AppError('conflict', 'REGISTER_HALTED', 'The register is halted and needs an operator');
+    throw failure('REGISTER_HALTED');
   }
   if (status === 'Stopped' && (act === 'resume' || act === 'pause')) {
-    throw new AppError(
-      'conflict',
-      'VALIDATION_STOPPED',
-      'Validation of the register is stopped; start it first',
-    );
+    throw failure('VALIDATION_STOPPED');
   }
   return targetModes[act];
 }

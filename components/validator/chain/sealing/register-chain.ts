@@ -8,45 +8,27 @@ import { bft1 } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine-state.ts';
 import type { Message, Value } from '../consensus/messages.ts';
 import { Tally } from '../consensus/tally.ts';
-import { Pool, type PoolBounds } from '../pool/pool.ts';
+import { Pool } from '../pool/pool.ts';
 import type { Tombstone } from '../pool/tombstones.ts';
 import { Tombstones } from '../pool/tombstones.ts';
-import type { PooledTransaction } from '../pool/transaction.ts';
 import type { LogRecord, Mode } from '../records/entries.ts';
 import { applyDocket, type RegisterState } from '../state/state.ts';
-import type { AdmissionEpochs } from './admission-epochs.ts';
 import { Attestations } from './attestations.ts';
-import { type BuildLimits, batchDelayMs, maxUnstored, minMembers, storeDelayMs } from './block-interval.ts';
-import { ConsensusDriver, type ConsensusDriverOptions } from './consensus-driver.ts';
-import { evictionTombstones, inadmissibleTombstones, supersededTombstones } from './eviction.ts';
-import type { Ledger, SealedDocket, WriteAnswer } from './ports.ts';
+import { batchDelayMs, maxUnstored, minMembers, storeDelayMs } from './block-interval.ts';
+import { carriedRecords } from './carried-records.ts';
+import { ConsensusDriver } from './consensus-driver.ts';
+import { Evictions } from './eviction.ts';
+import type { SealedDocket, WriteAnswer } from './ports.ts';
 import { proposeDocket } from './propose.ts';
 import type { RestoredRegister } from './rebuild.ts';
 import { RecentRoots } from './recent-roots.ts';
+import type { RegisterOptions } from './register-options.ts';
 import { Rejections } from './rejections.ts';
 import { signerFor } from './signer-key.ts';
-import { type CapacityStatus, type RegisterStatus, type SealResult, statusOf } from './status.ts';
+import { type RegisterStatus, type SealResult, statusOf } from './status.ts';
 import { Waiters } from './waiters.ts';
 import { WorkCounter } from './work-counter.ts';
 import { DocketWriter } from './writer.ts';
-
-export interface RegisterOptions
-  extends CapacityStatus,
-    Omit<ConsensusDriverOptions, 'build' | 'judge' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'> {
-  readonly ledger: Ledger;
-  readonly epochs: AdmissionEpochs;
-  readonly bounds: PoolBounds;
-  readonly buildLimits: BuildLimits;
-  readonly metrics: SealingMetrics;
-  /** JSON text of docket 0's configuration, from its transaction. */
-  genesisConfig(genesis: PooledTransaction): string;
-  onFailed(error: unknown): void;
-}
-
-export interface SealingMetrics {
-  decided(transactions: number, rounds: number): void;
-  stored(transactions: number): void;
-}
 
 /** One register at this validator: its pool, its consensus, the storing of its dockets, and its mode. */
 export class RegisterChain {
@@ -61,6 +43,7 @@ export class RegisterChain {
   readonly #writer: DocketWriter;
   readonly #attestations: Attestations;
   readonly #waiters: Waiters;
+  readonly #evictions: Evictions;
   #state: RegisterState;
   #mode: Mode = 'Running';
   #haltedBecause: string | undefined;
@@ -76,6 +59,7 @@ export class RegisterChain {
     this.#storedHeight = state.height;
     if (state.height > 0) this.#roots.add(state.height, encodeHex(state.log.root()));
     this.pool = new Pool(options.bounds, () => this.#state.rules.maxPendingPerSender);
+    this.#evictions = new Evictions(this.pool, this.tombstones, () => options.clock.nowMs());
     this.work = new WorkCounter(options.clock);
     this.tally = new Tally(options.self, () => options.clock.nowMs());
     this.#writer = new DocketWriter({
@@ -141,18 +125,16 @@ export class RegisterChain {
   }
 
   /** Log records of a segment about to be deleted that must be written to another segment. */
-  *carryOver(segment: number, into: number): Iterable<LogRecord> {
-    const { height, headHash } = this.#state;
-    const storedHash = height === this.#storedHeight ? headHash : '';
-    const value = { registerId: this.id, height: this.#storedHeight, headHash: storedHash };
-    yield { kind: 'snapshot', value };
-    if (this.#mode !== 'Running') yield { kind: 'mode', value: { registerId: this.id, mode: this.#mode } };
-    for (const value of this.tombstones.all()) yield { kind: 'tombstone', value };
-    for (const value of this.pool.moveSegment(segment, into)) yield { kind: 'transaction', value };
-    for (const { docket, certificate } of this.#writer.sealed) {
-      yield { kind: 'decided', value: { header: docket.header, certificate } };
-    }
-    for (const value of this.#driver.own) yield { kind: 'own', value };
+  carryOver(segment: number, into: number): Iterable<LogRecord> {
+    return carriedRecords({
+      state: this.#state,
+      storedHeight: this.#storedHeight,
+      mode: this.#mode,
+      tombstones: this.tombstones.all(),
+      transactions: this.pool.moveSegment(segment, into),
+      unstored: this.#writer.sealed,
+      own: this.#driver.own,
+    });
   }
 
   /**
@@ -165,6 +147,7 @@ export class RegisterChain {
     this.#driver.work();
   }
 
+  /** Whether a proposal waits for more transactions, until the block interval ends. */
   #mustDelay(): boolean {
     const { scheduler, clock, buildLimits } = this.#options;
     const sinceDecidedMs = clock.nowMs() - this.#decidedAtMs;
@@ -279,9 +262,7 @@ export class RegisterChain {
 
   /** Drops an accepted transaction that can no longer be sealed, and its descendants. */
   drop(tombstone: Tombstone): Tombstone[] {
-    const tombstones = evictionTombstones(tombstone, this.pool.remove(tombstone.txId));
-    for (const each of tombstones) this.tombstones.add(each, this.#options.clock.nowMs());
-    return tombstones;
+    return this.#evictions.drop(tombstone);
   }
 
   /** Restores the state that the log held at start. Must precede all other calls. */
@@ -305,8 +286,7 @@ export class RegisterChain {
 
   /** Drops waiting transactions that the register's rules no longer admit. */
   dropInadmissible(): Tombstone[] {
-    const found = inadmissibleTombstones(this.#state, this.pool.waiting(), this.#options.clock.nowMs());
-    return found.flatMap((tombstone) => this.drop(tombstone));
+    return this.#evictions.dropInadmissible(this.#state);
   }
 
   #build(): Docket | undefined {
@@ -335,9 +315,9 @@ export class RegisterChain {
     for (const value of added) this.#append({ kind: 'transaction', value });
     this.#append({ kind: 'decided', value: { header: docket.header, certificate } });
     this.#applyDecided(sealed, writer, storeDelayMs(members, self, writer));
-    this.#evict(dropped);
-    const found = this.#state.ledger === ledger ? [] : this.dropInadmissible();
-    for (const value of found) this.#append({ kind: 'tombstone', value });
+    const superseded = this.#evictions.addSuperseded(dropped);
+    const inadmissible = this.#state.ledger === ledger ? [] : this.dropInadmissible();
+    for (const value of [...superseded, ...inadmissible]) this.#append({ kind: 'tombstone', value });
     this.work.count('decided');
     metrics.decided(docket.transactions.length, certificate.round + 1);
     this.#driver.begin(this.#state);
@@ -359,14 +339,6 @@ export class RegisterChain {
   #announceMembers(): void {
     const members = this.#state.members.map((member) => member.validatorId);
     this.#options.peers.setMembers(this.id, members);
-  }
-
-  #evict(dropped: readonly (readonly PooledTransaction[])[]): void {
-    const atMs = this.#options.clock.nowMs();
-    for (const value of dropped.flatMap((chain) => supersededTombstones(chain, this.pool, atMs))) {
-      this.tombstones.add(value, atMs);
-      this.#append({ kind: 'tombstone', value });
-    }
   }
 
   #onStored({ docket }: SealedDocket, attested: readonly string[] | undefined): void {

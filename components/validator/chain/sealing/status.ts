@@ -1,5 +1,6 @@
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
+import { failure } from '../../errors.ts';
 import type { Mode } from '../records/entries.ts';
 
 /** Full: paused by itself until the volume of the log has space. */
@@ -32,7 +33,8 @@ export interface SealResult {
 
 /** The refusal of a register that is not open. */
 export function notReady(registerId: string, status: RegisterStatus): AppError {
-  return new AppError('unavailable', 'REGISTER_NOT_READY', `Register ${registerId} is ${status}`, {
+  return failure('REGISTER_NOT_READY', {
+    message: `Register ${registerId} is ${status}`,
     retryAfterSeconds: 5,
   });
 }

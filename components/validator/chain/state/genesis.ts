@@ -1,6 +1,6 @@
 import type { Verifier } from '#core/crypto/verify.ts';
 import { scanJson, toValue } from '#core/encoding/json.ts';
-import { AppError, type Violation } from '#core/errors/errors.ts';
+import type { Violation } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
 import {
   type ControlRecord,
@@ -11,6 +11,7 @@ import {
 } from '#core/ledger/control-record.ts';
 import { genesisRules } from '#core/ledger/governance/rules.ts';
 import { parseRecord } from '#core/ledger/record.ts';
+import { failure } from '../../errors.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { buildState, type RegisterState } from './state.ts';
 
@@ -51,7 +52,7 @@ export type Genesis = Pick<PooledTransaction, 'record' | 'payload'>;
 export function genesisState(genesis: Genesis, networkId: string, verifier: Verifier): RegisterState {
   const control = readControlRecord(genesis.payload);
   const [signer] = parseRecord(genesis.record).signatures;
-  if (signer === undefined) throw new AppError('invalid', 'VAL_STRUCT_005', 'Genesis is not signed');
+  if (signer === undefined) throw failure('VAL_STRUCT_005');
   const facts = {
     registerId: control.registerId,
     networkId,

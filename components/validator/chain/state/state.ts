@@ -1,5 +1,4 @@
 import type { Verifier } from '#core/crypto/verify.ts';
-import { AppError } from '#core/errors/errors.ts';
 import { quorum, type ValidatorMember, validatorSetHash } from '#core/ledger/consensus.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import { applyControls } from '#core/ledger/governance/apply.ts';
@@ -10,6 +9,7 @@ import { Frontier } from '#core/ledger/merkle.ts';
 import type { RegisterPolicy } from '#core/ledger/policy.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import { ZERO_HASH } from '#core/ledger/register-id.ts';
+import { failure } from '../../errors.ts';
 import type { HeightRules } from '../consensus/members.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { type Rules, rulesOf } from './rules.ts';
@@ -122,7 +122,7 @@ function rulesAfter(
   if (!('violations' in fold)) return fold.rules;
   const [first] = fold.violations;
   const reason = `Docket ${docketNumber} holds ${fold.txId}, which may not be sealed: ${first?.message}`;
-  throw new AppError('internal', 'DOCKET_NOT_JUDGED', reason, { violations: fold.violations });
+  throw failure('DOCKET_NOT_JUDGED', { message: reason, violations: fold.violations });
 }
 
 /** Whether a validator decides the register's next docket. */

@@ -1,5 +1,6 @@
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { failure } from '../../errors.ts';
 import { nodeStorage, type Storage } from '../volume/storage.ts';
 import { isDiskFull, type Volume } from '../volume/volume.ts';
 import type { Entry } from './format.ts';
@@ -232,7 +233,5 @@ function sizeOf(entries: readonly Entry[]): number {
 }
 
 function unusable(cause: Error): AppError {
-  return new AppError('unavailable', 'JOURNAL_UNAVAILABLE', 'The log of the validator cannot be written', {
-    cause,
-  });
+  return failure('JOURNAL_UNAVAILABLE', { cause });
 }

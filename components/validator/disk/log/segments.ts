@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { failure } from '../../errors.ts';
 import type { Storage, StorageFile } from '../volume/storage.ts';
 import {
   type Batch,
@@ -215,5 +216,5 @@ export class Segments {
 
 function damaged(file: string, position: number, what: string): AppError {
   const message = `${file} ${what} at ${position}; restore the directory or remove it`;
-  return new AppError('internal', 'JOURNAL_DAMAGED', message, { details: { file, position } });
+  return failure('JOURNAL_DAMAGED', { message, details: { file, position } });
 }

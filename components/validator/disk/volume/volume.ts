@@ -1,6 +1,7 @@
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { failure } from '../../errors.ts';
 
 /** Since when and why the volume is full. */
 export interface DiskFullStatus {
@@ -89,7 +90,8 @@ export class Volume {
 }
 
 function paused(): AppError {
-  return new AppError('unavailable', 'VALIDATOR_PAUSED', `This validator is Paused: ${diskFullReason}`, {
+  return failure('VALIDATOR_PAUSED', {
+    message: `This validator is Paused: ${diskFullReason}`,
     retryAfterSeconds: 5,
   });
 }

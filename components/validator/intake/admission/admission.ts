@@ -1,11 +1,12 @@
 import { rememberedAddresses } from '#core/crypto/address.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { LookupAnswer } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { notReady } from '../../chain/sealing/status.ts';
+import { failure } from '../../errors.ts';
 import {
   buildCandidate,
   type Candidate,
@@ -138,11 +139,7 @@ export class Admission {
     const register =
       type === 'Genesis' ? await this.#beginRegister(submission, origin) : await findRegister(registerId);
     if (register === undefined) {
-      throw new AppError(
-        'not_found',
-        'REGISTER_NOT_FOUND',
-        `Register ${registerId} is not run by this validator`,
-      );
+      throw failure('REGISTER_NOT_FOUND', { message: `Register ${registerId} is not run by this validator` });
     }
     if (origin.isPeer !== true) pending.attributeTo(register.work);
     if (origin.person !== undefined)
@@ -289,19 +286,13 @@ export class Admission {
       const answers = await this.#options.ledger.lookup(queries);
       if (answers.length === queries.length) return answers;
     } catch (cause) {
-      throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service is unavailable; retry', {
+      throw failure('VAL_CHAIN_TRANSIENT', {
+        message: 'The register service is unavailable; retry',
         cause,
         retryAfterSeconds: 1,
       });
     }
-    throw new AppError(
-      'unavailable',
-      'VAL_CHAIN_TRANSIENT',
-      'The register service answered only partly; retry',
-      {
-        retryAfterSeconds: 1,
-      },
-    );
+    throw failure('VAL_CHAIN_TRANSIENT', { retryAfterSeconds: 1 });
   }
 
   #insert(waiting: QueuedSubmission, answer: LookupAnswer | undefined): PooledTransaction | Admitted {
@@ -367,5 +358,5 @@ export class Admission {
 
 function behind(registerId: string): AppError {
   const message = `Register ${registerId} has stored dockets that this validator has not decided yet; retry`;
-  return new AppError('unavailable', 'REGISTER_BEHIND', message, { retryAfterSeconds: 1 });
+  return failure('REGISTER_BEHIND', { message, retryAfterSeconds: 1 });
 }

@@ -1,7 +1,8 @@
 import { STATUS_CODES } from 'node:http';
-import { AppError, isAppError, type Violation } from '#core/errors/errors.ts';
+import { type AppError, isAppError, type Violation } from '#core/errors/errors.ts';
 import { elsewhereHeader, kindStatus } from '#kit/http/http.ts';
 import type { PoolLimit } from '../../chain/pool/pool.ts';
+import { failure } from '../../errors.ts';
 
 /** The answer to a submission. Status and body are the same over HTTP and gRPC. */
 export interface Answer {
@@ -76,7 +77,7 @@ export function refusalAnswer(error: unknown, nowMs: number): Answer {
 }
 
 export function conflict(txId: string): AppError {
-  return new AppError('conflict', 'TX_CONFLICT', `Another transaction has the id ${txId}`);
+  return failure('TX_CONFLICT', { message: `Another transaction has the id ${txId}` });
 }
 
 const fullMessages: Readonly<Record<PoolLimit, string>> = {
@@ -88,5 +89,5 @@ const fullMessages: Readonly<Record<PoolLimit, string>> = {
 
 export function poolFull(bound: PoolLimit): AppError {
   const options = { retryAfterSeconds: 1, details: { bound } };
-  return new AppError('rate_limited', 'MEMPOOL_FULL', fullMessages[bound], options);
+  return failure('MEMPOOL_FULL', { ...options, message: fullMessages[bound] });
 }

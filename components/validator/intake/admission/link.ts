@@ -1,4 +1,3 @@
-import { AppError } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { nextTimestamp } from '../../chain/building/docket.ts';
@@ -7,6 +6,7 @@ import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { LookupAnswer } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { notReady } from '../../chain/sealing/status.ts';
+import { failure } from '../../errors.ts';
 import { type Candidate, judgeChain, judgeLabel, judgeReplay, refuseIf } from '../verification/judge.ts';
 import { poolFull } from './answer.ts';
 import { findPredecessor, findReplay } from './duplicates.ts';
@@ -45,12 +45,8 @@ function judgeGenesisOrder(register: RegisterChain, { type }: Candidate): void {
   const hasBegun = first?.type === 'Genesis';
   if (type === 'Genesis' && hasBegun) refuseIf([validationViolation('VAL_PERM_002', 'Metadata.Type')]);
   if (type === 'Genesis' || hasBegun) return;
-  throw new AppError(
-    'unavailable',
-    'REGISTER_NOT_READY',
-    `Register ${register.id} has not received its genesis transaction yet; retry`,
-    {
-      retryAfterSeconds: 1,
-    },
-  );
+  throw failure('REGISTER_NOT_READY', {
+    message: `Register ${register.id} has not received its genesis transaction yet; retry`,
+    retryAfterSeconds: 1,
+  });
 }

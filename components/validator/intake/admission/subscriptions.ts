@@ -1,6 +1,6 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Ledger } from '../../chain/sealing/ports.ts';
+import { failure } from '../../errors.ts';
 
 /** How long a confirmed subscription is cached; a negative answer is not cached. */
 const cacheTtlMs = 30_000;
@@ -47,11 +47,7 @@ export function createSubscriptionCheck(
     isCached,
     assertSubscribed: async (organizationId, registerId) => {
       if (organizationId !== undefined && (await isSubscribed(organizationId, registerId))) return;
-      throw new AppError(
-        'forbidden',
-        'SUBSCRIPTION_REQUIRED',
-        "The caller's organisation does not subscribe to this register",
-      );
+      throw failure('SUBSCRIPTION_REQUIRED');
     },
   };
 }

@@ -2,12 +2,13 @@ import { type SignerAddress, signerAddress } from '#core/crypto/address.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { scanJson } from '#core/encoding/json.ts';
 import { equalBytes, fromUtf8 } from '#core/encoding/text.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { Ledger, LookupAnswer } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import { failure } from '../../errors.ts';
 import { buildCandidate, type Candidate, judgeSignatures, judgeTimes, signatureChecks } from './judge.ts';
 import { type Submission, submissionOf } from './submission.ts';
 
@@ -48,12 +49,12 @@ export function parsePeerTransaction(
 ): Submission {
   const parsed = parseRecord(record);
   const text = fromUtf8(payload);
-  if (text === undefined) throw new AppError('invalid', 'VAL_STRUCT_012', 'The payload is not UTF-8');
+  if (text === undefined) throw failure('VAL_STRUCT_012', { message: 'The payload is not UTF-8' });
   // wrapped in an array so that the nesting depth equals that of a client's submission
   const list = scanJson(`[${text}]`);
   const [only, ...others] = list.kind === 'array' ? list.items : [];
   if (only === undefined || others.length > 0) {
-    throw new AppError('invalid', 'VAL_STRUCT_012', 'The payload is not one JSON value');
+    throw failure('VAL_STRUCT_012', { message: 'The payload is not one JSON value' });
   }
   return submissionOf(parsed, only, addressOf);
 }
@@ -93,14 +94,11 @@ function read(register: RegisterChain, given: PeerTransaction, context: DocketCo
   const isSame = equalBytes(candidate.record, given.record) && equalBytes(candidate.payload, given.payload);
   const isHere = candidate.registerId === register.id && (context.certified || candidate.type !== 'Genesis');
   if (!isSame || !isHere)
-    throw new AppError(
-      'invalid',
-      'VAL_STRUCT_012',
-      'The record is not canonical, or belongs to another register',
-    );
+    throw failure('VAL_STRUCT_012', {
+      message: 'The record is not canonical, or belongs to another register',
+    });
   const late = context.certified ? [] : judgeTimes(submission, context.atMs);
-  if (late.length > 0)
-    throw new AppError('invalid', 'VAL_TIME_002', 'The transaction is outside its validity period');
+  if (late.length > 0) throw failure('VAL_TIME_002');
   return { submission, candidate };
 }
 
@@ -120,12 +118,7 @@ async function link(
   const transactions: PooledTransaction[] = [];
   for (const [index, each] of examined.entries()) {
     const answer = answers[index];
-    if (answer === undefined)
-      throw new AppError(
-        'unavailable',
-        'VAL_CHAIN_TRANSIENT',
-        'The register service answered only partly; retry',
-      );
+    if (answer === undefined) throw failure('VAL_CHAIN_TRANSIENT');
     const transaction = toPooled(register, each, answer, context);
     if (transaction === undefined) {
       await assertUpToDate(options, register, context);
@@ -145,11 +138,9 @@ async function assertUpToDate(
   if (certified) return;
   const stored = (await ledger.findRegister(id))?.height ?? 0;
   if (stored > state.height) {
-    throw new AppError(
-      'unavailable',
-      'VAL_CHAIN_TRANSIENT',
-      'The register service has dockets that this validator has not decided yet; retry',
-    );
+    throw failure('VAL_CHAIN_TRANSIENT', {
+      message: 'The register service has dockets that this validator has not decided yet; retry',
+    });
   }
 }
 

@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
+import { failure } from '../../errors.ts';
 import { type CallerIdentity, connectTo } from '../transport/client.ts';
 import type { Directory } from './directory.ts';
 
@@ -43,7 +44,7 @@ export function openConnections(options: ConnectionsOptions): Connections {
   async function to(validatorId: string): Promise<Connection> {
     const entry = await directory.find(validatorId);
     if (entry === undefined)
-      throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', `${validatorId} has not announced itself`);
+      throw failure('VALIDATOR_UNAVAILABLE', { message: `${validatorId} has not announced itself` });
     const { endpoint } = entry;
     const open = connections.get(validatorId);
     if (open?.endpoint === endpoint) return open;
@@ -85,5 +86,5 @@ function close(connection: Connection): void {
 
 /** @returns AppError bad_gateway BAD_GATEWAY */
 export function malformedAnswer(cause: unknown): AppError {
-  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator returned a malformed answer', { cause });
+  return failure('BAD_GATEWAY', { cause });
 }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { decodeHex } from '#core/encoding/hex.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import { parseRules } from '#core/ledger/governance/rules-json.ts';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
@@ -11,6 +11,7 @@ import {
   WriteOutcome as WireOutcome,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
 import type { Ledger, RegisterFacts, SealedDocket, WriteOutcome } from '../../chain/sealing/ports.ts';
+import { failure } from '../../errors.ts';
 
 const lookupTimeoutMs = 5_000;
 const retryAfterMs = 100;
@@ -40,7 +41,7 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
       });
       const outcome = outcomes[answer.outcome];
       if (outcome === undefined)
-        throw new AppError('bad_gateway', 'BAD_GATEWAY', 'The register service returned no write outcome');
+        throw failure('BAD_GATEWAY', { message: 'The register service returned no write outcome' });
       const refusals = answer.refusals.map(({ code, message, field }) => `${code} ${field} ${message}`);
       return { outcome, height: Number(answer.height), refusals };
     },

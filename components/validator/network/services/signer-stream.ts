@@ -9,6 +9,7 @@ import type {
   SystemSignerService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import type { KeyChain, Signer, SignerKey, SignerRequest } from '../../chain/sealing/ports.ts';
+import { failure } from '../../errors.ts';
 
 type Wallet = Pick<RpcClient<typeof SystemSignerService.method>, 'signConsensus'>;
 type RequestInit = MessageInitShape<typeof SignConsensusRequestSchema>;
@@ -68,11 +69,7 @@ export class SignerStream implements Signer, KeyChain {
 
   get key(): SignerKey {
     if (this.#key === undefined)
-      throw new AppError(
-        'unavailable',
-        'SIGNER_UNAVAILABLE',
-        'The stream to the signing component is not open yet',
-      );
+      throw failure('SIGNER_UNAVAILABLE', { message: 'The stream to the signing component is not open yet' });
     return this.#key;
   }
 
@@ -80,7 +77,7 @@ export class SignerStream implements Signer, KeyChain {
   assertOpen(): void {
     if (this.#ended !== undefined) throw this.#ended;
     if (this.#stream === undefined) {
-      throw new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The signing component is not reachable');
+      throw failure('SIGNER_UNAVAILABLE');
     }
   }
 
@@ -203,13 +200,7 @@ export class SignerStream implements Signer, KeyChain {
     if (key === undefined || newest === undefined) return;
     const { publicKey, walletAddress } = key;
     if (this.#key !== undefined && this.#key.publicKey !== publicKey) {
-      this.#fence(
-        new AppError(
-          'forbidden',
-          'SIGNER_FENCED',
-          'The signing component holds another key for this validator',
-        ),
-      );
+      this.#fence(failure('SIGNER_FENCED'));
       return;
     }
     this.#key = { publicKey, walletAddress };
@@ -240,15 +231,11 @@ export class SignerStream implements Signer, KeyChain {
 }
 
 function unexpected(): AppError {
-  return new AppError(
-    'unavailable',
-    'SIGNER_UNAVAILABLE',
-    'The signing component returned an unexpected answer',
-  );
+  return failure('SIGNER_UNAVAILABLE', { message: 'The signing component returned an unexpected answer' });
 }
 
 function stopped(): AppError {
-  return new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The validator is stopping');
+  return failure('SIGNER_UNAVAILABLE', { message: 'The validator is stopping' });
 }
 
 function wireMessage(

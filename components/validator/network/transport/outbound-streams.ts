@@ -1,7 +1,7 @@
 import { decodeHex } from '#core/encoding/hex.ts';
-import { AppError } from '#core/errors/errors.ts';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
+import { failure } from '../../errors.ts';
 import { type CallerIdentity, connectTo } from './client.ts';
 import { parseCommit, parseRecords } from './parse.ts';
 import type { CommitBundle, Envelope, SealedTransaction, Transport } from './transport.ts';
@@ -77,7 +77,7 @@ export class OutboundStreams implements Transport {
   async #client(to: string): Promise<Client> {
     const client = await this.#stream(to)?.client();
     if (client !== undefined) return client;
-    throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', `${to} has not announced itself`);
+    throw failure('VALIDATOR_UNAVAILABLE', { message: `${to} has not announced itself` });
   }
 
   #stream(to: string): OutboundStream | undefined {

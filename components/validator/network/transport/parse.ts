@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import { RoundStep } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
 import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
+import { failure } from '../../errors.ts';
 import type { CommitBundle, Envelope, SealedTransaction } from './transport.ts';
 
 const maxMembers = 128;
@@ -294,5 +295,5 @@ function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
 }
 
 function refused(cause?: unknown): AppError {
-  return new AppError('invalid', 'INVALID_ENVELOPE', 'A validator sent a malformed message', { cause });
+  return failure('INVALID_ENVELOPE', { cause });
 }

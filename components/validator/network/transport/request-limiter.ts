@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { failure } from '../../errors.ts';
 
 const windowMs = 1_000;
 /** A member that catches up requests a few dockets a second; larger demands are served in later windows. */
@@ -30,12 +30,7 @@ export class RequestLimiter {
     }
     if (usage.requests >= limits.requests || usage.bytes >= limits.bytes) {
       const options = { retryAfterSeconds: 1 };
-      throw new AppError(
-        'rate_limited',
-        'TOO_MANY_QUESTIONS',
-        'too many requests or bytes in one second; retry later',
-        options,
-      );
+      throw failure('TOO_MANY_QUESTIONS', options);
     }
     usage.requests += 1;
     const { answer, sizeBytes } = make();

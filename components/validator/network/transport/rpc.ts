@@ -1,6 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { RpcContext, RpcHandlers, RpcRules } from '#kit/rpc/rpc.ts';
 import type { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
+import { failure } from '../../errors.ts';
 import { InboundStreams } from './inbound-streams.ts';
 import { parseCommitRequest, parseEnvelope, parseRecordsRequest } from './parse.ts';
 import type { PeerScore } from './peer-score.ts';
@@ -89,11 +90,9 @@ async function receiveAll(
 /** Throws AppError unavailable VALIDATOR_BARRED for a validator that sent too many faulty messages. */
 function assertNotBanned({ peerScore }: ConsensusRpcOptions, from: string): void {
   if (!peerScore.isBanned(from)) return;
-  throw new AppError(
-    'unavailable',
-    'VALIDATOR_BARRED',
-    `${from} sent too many faulty messages and is ignored for a while`,
-  );
+  throw failure('VALIDATOR_BARRED', {
+    message: `${from} sent too many faulty messages and is ignored for a while`,
+  });
 }
 
 function take({ inbox, peerScore }: ConsensusRpcOptions, from: string, request: unknown): void {

@@ -1,5 +1,6 @@
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import { type ModeCommand, type ModeOutcome, targetModes } from '../../chain/sealing/modes.ts';
+import { failure } from '../../errors.ts';
 import type { ReportClient } from '../reports/clients.ts';
 import { type CollectedReport, type CollectReportsDeps, collectReports } from '../reports/collect-reports.ts';
 import type { RegisterSet } from '../reports/sets.ts';
@@ -39,14 +40,9 @@ interface MemberOutcome {
 export async function changeModeOfSet(deps: ModeChangeDeps, request: ModeChangeRequest) {
   const { registerId, act, validatorId } = request;
   const set = await deps.findSet(registerId);
-  if (set === undefined)
-    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
+  if (set === undefined) throw failure('REGISTER_NOT_FOUND');
   if (validatorId !== undefined && !set.members.includes(validatorId))
-    throw new AppError(
-      'not_found',
-      'VALIDATOR_NOT_FOUND',
-      `${validatorId} is not a validator of the register`,
-    );
+    throw failure('VALIDATOR_NOT_FOUND', { message: `${validatorId} is not a validator of the register` });
   const chosen = validatorId === undefined ? set.members : [validatorId];
   if (act === 'stop' && !request.force)
     assertQuorumStays(await collectReports(deps, registerId), set, request);
@@ -82,11 +78,7 @@ function assertQuorumStays(
     return stays && members.includes(validatorId) && known !== undefined && isVoting(known);
   });
   if (left.length >= quorum) return;
-  throw new AppError(
-    'conflict',
-    'QUORUM_WOULD_BREAK',
-    'Without these members no quorum remains; repeat the request with force=true to stop them all the same',
-  );
+  throw failure('QUORUM_WOULD_BREAK');
 }
 
 async function changeModeAt(
@@ -120,7 +112,5 @@ function describe(status: string, outcomes: readonly MemberOutcome[]): string {
 }
 
 function noneReachable(): AppError {
-  return new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', 'No validator of the register can be reached', {
-    retryAfterSeconds: 1,
-  });
+  return failure('VALIDATOR_UNAVAILABLE', { retryAfterSeconds: 1 });
 }

@@ -1,10 +1,10 @@
 import { scanJson, toValue } from '#core/encoding/json.ts';
-import { AppError } from '#core/errors/errors.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { ModeOutcome } from '../../chain/sealing/modes.ts';
 import { isModeCommand, type ModeCommand } from '../../chain/sealing/modes.ts';
+import { failure } from '../../errors.ts';
 import type { KnownEvidence } from '../../network/evidence/evidence.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { wireHeld } from '../evidence/wire.ts';
@@ -27,7 +27,7 @@ export interface AdminRpcOptions extends PreviewRpcDeps {
  */
 function assertMayAct({ peer, subject }: RpcContext): void {
   if (peer.clientId === 'service-register' || decide('RequireSystemAdmin', subject) === 'allow') return;
-  throw new AppError('forbidden', 'FORBIDDEN', 'Only a system administrator may do this');
+  throw failure('FORBIDDEN');
 }
 
 /** The RPCs by which one validator collects the answers of all. */
@@ -41,12 +41,11 @@ export function adminHandlers(options: AdminRpcOptions): RpcHandlers<typeof Vali
     },
     async act({ registerId, act }, context) {
       assertMayAct(context);
-      if (!isModeCommand(act)) throw new AppError('invalid', 'INVALID_REQUEST', `Unknown command ${act}`);
+      if (!isModeCommand(act)) throw failure('INVALID_REQUEST', { message: `Unknown command ${act}` });
       return options.changeModeHere(registerId, act);
     },
     async configure({ patchJson }, { subject }) {
-      if (decide('RequireSystemAdmin', subject) !== 'allow')
-        throw new AppError('forbidden', 'FORBIDDEN', 'Only a system administrator may do this');
+      if (decide('RequireSystemAdmin', subject) !== 'allow') throw failure('FORBIDDEN');
       options.configuration.apply(options.configuration.parse(toValue(scanJson(patchJson))));
       return {};
     },

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { utf8 } from '#core/encoding/text.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { type App, problemSchema } from '#kit/http/http.ts';
+import { failure } from '../../errors.ts';
 import { type CollectReportsDeps, listValidators } from '../reports/collect-reports.ts';
 import type { ConfigurationClient } from './clients.ts';
 import type { Configuration } from './configuration.ts';
@@ -93,7 +94,7 @@ async function configureAll(deps: ConfigurationDeps, request: ConfigurationReque
   const known = await listValidators(deps);
   const chosen = request.validatorId === undefined ? known : known.filter((id) => id === request.validatorId);
   if (chosen.length === 0)
-    throw new AppError('not_found', 'VALIDATOR_NOT_FOUND', `${request.validatorId} is no validator here`);
+    throw failure('VALIDATOR_NOT_FOUND', { message: `${request.validatorId} is no validator here` });
   const patch = utf8(JSON.stringify(request.patch));
   return Promise.all(
     chosen.map(async (validatorId) => {

@@ -1,6 +1,7 @@
 import type { Verifier } from '#core/crypto/verify.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { activeMembers, isSameKey, type LedgerRules } from '#core/ledger/governance/rules.ts';
+import { failure } from '../../errors.ts';
 import { evidenceId, isProof, type KnownEvidence } from '../../network/evidence/evidence.ts';
 import type { EvidenceClient } from './clients.ts';
 import type { HeldEvidence } from './wire.ts';
@@ -40,7 +41,7 @@ export interface EvidenceCollection {
 export async function collectEvidence(deps: CollectDeps, registerId: string): Promise<EvidenceCollection> {
   const rules = await deps.findRules(registerId);
   if (rules === undefined) {
-    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
+    throw failure('REGISTER_NOT_FOUND');
   }
   const members = activeMembers(rules).map(({ validatorId }) => validatorId);
   const others = members.filter((validatorId) => validatorId !== deps.validatorId);

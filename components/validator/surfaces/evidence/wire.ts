@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { ALGORITHMS } from '#core/crypto/algorithm.ts';
-import { AppError } from '#core/errors/errors.ts';
 import type { ListEvidenceResponse } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { PeerEvidence, Proof } from '../../chain/consensus/evidence.ts';
+import { failure } from '../../errors.ts';
 import type { KnownEvidence } from '../../network/evidence/evidence.ts';
 import { parseEvidence } from '../../network/transport/parse.ts';
 import { wireEvidence } from '../../network/transport/wire.ts';
@@ -51,6 +51,6 @@ export function parseHeldEvidence({ evidence: all }: ListEvidenceResponse): read
     const proof = proofSchema.safeParse(each);
     const evidence = each.evidence && parseEvidence(each.evidence);
     if (proof.success && evidence !== undefined) return { ...proof.data, evidence };
-    throw new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator returned malformed evidence');
+    throw failure('BAD_GATEWAY', { message: 'A validator returned malformed evidence' });
   });
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import { type App, problemSchema } from '#kit/http/http.ts';
 import type { DrainFacts } from '../../chain/draining/drain.ts';
 import { modeCommands } from '../../chain/sealing/modes.ts';
+import { failure } from '../../errors.ts';
 import type { LocalValidator } from '../reports/local-validator.ts';
 import { type ConsensusDeps, presentDrain, presentMember } from './consensus.ts';
 
@@ -138,8 +138,7 @@ export function mountOperatorApi(app: App, deps: OperatorApiDeps): void {
     },
     async (request) => {
       const registerId = findRegisterId(request.params.registerId);
-      if (registerId === undefined)
-        throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
+      if (registerId === undefined) throw failure('REGISTER_NOT_FOUND');
       return { registerId, ...(await deps.changeModeHere(registerId, request.body.act)) };
     },
   );

@@ -1,6 +1,6 @@
 import { walletAddress } from '#core/crypto/address.ts';
 import { parsePublicKey } from '#core/crypto/public-key.ts';
-import { AppError, violation } from '#core/errors/errors.ts';
+import { type AppError, violation } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
@@ -8,6 +8,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import { inadmissibleTombstones } from '../../chain/sealing/eviction.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { notReady } from '../../chain/sealing/status.ts';
+import { failure } from '../../errors.ts';
 import { durationText } from './durations.ts';
 
 export interface BuildRequest {
@@ -57,29 +58,23 @@ export async function buildLocally(
 /** Only register managers and services may trigger sealing. */
 export function assertMaySeal(caller: Caller | undefined): void {
   if (caller?.kind === 'service' || decide('CanManageRegisters', caller) === 'allow') return;
-  throw new AppError('forbidden', 'FORBIDDEN', 'Sealing a docket needs the permission to manage registers');
+  throw failure('FORBIDDEN', { message: 'Sealing a docket needs the permission to manage registers' });
 }
 
 async function sealNow(register: RegisterChain, most: number | undefined): Promise<DocketHeader> {
   const { outcome, header } = await register.seal(most, maxSealMs);
   if (header !== undefined) return header;
-  if (outcome === 'nothing-pending')
-    throw new AppError('conflict', 'NO_PENDING_TRANSACTIONS', 'No transaction is pending');
+  if (outcome === 'nothing-pending') throw failure('NO_PENDING_TRANSACTIONS');
   if (outcome === 'not-running') {
     const later = { retryAfterSeconds: 1 };
-    throw new AppError(
-      'unavailable',
-      'QUORUM_UNAVAILABLE',
-      'The validator does not run the register now; retry',
-      later,
-    );
+    throw failure('QUORUM_UNAVAILABLE', later);
   }
   throw notSealedInTime();
 }
 
 /** @returns AppError timeout CONSENSUS_TIMEOUT */
 export function notSealedInTime(): AppError {
-  return new AppError('timeout', 'CONSENSUS_TIMEOUT', 'No docket was sealed in time');
+  return failure('CONSENSUS_TIMEOUT');
 }
 
 function assertMember({ state }: RegisterChain, address: string): void {
@@ -88,7 +83,8 @@ function assertMember({ state }: RegisterChain, address: string): void {
   );
   if (address === '' || isMember) return;
   const message = 'validatorWalletAddress is not the address of a validator of the register';
-  throw new AppError('invalid', 'INVALID_REQUEST', message, {
+  throw failure('INVALID_REQUEST', {
+    message,
     violations: [violation('INVALID_REQUEST', message, 'validatorWalletAddress')],
   });
 }

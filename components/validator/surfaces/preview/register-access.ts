@@ -1,8 +1,9 @@
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { isMember } from '../../chain/state/state.ts';
+import { failure } from '../../errors.ts';
 import type { RegisterSet } from '../reports/sets.ts';
 import { canSee, type Visibility } from '../reports/visibility.ts';
 
@@ -16,7 +17,7 @@ export interface RegisterAccess extends Visibility {
 
 /** Throws AppError not_found REGISTER_NOT_FOUND. */
 export function registerNotFound(): AppError {
-  return new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register does not exist');
+  return failure('REGISTER_NOT_FOUND', { message: 'The register does not exist' });
 }
 
 /** The id of a register that the caller may see. @throws AppError not_found REGISTER_NOT_FOUND */
@@ -60,7 +61,7 @@ export async function callMember<T>(
     }
   }
   const message = 'No validator of the register can be reached';
-  throw refusal ?? new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', message, { retryAfterSeconds: 1 });
+  throw refusal ?? failure('VALIDATOR_UNAVAILABLE', { message, retryAfterSeconds: 1 });
 }
 
 function isOutage({ kind, code }: AppError): boolean {

@@ -1,8 +1,9 @@
 import { sha256Hex } from '#core/crypto/hash.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
 import { type JsonNode, type JsonObjectNode, rawText, scanJson, toValue } from '#core/encoding/json.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
+import { failure } from '../../errors.ts';
 import { parseSubmission } from '../../intake/verification/submission.ts';
 
 /** Member names of the earlier transaction shape and their names in the generic submission. */
@@ -51,7 +52,7 @@ export function rewrite(body: string): RewrittenSubmission {
   if (sender === undefined) throw validationError([validationViolation('VAL_STRUCT_001', 'senderAddress')]);
   if (sender.kind !== 'string' || sender.value !== senderAddress) {
     const message = 'The key of the signature is not that of senderAddress';
-    throw new AppError('forbidden', 'SENDER_NOT_AUTHORIZED', message);
+    throw failure('SENDER_NOT_AUTHORIZED', { message });
   }
   return { text, registerId: envelope.registerId };
 }

@@ -1,8 +1,8 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import { failure } from '../../errors.ts';
 import { assertMaySeal, buildLocally } from './build.ts';
 import { findLocal, type RegisterAccess, registerNotFound, visibleRegister } from './register-access.ts';
 import { listWaiting } from './waiting.ts';
@@ -50,5 +50,5 @@ export function previewHandlers(deps: PreviewRpcDeps): RpcHandlers<Methods> {
 
 function subjectOf({ subject }: RpcContext): Caller {
   if (subject !== undefined) return subject;
-  throw new AppError('unauthenticated', 'UNAUTHORIZED', 'The access token of the caller is missing');
+  throw failure('UNAUTHORIZED');
 }

@@ -1,7 +1,7 @@
-import { AppError } from '#core/errors/errors.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { CheckpointService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
+import { failure } from '../../errors.ts';
 import { type CosignDeps, cosign } from './cosign.ts';
 
 /** The RPC by which the register service obtains cosignatures for a checkpoint. */
@@ -10,7 +10,7 @@ export function checkpointHandlers(deps: CosignDeps): RpcHandlers<typeof Checkpo
     async cosign({ registerId: text, size, rootHash }) {
       const registerId = findRegisterId(text);
       if (registerId === undefined || rootHash.length !== 32 || size > BigInt(Number.MAX_SAFE_INTEGER))
-        throw new AppError('invalid', 'INVALID_REQUEST', 'registerId, size or rootHash is malformed');
+        throw failure('INVALID_REQUEST', { message: 'registerId, size or rootHash is malformed' });
       const { timeSeconds, signature } = await cosign(deps, { registerId, size: Number(size), rootHash });
       return { timeSeconds: BigInt(timeSeconds), signature };
     },

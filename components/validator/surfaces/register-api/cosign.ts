@@ -1,7 +1,7 @@
 import { encodeHex } from '#core/encoding/hex.ts';
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Signer } from '../../chain/sealing/ports.ts';
+import { failure } from '../../errors.ts';
 
 export interface CosignDeps {
   readonly clock: Clock;
@@ -33,21 +33,12 @@ export async function cosign(
 ): Promise<Cosignature> {
   const { registerId, size, rootHash } = request;
   const log = deps.findLog(registerId);
-  if (log === undefined)
-    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
+  if (log === undefined) throw failure('REGISTER_NOT_FOUND');
   const root = log.rootAt(size);
   if (root === undefined)
-    throw new AppError(
-      'unavailable',
-      'CHECKPOINT_UNKNOWN',
-      `This validator does not hold the root of size ${size}`,
-    );
+    throw failure('CHECKPOINT_UNKNOWN', { message: `This validator does not hold the root of size ${size}` });
   if (root !== encodeHex(rootHash))
-    throw new AppError(
-      'conflict',
-      'CHECKPOINT_DIVERGENT',
-      `This validator has another root for size ${size}`,
-    );
+    throw failure('CHECKPOINT_DIVERGENT', { message: `This validator has another root for size ${size}` });
   const timeSeconds = Math.floor(deps.clock.nowMs() / 1000);
   const { networkId } = log;
   const signature = await log.signer.sign({

@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { HistoryService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
@@ -6,6 +6,7 @@ import { decodeTransaction } from '../../chain/records/entries.ts';
 import type { LoggedDockets, LoggedRange } from '../../chain/records/recovery.ts';
 import { rebuildDocket } from '../../chain/sealing/rebuild.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import { failure } from '../../errors.ts';
 import { wireDocket } from '../../network/services/clients.ts';
 
 export interface HistoryDeps {
@@ -36,7 +37,7 @@ export function historyHandlers({
     async *readDockets({ registerId: text, from }, { signal }) {
       const registerId = findRegisterId(text);
       if (registerId === undefined || from > BigInt(Number.MAX_SAFE_INTEGER))
-        throw new AppError('invalid', 'INVALID_REQUEST', 'registerId or from is malformed');
+        throw failure('INVALID_REQUEST', { message: 'registerId or from is malformed' });
       // One call reads the whole log, so a concurrent second one would only slow both down.
       if (isReading) throw busy();
       isReading = true;
@@ -81,7 +82,5 @@ function docketOf({ decided, transactions }: LoggedDockets, number: number) {
 }
 
 function busy(): AppError {
-  return new AppError('unavailable', 'HISTORY_BUSY', 'Another call is reading the log; retry', {
-    retryAfterSeconds: 5,
-  });
+  return failure('HISTORY_BUSY', { retryAfterSeconds: 5 });
 }

@@ -1,4 +1,3 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Mode } from '../../chain/records/entries.ts';
@@ -7,6 +6,7 @@ import type { Condition } from '../../chain/sealing/health.ts';
 import type { ModeOutcome } from '../../chain/sealing/modes.ts';
 import { type ModeCommand, nextMode } from '../../chain/sealing/modes.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import { failure } from '../../errors.ts';
 import type { KnownEvidence } from '../../network/evidence/evidence.ts';
 import { summarise } from './conditions.ts';
 import { type LastContact, reportRegister, type ValidatorReport } from './report.ts';
@@ -60,8 +60,7 @@ export function createLocalValidator(options: LocalValidatorOptions): LocalValid
     }),
     async changeModeHere(registerId, act) {
       const register = await options.findRegister(registerId);
-      if (register === undefined)
-        throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
+      if (register === undefined) throw failure('REGISTER_NOT_FOUND');
       const before = register.status;
       const status = nextMode(before, act);
       await options.setMode(register.id, status);

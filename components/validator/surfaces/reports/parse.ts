@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
+import { failure } from '../../errors.ts';
 import type { ValidatorReport } from './report.ts';
 
 /** The latest instant that a Date can represent. */
@@ -91,10 +91,5 @@ const reportSchema = z.looseObject({
 export function assertReport(report: ValidatorReport): ValidatorReport {
   const { success, error: cause } = reportSchema.safeParse(report);
   if (success) return report;
-  throw new AppError(
-    'bad_gateway',
-    'INVALID_REPORT',
-    'The report of another validator has fields out of bounds',
-    { cause },
-  );
+  throw failure('INVALID_REPORT', { cause });
 }

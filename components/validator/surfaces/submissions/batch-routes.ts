@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
+import { failure } from '../../errors.ts';
 import type { Answer } from '../../intake/admission/answer.ts';
 import { originOf, type SubmissionDeps } from './answer-submission.ts';
 import { answerBatch, MAX_BATCH, parseBatch } from './batch.ts';
@@ -51,7 +51,7 @@ export function mountBatch(app: App, deps: SubmissionDeps): void {
 /** A request without a body has no content type that a parser could refuse. */
 function bodyOf(body: unknown): Buffer {
   if (Buffer.isBuffer(body)) return body;
-  throw new AppError('invalid', 'INVALID_REQUEST', 'The batch is empty.');
+  throw failure('INVALID_REQUEST', { message: 'The batch is empty.' });
 }
 
 function resultOf({ status, body, retryAfterSeconds }: Answer): { status: number } {

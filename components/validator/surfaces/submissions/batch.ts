@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { AppError } from '#core/errors/errors.ts';
+import { failure } from '../../errors.ts';
 import type { Origin } from '../../intake/admission/admission.ts';
 import type { Answer } from '../../intake/admission/answer.ts';
 import { answerText, type SubmissionDeps } from './answer-submission.ts';
@@ -27,7 +27,7 @@ export interface SubmissionTexts {
  * @throws AppError invalid INVALID_REQUEST for an empty body and for invalid UTF-8; too_large BATCH_TOO_LARGE
  */
 export function parseBatch(body: Buffer): SubmissionTexts {
-  if (!isUtf8(body)) throw new AppError('invalid', 'INVALID_REQUEST', 'The body is not valid UTF-8.');
+  if (!isUtf8(body)) throw failure('INVALID_REQUEST', { message: 'The body is not valid UTF-8.' });
   const starts: number[] = [];
   for (let start = 0; start < body.length; ) {
     starts.push(start);
@@ -45,9 +45,9 @@ export function parseBatch(body: Buffer): SubmissionTexts {
 
 /** Throws AppError invalid INVALID_REQUEST for an empty batch, too_large BATCH_TOO_LARGE for one over the bound. */
 export function assertSize(count: number): void {
-  if (count === 0) throw new AppError('invalid', 'INVALID_REQUEST', 'The batch is empty.');
+  if (count === 0) throw failure('INVALID_REQUEST', { message: 'The batch is empty.' });
   if (count > MAX_BATCH) {
-    throw new AppError('too_large', 'BATCH_TOO_LARGE', `A batch has at most ${MAX_BATCH} transactions.`);
+    throw failure('BATCH_TOO_LARGE', { message: `A batch has at most ${MAX_BATCH} transactions.` });
   }
 }
 
@@ -78,7 +78,7 @@ function oneRegister(): (registerId: string) => void {
   return (registerId) => {
     first ??= registerId;
     if (registerId === first) return;
-    throw new AppError('invalid', 'BATCH_REGISTER', 'All transactions of a batch are for one register');
+    throw failure('BATCH_REGISTER');
   };
 }
 

@@ -1,6 +1,7 @@
 import { utf8 } from '#core/encoding/text.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
+import { failure } from '../../errors.ts';
 import type { Origin } from '../../intake/admission/admission.ts';
 import type { Answer } from '../../intake/admission/answer.ts';
 import type { SubscriptionCheck } from '../../intake/admission/subscriptions.ts';
@@ -111,13 +112,6 @@ export function createForward(options: ForwardOptions): Forward {
       await options.subscriptions.assertSubscribed(origin.person.organizationId, registerId);
     const answer = await ask(registerId, members, utf8(text));
     if (answer !== undefined || refusal.kind === 'unavailable') return answer;
-    throw new AppError(
-      'unavailable',
-      'VALIDATOR_UNAVAILABLE',
-      'No validator of the register can be reached',
-      {
-        retryAfterSeconds: 1,
-      },
-    );
+    throw failure('VALIDATOR_UNAVAILABLE', { retryAfterSeconds: 1 });
   };
 }

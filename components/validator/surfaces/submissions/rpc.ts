@@ -1,5 +1,4 @@
 import { fromUtf8, utf8 } from '#core/encoding/text.ts';
-import { AppError } from '#core/errors/errors.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { RpcContext, RpcHandlers, RpcPeer } from '#kit/rpc/rpc.ts';
 import { SealOutcome, type SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
@@ -8,6 +7,7 @@ import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { Registers } from '../../chain/registers/registers.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import type { SealResult } from '../../chain/sealing/status.ts';
+import { failure } from '../../errors.ts';
 import type { Origin } from '../../intake/admission/admission.ts';
 import type { Answer } from '../../intake/admission/answer.ts';
 import { answerSubmission, type SubmissionDeps } from './answer-submission.ts';
@@ -97,14 +97,13 @@ function wireAnswer({ status, body, retryAfterSeconds }: Answer) {
 /** Other validators may forward submissions; pending transactions and sealing are for the register service only. */
 function assertRegisterService({ peer }: RpcContext): void {
   if (peer.clientId === registerService) return;
-  throw new AppError('forbidden', 'FORBIDDEN', 'Only the register service may call this method');
+  throw failure('FORBIDDEN', { message: 'Only the register service may call this method' });
 }
 
 async function registerOf(registers: Pick<Registers, 'find'>, text: string): Promise<RegisterChain> {
   const registerId = findRegisterId(text);
   const register = registerId && (await registers.find(registerId));
-  if (!register)
-    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
+  if (!register) throw failure('REGISTER_NOT_FOUND');
   return register;
 }
 
