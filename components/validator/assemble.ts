@@ -50,7 +50,7 @@ export interface EngineOptions {
 }
 
 /** The environment of the process, beside signer, ledger and peers. */
-export interface EngineEnvironment {
+interface EngineEnvironment {
   readonly storage?: Storage | undefined;
   readonly timers?: Timers | undefined;
   /** The consensus functions of one register. */
@@ -58,7 +58,7 @@ export interface EngineEnvironment {
 }
 
 /** What is opened before the parts are built. */
-export interface EngineResources {
+interface EngineResources {
   readonly journal: Journal;
   readonly volume: Volume;
   readonly scheduler: Scheduler;

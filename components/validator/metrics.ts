@@ -4,7 +4,7 @@ import type { RegisterChain } from './chain/sealing/register-chain.ts';
 import type { SealingMetrics } from './chain/sealing/register-options.ts';
 import type { PeeringMetrics } from './network/peering/options.ts';
 
-export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
+interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   /** One submission was answered: `added`, `known` or the code of the refusal. */
   submissionAnswered(outcome: string): void;
   /** A proposal to suspend another validator was opened here. */
@@ -21,7 +21,7 @@ const evidenceKinds: readonly PeerEvidence['kind'][] = [
 ];
 
 /** Values that are read when the metrics are scraped. */
-export interface MeasuredState {
+interface MeasuredState {
   registers(): Iterable<RegisterChain>;
   clockAheadMs(): number | undefined;
   isFull(): boolean;

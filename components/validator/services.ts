@@ -10,7 +10,7 @@ import type { ValidatorConfig } from './config.ts';
 import { createDirectory } from './network/peers/directory.ts';
 import { createLedger } from './network/services/clients.ts';
 import { SignerStream } from './network/services/signer-stream.ts';
-import { connectTo } from './network/transport/client.ts';
+import { connectTo } from './network/transport/clients.ts';
 
 /** Short, since a person may wait for the result; after an outage the last known entries are used. */
 const directoryTimeoutMs = 3_000;

@@ -88,7 +88,7 @@ export class TestServer {
       validatorId: 'validator-0',
       nowMs: () => Date.now(),
       admission: engine.admission,
-      forward: (...asked) => this.beyond.forward(...asked),
+      forward: (...args) => this.beyond.forward(...args),
       onFault: undefined,
       directory: {
         all: async () =>
@@ -132,14 +132,14 @@ export class TestServer {
   }
 
   #peerClients(): Deps['peerClients'] {
-    const alone = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'nobody else'));
+    const alone = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'no other validator'));
     return {
-      report: (...asked) => (this.peerClients.report ?? alone)(...asked),
-      act: (...asked) => (this.peerClients.act ?? alone)(...asked),
-      evidence: (...asked) => (this.peerClients.evidence ?? alone)(...asked),
-      listWaiting: (...asked) => (this.peerClients.listWaiting ?? alone)(...asked),
-      buildDocket: (...asked) => (this.peerClients.buildDocket ?? alone)(...asked),
-      configure: (...asked) => (this.peerClients.configure ?? alone)(...asked),
+      report: (...args) => (this.peerClients.report ?? alone)(...args),
+      act: (...args) => (this.peerClients.act ?? alone)(...args),
+      evidence: (...args) => (this.peerClients.evidence ?? alone)(...args),
+      listWaiting: (...args) => (this.peerClients.listWaiting ?? alone)(...args),
+      buildDocket: (...args) => (this.peerClients.buildDocket ?? alone)(...args),
+      configure: (...args) => (this.peerClients.configure ?? alone)(...args),
     };
   }
 

@@ -1,6 +1,6 @@
 import type { PooledTransaction } from '../pool/transaction.ts';
 
-export interface DocketLimits {
+interface DocketLimits {
   readonly maxTransactions: number;
   readonly maxBytes: number;
   /** Transactions that expire at or before this instant are skipped: expiry is judged by the docket's timestamp. */

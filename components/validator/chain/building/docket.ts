@@ -10,7 +10,7 @@ export interface Docket {
   readonly transactions: readonly PooledTransaction[];
 }
 
-export interface Proposer {
+interface Proposer {
   readonly validatorAddress: string;
   readonly nowMicros: bigint;
   /** Docket 0 only. */

@@ -9,7 +9,7 @@ import type { PooledTransaction } from '../pool/transaction.ts';
 import { controlOf, type RegisterState } from '../state/state.ts';
 
 /** A transaction before its predecessor is resolved; the policies judge it. */
-export type UnlinkedTransaction = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
+type UnlinkedTransaction = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
 
 /** The context in which the next docket of a state is judged. */
 export function contextOf(state: RegisterState, timestamp: string): ControlContext {

@@ -3,7 +3,7 @@ import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { Evidence } from './messages.ts';
 
 /** Two certificates of one height: proof that more members failed than the set tolerates. */
-export interface CertificateConflict {
+interface CertificateConflict {
   readonly kind: 'conflicting-certificate';
   readonly first: Certificate;
   readonly second: Certificate;
@@ -17,7 +17,7 @@ export interface Proof {
   readonly networkId: string;
   /** Hash of the validator set at that height, lower hex. */
   readonly validatorSetHash: string;
-  /** The convicted member; for two certificates the whole set. */
+  /** The convicted member; for two certificates the full set. */
   readonly signers: readonly ValidatorMember[];
   /** When this validator first received it. */
   readonly seenAtMs: number;

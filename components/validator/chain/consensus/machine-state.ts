@@ -4,7 +4,7 @@ import type { Effect, Message, Proposal, TimedStep, UnsignedVote, Value, Vote } 
 import { newRound, type Round } from './round.ts';
 
 /** idle: nothing to propose and nothing received; decided: waits for the rules of the next height. */
-export type Step = 'idle' | 'propose' | 'prevote' | 'precommit' | 'decided';
+type Step = 'idle' | 'propose' | 'prevote' | 'precommit' | 'decided';
 
 export interface RoundValue {
   readonly round: number;

@@ -8,7 +8,7 @@ export interface HeightRules {
   readonly timers: Timers;
 }
 
-export interface Timers {
+interface Timers {
   readonly proposeMs: number;
   readonly voteMs: number;
   readonly stepMs: number;

@@ -1,6 +1,6 @@
 import type { Message, Proposal, Value, Verdict, Vote, VoteKind } from './messages.ts';
 
-export type VotedValue = Omit<Value, 'timestamp'>;
+type VotedValue = Omit<Value, 'timestamp'>;
 
 /** All messages of one round of one height. */
 export interface Round {
@@ -63,10 +63,10 @@ export function keepConflicting(round: Round, vote: Vote): void {
     (each) => each.kind === kind && each.validatorId === validatorId && isSameValue(each.value, value),
   );
   const firsts = [...round.prevotes.values(), ...round.precommits.values()];
-  const isWanted =
+  const isCounted =
     isSameValue(round.proposal?.value, value) ||
     firsts.some((first) => first.validatorId !== validatorId && isSameValue(first.value, value));
-  if (isWanted && !isKnown) round.conflicting.push(vote);
+  if (isCounted && !isKnown) round.conflicting.push(vote);
 }
 
 /** The docket hash covers only transaction ids, so two values are the same only when both roots are equal too. */

@@ -5,7 +5,7 @@ import type { RegisterChain } from '../sealing/register-chain.ts';
 
 import type { DrainState } from './drain-state.ts';
 
-export interface DrainOptions {
+interface DrainOptions {
   readonly self: string;
   readonly clock: Clock;
   readonly scheduler: Scheduler;

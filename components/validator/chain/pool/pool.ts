@@ -24,7 +24,7 @@ interface Slot {
 }
 
 /** A pooled transaction, looked up as a predecessor or duplicate. */
-export interface PooledEntry {
+interface PooledEntry {
   readonly transaction: PooledTransaction;
   readonly stage: Stage;
   /** 0 until it is on disk. */
@@ -32,7 +32,7 @@ export interface PooledEntry {
 }
 
 /** The effect of a decided docket on a pool. */
-export interface SealEffect {
+interface SealEffect {
   /** Waiting transactions that can no longer be sealed, each followed by its descendants. */
   readonly dropped: readonly (readonly PooledTransaction[])[];
   /** The docket's transactions that were not in this pool. */

@@ -9,7 +9,7 @@ export interface Tombstone {
 }
 
 const keptMs = 24 * 60 * 60 * 1000;
-const maxKept = 10_000;
+const maxTombstones = 10_000;
 
 /** Rejected and expired transactions of one register, kept for 24 h; bounded, oldest evicted first. */
 export class Tombstones {
@@ -35,7 +35,7 @@ export class Tombstones {
 
   sweep(nowMs: number): void {
     for (const [txId, tombstone] of this.#byId) {
-      if (this.#byId.size <= maxKept && tombstone.atMs + keptMs > nowMs) return;
+      if (this.#byId.size <= maxTombstones && tombstone.atMs + keptMs > nowMs) return;
       this.#byId.delete(txId);
     }
   }

@@ -37,13 +37,13 @@ export interface DecidedDocket {
   readonly certificate: Certificate;
 }
 
-export interface StoredDocket {
+interface StoredDocket {
   readonly registerId: string;
   readonly docketNumber: number;
 }
 
 /** The number of dockets that the register service had stored. It must never fall behind that. */
-export interface Snapshot {
+interface Snapshot {
   readonly registerId: string;
   readonly height: number;
   /** Hash of docket height - 1; empty when unknown. */
@@ -52,7 +52,7 @@ export interface Snapshot {
 
 export type Mode = 'Running' | 'Paused' | 'Stopped';
 
-export interface ModeChange {
+interface ModeChange {
   readonly registerId: string;
   readonly mode: Mode;
 }

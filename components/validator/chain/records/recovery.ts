@@ -10,7 +10,7 @@ import type {
   ReadRecord,
 } from './entries.ts';
 
-export interface PlacedTransaction {
+interface PlacedTransaction {
   readonly transaction: LoggedTransaction;
   readonly segment: number;
 }
@@ -117,10 +117,10 @@ function addOwnMessage(register: RecoveredRegister, own: OwnMessage): void {
   const height = register.own[0]?.message.height ?? -1;
   if (own.message.height > height) register.own = [own];
   if (own.message.height !== height) return;
-  const place = register.own.findIndex((each) => isSameMessage(each.message, own.message));
-  const earlier = register.own[place];
+  const index = register.own.findIndex((each) => isSameMessage(each.message, own.message));
+  const earlier = register.own[index];
   if (earlier === undefined) register.own.push(own);
-  else register.own[place] = { ...earlier, signature: own.signature ?? earlier.signature };
+  else register.own[index] = { ...earlier, signature: own.signature ?? earlier.signature };
 }
 
 function isSameMessage(a: OwnMessage['message'], b: OwnMessage['message']): boolean {
@@ -175,11 +175,11 @@ export async function readLoggedDockets(
     if (record.value.header.docketNumber > last && bytes >= maxBytes) isAll = false;
     else take(record.value);
   });
-  const wanted = new Set([...decided.values()].flatMap(({ header }) => header.transactionIds));
+  const needed = new Set([...decided.values()].flatMap(({ header }) => header.transactionIds));
   const transactions = new Map<string, PlacedTransaction>();
   await replay((record, segment) => {
     if (record.kind !== 'transaction' || record.value.registerId !== registerId) return;
-    if (wanted.has(record.value.txId)) {
+    if (needed.has(record.value.txId)) {
       transactions.set(record.value.txId, { transaction: record.value, segment });
     }
   });

@@ -15,7 +15,7 @@ export interface PendingEntry extends LoggedEntry {
   readonly sealedReplay: string;
 }
 
-/** The transactions that the register service has not sealed. Fails as a whole. */
+/** The transactions that the register service has not sealed. Throws when any of the lookups fails. */
 export async function findUnsealed(
   ledger: Pick<Ledger, 'lookup'>,
   registerId: string,
@@ -39,7 +39,7 @@ export async function findUnsealed(
   return pending;
 }
 
-/** The waiting transactions whose predecessor has another exclusive successor by now. Fails as a whole. */
+/** The waiting transactions whose predecessor has another exclusive successor by now. Throws when any of the lookups fails. */
 export async function findConflicting(
   ledger: Pick<Ledger, 'lookup'>,
   waiting: readonly PooledTransaction[],

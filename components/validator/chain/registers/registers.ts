@@ -21,7 +21,7 @@ import type { RegisterTable } from './register-table.ts';
 import { loggedOf, type RestoreOptions, restoreContent, restoreLostDockets } from './restore.ts';
 import type { VolumeGaps } from './volume-gaps.ts';
 
-export interface RegistersOptions
+interface RegistersOptions
   extends Omit<RegisterOptions, 'genesisConfig' | 'append' | 'consensus'>,
     Pick<RestoreOptions, 'append' | 'readLoggedDockets'> {
   /** The installation: the network of registers that begin here. */

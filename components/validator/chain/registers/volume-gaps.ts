@@ -10,7 +10,7 @@ export interface VolumeGap {
   readonly atMs: number;
 }
 
-export interface VolumeGapsOptions {
+interface VolumeGapsOptions {
   readonly log: Logger;
   nowMs(): number;
   /** Counts the dockets of one register that the volume lacked. */

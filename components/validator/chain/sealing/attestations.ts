@@ -7,7 +7,7 @@ import type { Ledger, Signer } from './ports.ts';
 import { signerFor } from './signer-key.ts';
 import { signVote, type VoteSigning } from './vote.ts';
 
-export interface AttestationsOptions extends VoteSigning {
+interface AttestationsOptions extends VoteSigning {
   readonly log: Logger;
   readonly ledger: Pick<Ledger, 'appendAttestation'>;
   readonly peers: Pick<Peers, 'attest'>;

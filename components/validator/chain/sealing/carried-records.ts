@@ -5,7 +5,7 @@ import type { RegisterState } from '../state/state.ts';
 import type { SealedDocket } from './ports.ts';
 
 /** The state of a register that a new segment of the log must contain. */
-export interface CarriedState {
+interface CarriedState {
   readonly state: Pick<RegisterState, 'registerId' | 'height' | 'headHash'>;
   readonly storedHeight: number;
   readonly mode: Mode;

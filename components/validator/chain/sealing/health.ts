@@ -12,7 +12,7 @@ export interface Condition {
   readonly sinceMs: number;
 }
 
-export interface HealthOptions {
+interface HealthOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly volume: Volume;

@@ -4,7 +4,7 @@ import type { UnsignedMessage, Value } from '../consensus/messages.ts';
 import { votesFor } from '../consensus/round.ts';
 import type { LogRecord, OwnMessage } from '../records/entries.ts';
 
-export interface OwnMessagesOptions {
+interface OwnMessagesOptions {
   readonly self: string;
   append(record: LogRecord): Promise<number>;
   /** The log failed permanently. */
@@ -12,7 +12,7 @@ export interface OwnMessagesOptions {
 }
 
 /** The height at which an own message is logged. */
-export interface MessageContext {
+interface MessageContext {
   readonly registerId: string;
   readonly machine: Readonly<Pick<Machine, 'locked' | 'valid' | 'rounds'>>;
   /** Wallet address of the key that signs. */

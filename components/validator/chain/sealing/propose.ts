@@ -5,7 +5,7 @@ import type { Pool } from '../pool/pool.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { RegisterState } from '../state/state.ts';
 
-export interface Proposer {
+interface Proposer {
   readonly walletAddress: string;
   readonly nowMicros: bigint;
   readonly nowMs: number;

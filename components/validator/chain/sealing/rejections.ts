@@ -7,7 +7,7 @@ import type { Peers } from './peers.ts';
 import { signerFor } from './signer-key.ts';
 import { signVote, type VoteSigning } from './vote.ts';
 
-export interface RejectionsOptions extends VoteSigning {
+interface RejectionsOptions extends VoteSigning {
   readonly log: Logger;
   readonly peers: Pick<Peers, 'attest'>;
 }

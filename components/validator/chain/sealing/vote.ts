@@ -11,7 +11,7 @@ export interface VoteSigning {
 }
 
 /** A member's judgement of a docket in the specification's vote shape; `reason` makes it a rejection. */
-export interface VoteContent {
+interface VoteContent {
   readonly registerId: string;
   readonly docketHash: string;
   readonly reason?: string | undefined;

@@ -15,7 +15,7 @@ export const workNames = [
   'decided',
   'stored',
 ] as const;
-export type WorkName = (typeof workNames)[number];
+type WorkName = (typeof workNames)[number];
 export type WorkCounts = Record<WorkName, number>;
 
 /** Counters of one validator in one register: since its start, and within the last 24 hours. */
@@ -44,11 +44,6 @@ export function addWork(all: readonly Readonly<WorkCounts>[]): WorkCounts {
   const sum = zeroWork();
   for (const counts of all) for (const name of workNames) sum[name] += counts[name];
   return sum;
-}
-
-/** A report without any counted event. */
-export function emptyWorkReport(): WorkReport {
-  return { total: zeroWork(), lastDay: zeroWork(), errorsByCode: {} };
 }
 
 /** Counts the work of one validator in one register. The last 24 hours are the current hour and the 23 before it. */

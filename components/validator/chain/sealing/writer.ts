@@ -4,7 +4,7 @@ import type { Scheduler } from '#kit/clock/timers.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Ledger, SealedDocket, WriteAnswer } from './ports.ts';
 
-export interface WriterOptions {
+interface WriterOptions {
   readonly registerId: string;
   readonly ledger: Pick<Ledger, 'writeDocket' | 'findRegister'>;
   readonly scheduler: Scheduler;
@@ -56,7 +56,7 @@ export class DocketWriter {
   #retryAtMs = 0;
   /** Number of dockets that the register service holds, as peers report; unverified. */
   #reportedHeight = 0;
-  /** When the register service is asked to verify the reported height. */
+  /** Time of the request that verifies the reported height. */
   #verifyAtMs = Number.POSITIVE_INFINITY;
 
   constructor(options: WriterOptions) {

@@ -20,7 +20,7 @@ export interface Batch {
   readonly entries: Entry[];
 }
 
-export interface Scan {
+interface Scan {
   readonly batches: Batch[];
   /** Length of the valid prefix. */
   readonly end: number;

@@ -24,7 +24,7 @@ export interface JournalOptions {
 export type CarryOver = (segment: number, into: number) => Entry[];
 
 /** The number of the segment that holds the entry, known once it is on disk. */
-export type Appended = Promise<number>;
+type Appended = Promise<number>;
 
 interface PendingAppend {
   readonly entries: readonly Entry[];

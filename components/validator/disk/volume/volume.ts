@@ -4,7 +4,7 @@ import type { Logger } from '#kit/log/log.ts';
 import { failure } from '../../errors.ts';
 
 /** Since when and why the volume is full. */
-export interface DiskFullStatus {
+interface DiskFullStatus {
   readonly sinceMs: number;
   readonly reason: string;
 }

@@ -1,4 +1,4 @@
-export interface AdmissionQueueOptions<T> {
+interface AdmissionQueueOptions<T> {
   /** Concurrent batches. */
   readonly maxBatches: number;
   /** Runs the callback once all messages that have arrived are queued. */

@@ -87,8 +87,8 @@ export class Admission {
   }
 
   /** Submits a transaction that another validator has accepted and announced. It is not announced again. */
-  submitAnnounced(given: PeerTransaction): Promise<Admitted> {
-    return this.#receive(() => parsePeerTransaction(given, this.#addressOf), announcedOrigin);
+  submitAnnounced(announced: PeerTransaction): Promise<Admitted> {
+    return this.#receive(() => parsePeerTransaction(announced, this.#addressOf), announcedOrigin);
   }
 
   /**
@@ -308,7 +308,7 @@ export class Admission {
   }
 
   /**
-   * While the disk is full, the transactions stay queued for writing. The client is told to retry, not that they are accepted.
+   * While the disk is full, the transactions stay queued for writing. The client is answered to retry; they do not count as accepted.
    */
   async #persist(
     added: readonly { waiting: QueuedSubmission; transaction: PooledTransaction }[],

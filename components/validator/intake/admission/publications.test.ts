@@ -47,7 +47,7 @@ describe('a publication where derived ids are required', () => {
       'VAL_STRUCT_011',
     ],
     ['no label', { metadata: {} }, 'VAL_STRUCT_011'],
-    ['a key of nobody', { key: userKey }, 'VAL_PERM_001'],
+    ['an unknown key', { key: userKey }, 'VAL_PERM_001'],
   ])('is refused with %s, also in a proposed docket', async (_what, change, code) => {
     const text = submission(world, change);
     expect((await world.submit(text)).body).toMatchObject({ code });

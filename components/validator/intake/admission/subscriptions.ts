@@ -19,13 +19,13 @@ export function createSubscriptionCheck(
   clock: Clock,
 ): SubscriptionCheck {
   const seenAtMs = new Map<string, number>();
-  const asking = new Map<string, Promise<boolean>>();
+  const requests = new Map<string, Promise<boolean>>();
   /** Concurrent checks of the same subscription share one request. */
   const ask = (key: string, organizationId: string, registerId: string): Promise<boolean> => {
-    const known = asking.get(key);
+    const known = requests.get(key);
     if (known !== undefined) return known;
-    const answer = ledger.isSubscribed(organizationId, registerId).finally(() => asking.delete(key));
-    asking.set(key, answer);
+    const answer = ledger.isSubscribed(organizationId, registerId).finally(() => requests.delete(key));
+    requests.set(key, answer);
     return answer;
   };
   const keyOf = (organizationId: string, registerId: string) => `${organizationId} ${registerId}`;

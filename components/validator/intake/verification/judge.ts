@@ -20,7 +20,7 @@ const maxLifeTicks = 24n * 60n * 60n * TICKS_PER_SECOND;
 /** The sealable form of a submission once its hash is verified; signatures, chain and authority are still unverified. */
 export type Candidate = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
 
-export interface Limits {
+interface Limits {
   readonly maxTransactionBytes: number;
   readonly requireBoundTxId: boolean;
 }
@@ -83,7 +83,7 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
   };
 }
 
-/** Copies both into one buffer of their own: small buffers are slices of slabs, and a kept slice keeps its whole slab alive. */
+/** Copies both into one buffer of their own: small buffers are slices of slabs, and a slice that stays referenced keeps its slab in memory. */
 function copyIntoOneBuffer(record: Uint8Array, payload: Uint8Array): Pick<Candidate, 'record' | 'payload'> {
   const bytes = new Uint8Array(record.length + payload.length);
   bytes.set(record);

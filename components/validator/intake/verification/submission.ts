@@ -34,7 +34,7 @@ export interface Submission {
   readonly expiresAtTicks: bigint | undefined;
 }
 
-export interface SubmittedKey {
+interface SubmittedKey {
   readonly publicKey: Uint8Array;
   readonly signature: Uint8Array;
 }
@@ -118,7 +118,7 @@ export function submissionOf(record: SealedRecord, payload: JsonNode, addressOf 
 }
 
 function membersOf(record: SealedRecord): Member[] {
-  const given: [MemberName, Value | undefined][] = [
+  const members: [MemberName, Value | undefined][] = [
     ['TransactionId', textOf(record.txId)],
     ['RegisterId', textOf(record.registerId)],
     ['BlueprintId', textOf(record.blueprintId)],
@@ -131,7 +131,7 @@ function membersOf(record: SealedRecord): Member[] {
     ['Metadata', { kind: 'object', members: textsOf(record.metadata) }],
     ['Recipients', { kind: 'array', items: record.recipients.map((value) => ({ kind: 'string', value })) }],
   ];
-  return given.flatMap(([name, value]) => (value === undefined ? [] : { name, value }));
+  return members.flatMap(([name, value]) => (value === undefined ? [] : { name, value }));
 }
 
 function textOf(value: string | undefined): Value | undefined {

@@ -24,7 +24,7 @@ export interface PeerVerificationOptions {
 }
 
 /** The docket that the transactions belong to. */
-export interface DocketContext {
+interface DocketContext {
   /** The docket's own timestamp, which a proposal is judged by so that every member reaches the same verdict. */
   readonly atMs: number;
   /** Types of the docket's known transactions, by id. */
@@ -67,11 +67,11 @@ export function parsePeerTransaction(
 export async function verifyPeerTransactions(
   options: PeerVerificationOptions,
   register: RegisterChain,
-  given: readonly PeerTransaction[],
+  received: readonly PeerTransaction[],
   context: DocketContext,
 ): Promise<readonly PooledTransaction[] | 'invalid'> {
   try {
-    const examined = given.map((each) => read(register, each, context));
+    const examined = received.map((each) => read(register, each, context));
     for (const { candidate } of examined) context.types.set(candidate.txId, candidate.type);
     const checks = await options.verify(examined.flatMap(({ submission }) => signatureChecks(submission)));
     if (judgeSignatures(checks).length > 0) return 'invalid';
@@ -88,10 +88,11 @@ export function isRefusal(error: unknown): boolean {
   return kinds.some((kind) => isAppError(error, kind));
 }
 
-function read(register: RegisterChain, given: PeerTransaction, context: DocketContext): ParsedTransaction {
-  const submission = parsePeerTransaction(given);
+function read(register: RegisterChain, received: PeerTransaction, context: DocketContext): ParsedTransaction {
+  const submission = parsePeerTransaction(received);
   const candidate = buildCandidate(submission, register.state.rules);
-  const isSame = equalBytes(candidate.record, given.record) && equalBytes(candidate.payload, given.payload);
+  const isSame =
+    equalBytes(candidate.record, received.record) && equalBytes(candidate.payload, received.payload);
   const isHere = candidate.registerId === register.id && (context.certified || candidate.type !== 'Genesis');
   if (!isSame || !isHere)
     throw failure('VAL_STRUCT_012', {

@@ -4,10 +4,10 @@ import type { Logger } from '#kit/log/log.ts';
 import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
 import type { LoggedEvidence, LogRecord } from '../../chain/records/entries.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
-import { EvidencePool, type KnownEvidence } from './evidence.ts';
+import { EvidencePool, type ProvenEvidence } from './evidence.ts';
 import type { VoterHistory } from './voter-history.ts';
 
-export interface EvidenceCollectorOptions {
+interface EvidenceCollectorOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly verifier: Verifier;
@@ -44,7 +44,7 @@ export class EvidenceCollector {
     this.#options = options;
   }
 
-  list(registerId: string): readonly KnownEvidence[] {
+  list(registerId: string): readonly ProvenEvidence[] {
     return this.#pool.list(registerId);
   }
 
@@ -54,7 +54,7 @@ export class EvidenceCollector {
   }
 
   /**
-   * False when the evidence proves nothing. Known evidence, and evidence of heights whose set is forgotten, is not verified.
+   * False when the evidence proves nothing. Evidence that is already held, and evidence of heights whose set is forgotten, is not verified.
    * @param from the sender; this validator's id when it received both messages itself
    */
   take(from: string, registerId: string, evidence: PeerEvidence): boolean {
@@ -95,11 +95,11 @@ export class EvidenceCollector {
     for (const { evidence } of this.#pool.list(id)) this.#options.send(to, id, evidence);
   }
 
-  #keepEarly(registerId: string, given: EarlyEvidence): void {
+  #keepEarly(registerId: string, added: EarlyEvidence): void {
     const early = this.#early.get(registerId) ?? [];
-    const own = early.filter(({ from }) => from === given.from);
+    const own = early.filter(({ from }) => from === added.from);
     if (own.length >= maxEarlyPerSender || early.length >= maxEarly) return;
-    this.#early.set(registerId, [...early, given]);
+    this.#early.set(registerId, [...early, added]);
   }
 
   #onNew(register: RegisterChain, evidence: PeerEvidence): void {
@@ -130,7 +130,7 @@ export class EvidenceCollector {
 }
 
 /** Evidence as a log record. */
-export function evidenceRecord(registerId: string, known: KnownEvidence): LogRecord {
+export function evidenceRecord(registerId: string, known: ProvenEvidence): LogRecord {
   const { evidence, networkId, validatorSetHash, signers, seenAtMs } = known;
   const proof = { networkId, validatorSetHash, signers, seenAtMs };
   return { kind: 'evidence', value: { registerId, evidence, proof } };

@@ -10,7 +10,7 @@ import { identity } from '../../chain/sealing/sign-bytes.ts';
 import { isAuthentic } from './authenticate.ts';
 import type { PastVoters } from './voter-history.ts';
 
-export interface KnownEvidence extends Proof {
+export interface ProvenEvidence extends Proof {
   /** Lower hex, equal at every member: one per height, round and step at which a validator signs once. */
   readonly id: string;
   readonly evidence: PeerEvidence;
@@ -23,17 +23,17 @@ export interface KnownEvidence extends Proof {
 const maxPerValidator = 8;
 
 /** 'known': already held, or over its bound; 'unjudged': the set of that height is unknown here; 'false': not a proof. */
-export type EvidenceVerdict = 'new' | 'known' | 'unjudged' | 'false';
+type EvidenceVerdict = 'new' | 'known' | 'unjudged' | 'false';
 
 /** Proven faults of register members, the first ones of each, bounded. Only evidence that any third party can verify counts. */
 export class EvidencePool {
-  readonly #registers = new Map<string, Map<string, KnownEvidence>>();
+  readonly #registers = new Map<string, Map<string, ProvenEvidence>>();
 
-  list(registerId: string): readonly KnownEvidence[] {
+  list(registerId: string): readonly ProvenEvidence[] {
     return [...(this.#registers.get(registerId)?.values() ?? [])];
   }
 
-  find(registerId: string, evidence: PeerEvidence): KnownEvidence | undefined {
+  find(registerId: string, evidence: PeerEvidence): ProvenEvidence | undefined {
     return this.#registers.get(registerId)?.get(evidenceId(registerId, evidence));
   }
 
@@ -73,13 +73,13 @@ export class EvidencePool {
     return 'new';
   }
 
-  #keep(registerId: string, known: KnownEvidence): void {
-    const all = this.#registers.get(registerId) ?? new Map<string, KnownEvidence>();
+  #keep(registerId: string, known: ProvenEvidence): void {
+    const all = this.#registers.get(registerId) ?? new Map<string, ProvenEvidence>();
     this.#registers.set(registerId, all);
     if (!all.has(known.id)) all.set(known.id, known);
   }
 
-  #isFull(registerId: string, { evidence }: KnownEvidence): boolean {
+  #isFull(registerId: string, { evidence }: ProvenEvidence): boolean {
     const group = groupOf(evidence);
     return this.list(registerId).filter((each) => groupOf(each.evidence) === group).length >= maxPerValidator;
   }
@@ -90,7 +90,7 @@ function groupOf(evidence: PeerEvidence): string {
   return evidence.kind === 'conflicting-certificate' ? '' : evidence.first.validatorId;
 }
 
-function provenOf(registerId: string, evidence: PeerEvidence, proof: Proof): KnownEvidence {
+function provenOf(registerId: string, evidence: PeerEvidence, proof: Proof): ProvenEvidence {
   return {
     ...proof,
     id: evidenceId(registerId, evidence),
@@ -123,9 +123,9 @@ export function isProof(voters: PastVoters, evidence: PeerEvidence, verifier: Ve
 
 function isConflict(kind: 'duplicate-proposal' | 'duplicate-vote', a: Message, b: Message): boolean {
   const isOfKind = kind === 'duplicate-proposal' ? a.kind === 'proposal' : a.kind !== 'proposal';
-  const isOnePlace =
+  const isOnePosition =
     a.kind === b.kind && a.height === b.height && a.round === b.round && a.validatorId === b.validatorId;
-  return isOfKind && isOnePlace && !agrees(a, b);
+  return isOfKind && isOnePosition && !agrees(a, b);
 }
 
 function certified(certificate: { docketHash: string; merkleRoot: string; logRoot: string }): string {

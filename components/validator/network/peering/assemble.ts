@@ -25,7 +25,7 @@ export interface AssembleOptions extends PeerVerificationOptions {
 }
 
 /** The docket to assemble and the validators that may have its missing records. */
-export interface Assembly {
+interface Assembly {
   readonly content: Pick<CommitBundle, 'header' | 'recordHashes'>;
   readonly sources: readonly string[];
   /** A quorum has sealed the docket. */
@@ -50,10 +50,10 @@ export async function assemble(
   if (content.header.docketNumber === 0 && !certified) return undefined;
   const epoch = options.epochs.begin();
   try {
-    const wanted = { registerId: register.id, hashes: here.missing };
-    const given = await options.fetcher.records(wanted, assembly.sources);
-    if (given.size < here.missing.size) return undefined;
-    const fetched = await judge(options, register, assembly, { here, given });
+    const request = { registerId: register.id, hashes: here.missing };
+    const records = await options.fetcher.records(request, assembly.sources);
+    if (records.size < here.missing.size) return undefined;
+    const fetched = await judge(options, register, assembly, { here, records });
     if (fetched === 'invalid') return 'invalid';
     if (!certified) await keep(options, register, inOrder(content, fetched));
     for (const transaction of fetched) here.found.set(transaction.txId, transaction);
@@ -121,13 +121,13 @@ async function judge(
   options: AssembleOptions,
   register: RegisterChain,
   { content, certified }: Assembly,
-  { here, given }: { here: PooledParts; given: ReadonlyMap<string, SealedTransaction> },
+  { here, records }: { here: PooledParts; records: ReadonlyMap<string, SealedTransaction> },
 ): Promise<readonly PooledTransaction[] | 'invalid'> {
   const types = new Map([...here.found.values()].map(({ txId, type }) => [txId, type as string]));
   const ticks = findTimestamp(content.header.timestamp);
   if (ticks === undefined) return 'invalid';
   const atMs = Number(ticks / TICKS_PER_MILLISECOND);
-  return await verifyPeerTransactions(options, register, [...given.values()], { atMs, types, certified });
+  return await verifyPeerTransactions(options, register, [...records.values()], { atMs, types, certified });
 }
 
 /** Logs fetched transactions before any vote refers to them, and pools those that fit, since the docket may not be decided. */

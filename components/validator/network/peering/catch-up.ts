@@ -9,7 +9,7 @@ import { isConsistent } from '../evidence/authenticate.ts';
 import type { CommitBundle } from '../transport/transport.ts';
 import type { Fetcher } from './fetch.ts';
 
-export interface CatchUpOptions {
+interface CatchUpOptions {
   readonly self: string;
   readonly verifier: Verifier;
   readonly scheduler: Scheduler;

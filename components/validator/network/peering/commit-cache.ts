@@ -15,7 +15,7 @@ const overheadBytes = { docket: 2_048, transaction: 512 } as const;
 
 /** The latest decided dockets of all registers, for members that missed them; bounded, oldest evicted first. */
 export class CommitCache {
-  readonly #kept = new Map<string, CachedCommit>();
+  readonly #commits = new Map<string, CachedCommit>();
   readonly #transactions = new Map<string, PooledTransaction>();
   readonly #maxBytes: number;
   #bytes = 0;
@@ -30,17 +30,17 @@ export class CommitCache {
       (sum, transaction) => sum + transaction.sizeBytes + overheadBytes.transaction,
       overheadBytes.docket,
     );
-    this.#kept.set(`${registerId}/${header.docketNumber}`, { registerId, sealed, sizeBytes });
+    this.#commits.set(`${registerId}/${header.docketNumber}`, { registerId, sealed, sizeBytes });
     for (const each of transactions) this.#transactions.set(`${registerId}/${each.txId}`, each);
     this.#bytes += sizeBytes;
-    for (const [key, cached] of this.#kept) {
-      if (this.#bytes <= this.#maxBytes || this.#kept.size === 1) return;
+    for (const [key, cached] of this.#commits) {
+      if (this.#bytes <= this.#maxBytes || this.#commits.size === 1) return;
       this.#remove(key, cached);
     }
   }
 
   find(registerId: string, height: number): SealedDocket | undefined {
-    return this.#kept.get(`${registerId}/${height}`)?.sealed;
+    return this.#commits.get(`${registerId}/${height}`)?.sealed;
   }
 
   findTransaction(registerId: string, txId: string): PooledTransaction | undefined {
@@ -48,7 +48,7 @@ export class CommitCache {
   }
 
   #remove(key: string, { registerId, sealed, sizeBytes }: CachedCommit): void {
-    this.#kept.delete(key);
+    this.#commits.delete(key);
     this.#bytes -= sizeBytes;
     for (const { txId } of sealed.docket.transactions) this.#transactions.delete(`${registerId}/${txId}`);
   }

@@ -21,16 +21,16 @@ export class CommitServer {
   records(from: string, registerId: string, transactionIds: readonly string[]): readonly SealedTransaction[] {
     const register = this.#find(registerId);
     if (register === undefined || !isMember(register, from)) return [];
-    const given: SealedTransaction[] = [];
+    const records: SealedTransaction[] = [];
     let bytes = 0;
     for (const txId of transactionIds.slice(0, maxRecords)) {
       const known = this.#commits.findTransaction(registerId, txId) ?? register.pool.find(txId)?.transaction;
       if (known === undefined) continue;
       bytes += known.sizeBytes;
-      if (bytes > maxRecordBytes && given.length > 0) break;
-      given.push(sealedOf(known));
+      if (bytes > maxRecordBytes && records.length > 0) break;
+      records.push(sealedOf(known));
     }
-    return given;
+    return records;
   }
 
   commit(from: string, registerId: string, height: number): CommitBundle | undefined {

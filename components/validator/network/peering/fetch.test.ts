@@ -32,7 +32,7 @@ function sealed(n: number): SealedTransaction & { readonly txId: string } {
 }
 
 /** A fetcher whose only peer answers like this. */
-function asking(answer: () => Promise<readonly SealedTransaction[]>) {
+function fetcherWith(answer: () => Promise<readonly SealedTransaction[]>) {
   const peerScore: string[] = [];
   const fetcher = new Fetcher({
     transport: { fetchRecords: answer, fetchCommit: async () => undefined },
@@ -48,19 +48,19 @@ describe('the answer of another validator', () => {
   const hashes = new Map(wanted.map((each) => [each.txId, encodeHex(recordLeaf(each.record))]));
 
   test('is used when it was requested', async () => {
-    const { fetcher, peerScore } = asking(async () => wanted);
+    const { fetcher, peerScore } = fetcherWith(async () => wanted);
     const found = await fetcher.records({ registerId, hashes }, ['validator-1']);
     expect([...found.keys()]).toEqual([...hashes.keys()]);
     expect(peerScore).toEqual([]);
   });
 
   test.each([
-    ['what nobody asked for', [...wanted, sealed(3)]],
+    ['unrequested records', [...wanted, sealed(3)]],
     ['the same twice', [...wanted, ...wanted]],
     ['no record', [{ record: Buffer.from('{'), payload: Buffer.from('x'), payloadHashForm: 'jcs' as const }]],
     ['ten thousand of others', Array.from({ length: 10_000 }, (_, n) => sealed(n + 10))],
   ])('counts as a fault when it is %s', async (_what, answer) => {
-    const { fetcher, peerScore } = asking(async () => answer);
+    const { fetcher, peerScore } = fetcherWith(async () => answer);
     const found = await fetcher.records({ registerId, hashes }, ['validator-1']);
     expect([...found.keys()].every((txId) => hashes.has(txId))).toBe(true);
     expect(new Set(peerScore)).toEqual(new Set(['validator-1 records']));
@@ -68,7 +68,7 @@ describe('the answer of another validator', () => {
   });
 
   test.each(['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'])('counts as a fault when it is %s', async (code) => {
-    const { fetcher, peerScore } = asking(async () => {
+    const { fetcher, peerScore } = fetcherWith(async () => {
       throw new AppError('bad_gateway', code, 'nonsense');
     });
     expect(await fetcher.fetchRecords('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
@@ -76,7 +76,7 @@ describe('the answer of another validator', () => {
   });
 
   test('counts as no fault when it is absent', async () => {
-    const { fetcher, peerScore } = asking(async () => {
+    const { fetcher, peerScore } = fetcherWith(async () => {
       throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'away');
     });
     expect(await fetcher.fetchRecords('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);

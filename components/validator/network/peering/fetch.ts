@@ -5,7 +5,7 @@ import type { Scheduler } from '#kit/clock/timers.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { CommitBundle, SealedTransaction, Transport } from '../transport/transport.ts';
 
-export interface FetchOptions {
+interface FetchOptions {
   readonly transport: Pick<Transport, 'fetchRecords' | 'fetchCommit'>;
   readonly scheduler: Scheduler;
   readonly log: Logger;
@@ -14,14 +14,14 @@ export interface FetchOptions {
 }
 
 /** Records of one register, by their expected leaf hash. */
-export interface RecordRequest {
+interface RecordRequest {
   readonly registerId: string;
   /** Leaf hash in lower hex by transaction id. */
   readonly hashes: ReadonlyMap<string, string>;
 }
 
 /** Bound of ids in one request. */
-const maxAsked = 1_000;
+const maxRequested = 1_000;
 const answerWithinMs = 5_000;
 /** Error codes of answers that are malformed or out of bounds. */
 const malformedCodes: readonly string[] = ['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'];
@@ -36,20 +36,20 @@ export class Fetcher {
   }
 
   /** The records that any source had, by transaction id; only those with the expected leaf hash. */
-  async records(wanted: RecordRequest, sources: Iterable<string>): Promise<Map<string, SealedTransaction>> {
+  async records(request: RecordRequest, sources: Iterable<string>): Promise<Map<string, SealedTransaction>> {
     const found = new Map<string, SealedTransaction>();
-    const byHash = new Map([...wanted.hashes].map(([txId, hash]) => [hash, txId]));
+    const byHash = new Map([...request.hashes].map(([txId, hash]) => [hash, txId]));
     for (const source of sources) {
       let before = -1;
-      while (found.size < wanted.hashes.size && found.size !== before) {
+      while (found.size < request.hashes.size && found.size !== before) {
         before = found.size;
-        const missing = [...wanted.hashes.keys()].filter((txId) => !found.has(txId)).slice(0, maxAsked);
-        for (const each of await this.fetchRecords(source, wanted.registerId, missing)) {
+        const missing = [...request.hashes.keys()].filter((txId) => !found.has(txId)).slice(0, maxRequested);
+        for (const each of await this.fetchRecords(source, request.registerId, missing)) {
           const txId = byHash.get(encodeHex(recordLeaf(each.record)));
           if (txId !== undefined) found.set(txId, each);
         }
       }
-      if (found.size === wanted.hashes.size) break;
+      if (found.size === request.hashes.size) break;
     }
     return found;
   }

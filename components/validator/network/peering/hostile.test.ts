@@ -303,7 +303,7 @@ describe('hostile input from another validator', { timeout: full ? 900_000 : 90_
   test('requests of any shape are answered within bounds or refused, and count against their sender', async () => {
     const { honest, charged, random, cluster, clock } = await openStage();
     const [to] = honest;
-    if (to === undefined) throw new Error('nobody is there');
+    if (to === undefined) throw new Error('no member is there');
     const ids = cluster.ledger.dockets.flatMap(({ docket }) => docket.header.transactionIds);
     const transactionIds = ids.map((txId) => Buffer.from(txId, 'hex'));
     const commits = hostileMessages(random, GetCommitRequestSchema, [{ registerId, height: 1n }]);

@@ -21,7 +21,7 @@ import type { RoundGossip } from './round-gossip.ts';
 import type { TransactionGossip } from './transaction-gossip.ts';
 import type { UnknownRegisters } from './unknown-registers.ts';
 
-export interface IntakeOptions {
+interface IntakeOptions {
   readonly self: string;
   readonly verifier: Verifier;
   readonly fetcher: Fetcher;

@@ -3,7 +3,7 @@ import type { Logger } from '#kit/log/log.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { isMember } from '../../chain/state/state.ts';
 
-export interface MempoolTransferOptions {
+interface MempoolTransferOptions {
   readonly self: string;
   readonly scheduler: Scheduler;
   readonly log: Logger;

@@ -21,7 +21,7 @@ export function headOf({ id: registerId, state, machine }: RegisterChain): Head 
   return { registerId, height, round: machine.round, headHash };
 }
 
-export interface OperationalMembersOptions {
+interface OperationalMembersOptions {
   readonly self: string;
   readonly version: string;
   readonly clock: Clock;

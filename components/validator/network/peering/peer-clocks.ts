@@ -1,4 +1,4 @@
-const kept = 16;
+const maxSamples = 16;
 
 interface Samples {
   /** Differences between a heartbeat's time and the local time on arrival, in milliseconds; the latest ones. */
@@ -17,7 +17,7 @@ export class PeerClocks {
     const samples = this.#peers.get(validatorId) ?? { leads: [] };
     this.#peers.set(validatorId, samples);
     samples.leads.push(atMs - nowMs);
-    if (samples.leads.length > kept) samples.leads.shift();
+    if (samples.leads.length > maxSamples) samples.leads.shift();
   }
 
   forget(validatorId: string): void {

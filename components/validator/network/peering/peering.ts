@@ -8,7 +8,7 @@ import type { SealedDocket } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { isMember } from '../../chain/state/state.ts';
 import { EquivocationDetector } from '../evidence/equivocation-detector.ts';
-import type { KnownEvidence } from '../evidence/evidence.ts';
+import type { ProvenEvidence } from '../evidence/evidence.ts';
 import { EvidenceCollector } from '../evidence/evidence-collector.ts';
 import { VoterHistory } from '../evidence/voter-history.ts';
 import { PeerScore } from '../transport/peer-score.ts';
@@ -184,7 +184,7 @@ export class Peering implements Inbox, Peers {
   }
 
   /** Proven faults of a register's members. */
-  evidence(registerId: string): readonly KnownEvidence[] {
+  evidence(registerId: string): readonly ProvenEvidence[] {
     return this.#evidenceCollector.list(registerId);
   }
 

@@ -62,7 +62,7 @@ describe('presence', () => {
     for (let second = 0; second < 8; second += 1) pass(1_000);
     expect(headsTo('validator-1').filter((heads) => heads.length > 0)).toHaveLength(1);
     expect(headsTo('validator-2').filter((heads) => heads.length > 0)).toHaveLength(5);
-    // A peer that is behind is told again.
+    // A peer that is behind receives the head again.
     presence.onHead('validator-2', { registerId, height: 2, round: 0, headHash: '' });
     pass(1_000);
     expect(headsTo('validator-2').at(-1)).toMatchObject([{ registerId, height: 4 }]);

@@ -3,7 +3,7 @@ import type { Scheduler } from '#kit/clock/timers.ts';
 import type { Envelope, Head, Heartbeat } from '../transport/transport.ts';
 import { PeerClocks } from './peer-clocks.ts';
 
-export interface PresenceOptions {
+interface PresenceOptions {
   readonly self: string;
   readonly version: string;
   readonly clock: Clock;

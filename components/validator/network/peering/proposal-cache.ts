@@ -4,7 +4,7 @@ import { identity } from '../../chain/sealing/sign-bytes.ts';
 import type { ProposalEnvelope } from '../transport/transport.ts';
 
 /** The content of a proposal: its header and record hashes, authenticated by the proposal's signature. */
-export interface CachedProposal {
+interface CachedProposal {
   readonly header: DocketHeader;
   readonly recordHashes: readonly string[];
   readonly proposer: string;

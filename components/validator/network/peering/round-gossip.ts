@@ -9,7 +9,7 @@ import {
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import type { RoundState } from '../transport/transport.ts';
 
-export interface RoundGossipOptions {
+interface RoundGossipOptions {
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   sendState(register: RegisterChain, to: string, state: RoundState): void;

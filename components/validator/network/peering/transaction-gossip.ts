@@ -6,13 +6,13 @@ import { isRefusal } from '../../intake/verification/verify-peer-transactions.ts
 import type { Envelope, Hint, SealedTransaction } from '../transport/transport.ts';
 import type { Fetcher } from './fetch.ts';
 
-export interface TransactionGossipOptions {
+interface TransactionGossipOptions {
   readonly self: string;
   readonly fetcher: Fetcher;
   readonly log: Logger;
   send(to: string, envelope: Envelope): void;
   /** Admits a transaction like a client's; it is not announced again. */
-  admit(given: SealedTransaction): Promise<unknown>;
+  admit(transaction: SealedTransaction): Promise<unknown>;
   reportFault(validatorId: string, reason: string): void;
   sleep(ms: number): Promise<void>;
 }
@@ -85,9 +85,9 @@ export class TransactionGossip {
     inFlight.count += count;
     inFlight.bytes += bytes;
     try {
-      const given =
+      const fetched =
         missing.length === 0 ? [] : await this.#options.fetcher.fetchRecords(from, register.id, missing);
-      await Promise.all([...inline, ...given].map((each) => this.#admit(from, register, each)));
+      await Promise.all([...inline, ...fetched].map((each) => this.#admit(from, register, each)));
     } finally {
       inFlight.count -= count;
       inFlight.bytes -= bytes;
@@ -95,14 +95,19 @@ export class TransactionGossip {
     }
   }
 
-  async #admit(from: string, register: RegisterChain, given: SealedTransaction, attempt = 1): Promise<void> {
+  async #admit(
+    from: string,
+    register: RegisterChain,
+    transaction: SealedTransaction,
+    attempt = 1,
+  ): Promise<void> {
     try {
-      await this.#options.admit(given);
+      await this.#options.admit(transaction);
     } catch (error) {
       // The predecessor may still be in admission, from another announcement.
       if (isAppError(error) && error.code === 'VAL_CHAIN_001' && attempt < maxAttempts) {
         await this.#options.sleep(retryMs);
-        await this.#admit(from, register, given, attempt + 1);
+        await this.#admit(from, register, transaction, attempt + 1);
         return;
       }
       // Time, authority and chain may be judged differently later or by another member; shape and signatures may not.

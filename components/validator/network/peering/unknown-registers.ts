@@ -31,7 +31,7 @@ export class UnknownRegisters {
   readonly #setTimer: SetTimer;
   readonly #waiting = new Set<string>();
   #early: BufferedMessage[] = [];
-  #asked = new Set<string>();
+  #lookedUp = new Set<string>();
   #sinceMs = 0;
 
   constructor(clock: Clock, find: (registerId: string) => Promise<unknown>, setTimer: SetTimer) {
@@ -96,12 +96,12 @@ export class UnknownRegisters {
   mayRequest(about: string, registerId: string): boolean {
     const nowMs = this.#clock.nowMs();
     if (nowMs - this.#sinceMs >= windowMs) {
-      this.#asked = new Set();
+      this.#lookedUp = new Set();
       this.#sinceMs = nowMs;
     }
     const name = `${about}/${registerId}`;
-    if (this.#asked.has(name) || this.#asked.size >= maxPerWindow) return false;
-    this.#asked.add(name);
+    if (this.#lookedUp.has(name) || this.#lookedUp.size >= maxPerWindow) return false;
+    this.#lookedUp.add(name);
     return true;
   }
 }

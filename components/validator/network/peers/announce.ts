@@ -1,7 +1,7 @@
 import type { Scheduler } from '#kit/clock/timers.ts';
 import type { Logger } from '#kit/log/log.ts';
 
-export interface Announcement {
+interface Announcement {
   readonly validatorId: string;
   readonly publicKey: string;
   readonly algorithm: 'ED25519';

@@ -4,11 +4,11 @@ import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { failure } from '../../errors.ts';
-import { type CallerIdentity, connectTo } from '../transport/client.ts';
+import { type CallerIdentity, connectTo } from '../transport/clients.ts';
 import type { Directory } from './directory.ts';
 
 /** The gRPC clients of one validator. */
-export interface Connection {
+interface Connection {
   readonly endpoint: string;
   readonly submissions: RpcClient<typeof SubmissionService.method>;
   readonly admin: RpcClient<typeof ValidatorAdminService.method>;
@@ -30,7 +30,7 @@ export interface Connections {
 /** The calls of the surfaces give up after this time: a person waits for the combined answer. */
 export const peerTimeoutMs = 2_000;
 
-export interface ConnectionsOptions extends CallerIdentity {
+interface ConnectionsOptions extends CallerIdentity {
   readonly directory: Directory;
   /** Called when a validator's answer is malformed. */
   onFault?(validatorId: string): void;

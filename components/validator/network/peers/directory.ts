@@ -1,7 +1,7 @@
 import type { Clock } from '#kit/clock/clock.ts';
 
 /** The latest announcement of a validator: directory data, not ledger data. */
-export interface DirectoryEntry {
+interface DirectoryEntry {
   readonly validatorId: string;
   /** host:port of gRPC */
   readonly endpoint: string;
@@ -21,27 +21,27 @@ const freshMs = 1_000;
 /** The directory of the register service, requested at most once a second. */
 export function createDirectory(list: () => Promise<readonly DirectoryEntry[]>, clock: Clock): Directory {
   let known: readonly DirectoryEntry[] = [];
-  let askedAtMs = Number.NEGATIVE_INFINITY;
-  let asking: Promise<readonly DirectoryEntry[]> | undefined;
+  let requestedAtMs = Number.NEGATIVE_INFINITY;
+  let request: Promise<readonly DirectoryEntry[]> | undefined;
 
-  async function ask(): Promise<readonly DirectoryEntry[]> {
+  async function refresh(): Promise<readonly DirectoryEntry[]> {
     try {
       known = await list();
     } catch {
       // the last known entries remain valid until the register service answers again
     } finally {
       // measured from the end of the request, so that a caller that waited through an outage does not wait again
-      askedAtMs = clock.nowMs();
-      asking = undefined;
+      requestedAtMs = clock.nowMs();
+      request = undefined;
     }
     return known;
   }
 
   const all = (): Promise<readonly DirectoryEntry[]> => {
-    if (asking !== undefined) return asking;
-    if (clock.nowMs() - askedAtMs < freshMs) return Promise.resolve(known);
-    asking = ask();
-    return asking;
+    if (request !== undefined) return request;
+    if (clock.nowMs() - requestedAtMs < freshMs) return Promise.resolve(known);
+    request = refresh();
+    return request;
   };
   return {
     all,

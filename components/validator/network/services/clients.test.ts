@@ -22,7 +22,7 @@ test('a call that ended with its service is retried once', async () => {
 });
 
 test.each([
-  ['nobody answers the second time either', 2, away, 2],
+  ['the second request fails too', 2, away, 2],
   ['it took too long', 1, new AppError('timeout', 'TIMEOUT', 'no answer in time'), 1],
   ['it is refused', 1, new AppError('forbidden', 'FORBIDDEN', 'not a validator'), 1],
 ])('a call fails when %s', async (_, times, error, expected) => {

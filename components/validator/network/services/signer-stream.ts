@@ -16,7 +16,7 @@ type RequestInit = MessageInitShape<typeof SignConsensusRequestSchema>;
 type Result = SignConsensusResponse['result'];
 type Stream = RpcStream<RequestInit, SignConsensusResponse>;
 
-export interface SignerOptions {
+interface SignerOptions {
   readonly wallet: Wallet;
   readonly validatorId: string;
   readonly log: Logger;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LedgerRules, LedgerValidator } from '#core/ledger/governance/rules.ts';
-import type { KnownEvidence } from '../evidence/evidence.ts';
+import type { ProvenEvidence } from '../evidence/evidence.ts';
 import {
   convictedValidators,
   doubleSignOf,
@@ -11,7 +11,11 @@ import {
 const hash = 'ab'.repeat(32);
 const registerId = '0123456789abcdef0123456789abcdef';
 
-function known(validatorId: string, height: number, kind: 'prevote' | 'proposal' = 'prevote'): KnownEvidence {
+function known(
+  validatorId: string,
+  height: number,
+  kind: 'prevote' | 'proposal' = 'prevote',
+): ProvenEvidence {
   const value = { hash, merkleRoot: hash, logRoot: hash };
   const common = { height, round: 2, validatorId, signature: 'AAAA' };
   const vote = { kind: 'prevote', ...common, timestamp: 't' } as const;
@@ -32,7 +36,7 @@ function known(validatorId: string, height: number, kind: 'prevote' | 'proposal'
   };
 }
 
-const certificates: KnownEvidence = {
+const certificates: ProvenEvidence = {
   ...known('validator-1', 3),
   validatorIds: ['validator-1', 'validator-2'],
   evidence: {

@@ -7,7 +7,7 @@ import type { Accusation, UnsignedProposal } from '#core/ledger/governance/suspe
 import type { Message } from '../../chain/consensus/messages.ts';
 import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import { controlOf } from '../../chain/state/state.ts';
-import type { KnownEvidence } from '../evidence/evidence.ts';
+import type { ProvenEvidence } from '../evidence/evidence.ts';
 
 export type DoubleSign = Accusation['evidence'];
 
@@ -28,7 +28,7 @@ export function doubleSignOf({
   evidence,
   networkId,
   validatorSetHash,
-}: KnownEvidence): DoubleSign | undefined {
+}: ProvenEvidence): DoubleSign | undefined {
   if (evidence.kind === 'conflicting-certificate') return undefined;
   const { first, second } = evidence;
   return {
@@ -43,7 +43,7 @@ export function doubleSignOf({
 }
 
 /** The rules and height of a register. */
-export interface RosterContext {
+interface RosterContext {
   readonly ledger: LedgerRules;
   /** Number of the next docket. */
   readonly height: number;
@@ -56,7 +56,7 @@ export interface RosterContext {
 export function findSuspensionEvidence(
   { ledger, height }: RosterContext,
   validatorId: string,
-  known: readonly KnownEvidence[],
+  known: readonly ProvenEvidence[],
 ): DoubleSign | undefined {
   const accused = ledger.validators.find((each) => each.validatorId === validatorId);
   if (accused?.status !== 'Active' || isSuspensionAsked(ledger, validatorId)) return undefined;
@@ -74,7 +74,7 @@ export function findSuspensionEvidence(
 }
 
 /** Validators that two messages of their own convict, sorted. */
-export function convictedValidators(known: readonly KnownEvidence[]): readonly string[] {
+export function convictedValidators(known: readonly ProvenEvidence[]): readonly string[] {
   const ids = known.flatMap(({ evidence, validatorIds }) =>
     evidence.kind === 'conflicting-certificate' ? [] : validatorIds,
   );

@@ -12,7 +12,7 @@ import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { signerFor } from '../../chain/sealing/signer-key.ts';
 import { isMember } from '../../chain/state/state.ts';
 import type { Admission } from '../../intake/admission/admission.ts';
-import type { KnownEvidence } from '../evidence/evidence.ts';
+import type { ProvenEvidence } from '../evidence/evidence.ts';
 import {
   convictedValidators,
   type DoubleSign,
@@ -22,14 +22,14 @@ import {
   submissionText,
 } from './suspension-evidence.ts';
 
-export interface SuspensionProposerOptions {
+interface SuspensionProposerOptions {
   readonly self: string;
   readonly signer: Signer;
   readonly scheduler: Scheduler;
   readonly clock: Clock;
   readonly log: Logger;
   find(registerId: string): RegisterChain | undefined;
-  evidence(registerId: string): readonly KnownEvidence[];
+  evidence(registerId: string): readonly ProvenEvidence[];
   submit(text: string): ReturnType<Admission['submit']>;
   /** This validator has submitted a suspension proposal. */
   opened(): void;

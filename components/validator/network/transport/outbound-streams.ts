@@ -2,12 +2,12 @@ import { decodeHex } from '#core/encoding/hex.ts';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
 import { failure } from '../../errors.ts';
-import { type CallerIdentity, connectTo } from './client.ts';
+import { type CallerIdentity, connectTo } from './clients.ts';
 import { parseCommit, parseRecords } from './parse.ts';
 import type { CommitBundle, Envelope, SealedTransaction, Transport } from './transport.ts';
 import { wireEnvelope } from './wire.ts';
 
-export interface OutboundStreamsOptions extends CallerIdentity {
+interface OutboundStreamsOptions extends CallerIdentity {
   /** host:port that a validator announced; undefined when it has not. */
   findEndpoint(validatorId: string): Promise<string | undefined>;
 }

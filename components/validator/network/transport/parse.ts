@@ -23,7 +23,7 @@ const address = z.string().regex(/^[A-Za-z0-9:._-]{1,128}$/);
 const words = z.string().regex(/^[^\p{Cc}\p{Cs}]*$/u);
 const round = z.int().min(0).max(0x7fff_ffff);
 const earlierRound = z.int().min(-1).max(0x7fff_ffff);
-const whole = z.bigint().min(0n).max(BigInt(Number.MAX_SAFE_INTEGER)).transform(Number);
+const wholeNumber = z.bigint().min(0n).max(BigInt(Number.MAX_SAFE_INTEGER)).transform(Number);
 const bytes = z.instanceof(Uint8Array);
 const hash = bytes.refine((value) => value.length === 32, 'expected 32 bytes').transform(encodeHex);
 const optionalHash = bytes
@@ -34,7 +34,7 @@ const signature = bytes.refine((value) => value.length === 64, 'expected 64 byte
 const headerSchema = z
   .object({
     registerId,
-    docketNumber: whole,
+    docketNumber: wholeNumber,
     previousHash: hex64,
     timestamp,
     validatorAddress: address,
@@ -45,7 +45,7 @@ const headerSchema = z
     hash: hex64,
     isGenesis: z.boolean(),
     genesisConfig: z.string().max(1024 * 1024),
-    sizeBytes: whole,
+    sizeBytes: wholeNumber,
   })
   .refine(
     ({ genesisConfig, docketNumber }) => genesisConfig === '' || docketNumber === 0,
@@ -57,7 +57,7 @@ const headerSchema = z
 
 const certificateSchema = z.object({
   version: z.literal(1),
-  height: whole,
+  height: wholeNumber,
   round,
   docketHash: hex64,
   merkleRoot: hex64,
@@ -72,7 +72,7 @@ const recordHashes = z.array(hash).max(maxTransactions);
 
 const proposalSchema = z
   .object({
-    height: whole,
+    height: wholeNumber,
     round,
     polRound: earlierRound,
     docketHash: hash,
@@ -91,7 +91,7 @@ const proposalSchema = z
 const voteSchema = z
   .object({
     type: z.union([z.literal(2), z.literal(3)]),
-    height: whole,
+    height: wholeNumber,
     round,
     docketHash: optionalHash,
     merkleRoot: optionalHash,
@@ -143,7 +143,7 @@ const step = z
 const places = z.array(z.int().min(0).max(maxMembers)).max(maxMembers);
 const headHash = z.union([hex64, z.literal('')]);
 const roundStateSchema = z.object({
-  height: whole,
+  height: wholeNumber,
   round,
   step,
   lockedRound: earlierRound,
@@ -156,9 +156,9 @@ const roundStateSchema = z.object({
 
 const heartbeatSchema = z.object({
   validatorId,
-  atMs: whole,
+  atMs: wholeNumber,
   version: words.max(64),
-  heads: z.array(z.object({ registerId, height: whole, round, headHash })).max(maxHeads),
+  heads: z.array(z.object({ registerId, height: wholeNumber, round, headHash })).max(maxHeads),
   draining: z.boolean(),
 });
 
@@ -194,9 +194,9 @@ const envelopeSchema = z.object({
   message: z.discriminatedUnion('case', [
     of('proposal', z.object({ proposal: proposalSchema, header: headerSchema, recordHashes })),
     of('vote', voteSchema),
-    of('attestation', z.object({ docketNumber: whole, attestation: attestationSchema })),
+    of('attestation', z.object({ docketNumber: wholeNumber, attestation: attestationSchema })),
     of('roundState', roundStateSchema),
-    of('stored', z.object({ height: whole, attested: z.array(validatorId).max(maxMembers) })),
+    of('stored', z.object({ height: wholeNumber, attested: z.array(validatorId).max(maxMembers) })),
     of('heartbeat', heartbeatSchema),
     of('hint', hintSchema),
     of('evidence', z.object({ evidence: evidenceSchema })),
@@ -276,7 +276,7 @@ export function parseRecords(message: unknown): readonly SealedTransaction[] {
 }
 
 const recordsRequestSchema = z.object({ registerId, transactionIds: z.array(hash).max(maxTransactions) });
-const commitRequestSchema = z.object({ registerId, height: whole });
+const commitRequestSchema = z.object({ registerId, height: wholeNumber });
 
 /** Throws AppError invalid INVALID_ENVELOPE. */
 export function parseRecordsRequest(message: unknown) {

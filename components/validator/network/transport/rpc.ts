@@ -9,7 +9,7 @@ import { RequestLimiter } from './request-limiter.ts';
 import type { Inbox } from './transport.ts';
 import { wireCommit } from './wire.ts';
 
-export interface ConsensusRpcOptions {
+interface ConsensusRpcOptions {
   readonly inbox: Inbox;
   readonly peerScore: Pick<PeerScore, 'reportFault' | 'isBanned'>;
   /** Another validator has connected and is reachable again. */
@@ -20,7 +20,7 @@ export interface ConsensusRpcOptions {
 const maxRequestBytes = 4 * 1024 * 1024;
 
 /** Whether a client is a validator; its certificate names which one. */
-export function isValidator({ clientId }: { readonly clientId: string }): boolean {
+function isValidator({ clientId }: { readonly clientId: string }): boolean {
   return clientId.startsWith('validator-');
 }
 

@@ -70,13 +70,13 @@ function wireValue(value: Omit<Value, 'timestamp'> | undefined) {
 
 function wireProposal({ height, round, polRound, value, validatorId, signature }: Proposal) {
   const { timestamp } = value;
-  const place = { height: BigInt(height), round, polRound };
-  return { ...place, ...wireValue(value), timestamp, validatorId, signature: decodeBase64Any(signature) };
+  const position = { height: BigInt(height), round, polRound };
+  return { ...position, ...wireValue(value), timestamp, validatorId, signature: decodeBase64Any(signature) };
 }
 
 function wireVote({ kind, height, round, value, timestamp, validatorId, signature }: Vote) {
-  const place = { type: CONSENSUS_TYPES[kind], height: BigInt(height), round };
-  return { ...place, ...wireValue(value), timestamp, validatorId, signature: decodeBase64Any(signature) };
+  const position = { type: CONSENSUS_TYPES[kind], height: BigInt(height), round };
+  return { ...position, ...wireValue(value), timestamp, validatorId, signature: decodeBase64Any(signature) };
 }
 
 const steps: Readonly<Record<RoundState['step'], RoundStep>> = {
@@ -90,8 +90,8 @@ const steps: Readonly<Record<RoundState['step'], RoundStep>> = {
 function wireRoundState(state: RoundState) {
   const { round, lockedRound, validRound, headHash, hasProposal, prevotes, precommits } = state;
   const heard = { hasProposal, prevotes: [...prevotes], precommits: [...precommits] };
-  const place = { height: BigInt(state.height), round, step: steps[state.step] };
-  return { ...place, lockedRound, validRound, headHash, ...heard };
+  const position = { height: BigInt(state.height), round, step: steps[state.step] };
+  return { ...position, lockedRound, validRound, headHash, ...heard };
 }
 
 function wireAttestation(vote: ConsensusVote) {

@@ -14,7 +14,7 @@ function set(
   const quorum = Math.floor((2 * members.length) / 3) + 1;
   const statuses = new Map<string, Status>(members.map((id) => [id, over.statuses?.[id] ?? 'Running']));
   const here = (validatorId: string) => {
-    if (over.away?.includes(validatorId)) throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
+    if (over.away?.includes(validatorId)) throw new AppError('unavailable', 'UNAVAILABLE', 'unreachable');
     return statuses.get(validatorId) ?? 'Running';
   };
   const changeModeAt = async (validatorId: string, act: ModeCommand) => {

@@ -15,7 +15,7 @@ export interface ModeChangeDeps extends CollectReportsDeps {
   findSet(registerId: string): Promise<RegisterSet | undefined>;
 }
 
-export interface ModeChangeRequest {
+interface ModeChangeRequest {
   readonly registerId: string;
   readonly act: ModeCommand;
   /** One member; undefined for all. */

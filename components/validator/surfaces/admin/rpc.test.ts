@@ -62,10 +62,7 @@ describe('requests of one validator to another', () => {
 
   it.each([
     ['another validator by its own word', contextOf('validator-1')],
-    [
-      'another validator in the name of a person who is no system administrator',
-      contextOf('validator-1', userCaller),
-    ],
+    ['another validator in the name of a user without the system role', contextOf('validator-1', userCaller)],
   ])('may not stop a register: %s', async (_who, context) => {
     acted.length = 0;
     await expect(handlers.act(stop, context)).rejects.toMatchObject({ kind: 'forbidden' });

@@ -5,20 +5,20 @@ import type { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/ad
 import type { ModeOutcome } from '../../chain/sealing/modes.ts';
 import { isModeCommand, type ModeCommand } from '../../chain/sealing/modes.ts';
 import { failure } from '../../errors.ts';
-import type { KnownEvidence } from '../../network/evidence/evidence.ts';
+import type { ProvenEvidence } from '../../network/evidence/evidence.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { wireHeld } from '../evidence/wire.ts';
 import { type PreviewRpcDeps, previewHandlers } from '../preview/rpc.ts';
 import type { ValidatorReport } from '../reports/report.ts';
 import { wireReport } from '../reports/wire.ts';
 
-export interface AdminRpcOptions extends PreviewRpcDeps {
+interface AdminRpcOptions extends PreviewRpcDeps {
   readonly configuration: Pick<Configuration, 'parse' | 'apply'>;
   /** The report of this validator. @param registerId empty for every register */
   report(registerId: string): ValidatorReport;
   changeModeHere(registerId: string, act: ModeCommand): Promise<ModeOutcome>;
   /** The evidence that this validator holds for a register. */
-  evidence(registerId: string): readonly KnownEvidence[];
+  evidence(registerId: string): readonly ProvenEvidence[];
 }
 
 /**

@@ -13,7 +13,7 @@ export function uptimeText(ms: number): string {
 }
 
 /** The answering validator and the time of the answer. */
-export interface StatusContext {
+interface StatusContext {
   readonly self: string;
   readonly nowMs: number;
 }

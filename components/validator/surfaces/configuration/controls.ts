@@ -4,7 +4,7 @@ import { rateLimitRules } from '#kit/rate-limit/policies.ts';
 import type { RateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { Configuration, type Controls } from './configuration.ts';
 
-export interface ConfigurationParts {
+interface ConfigurationParts {
   readonly engine: Pick<Controls, 'buildLimits' | 'bounds'>;
   readonly pool: Pick<VerifyPool, 'limit'>;
   /** Threads of the pool. */

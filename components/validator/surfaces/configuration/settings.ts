@@ -12,14 +12,14 @@ export interface RuntimeSettings {
   readonly logLevel: string;
 }
 
-export type SettingName = keyof RuntimeSettings;
-export type SettingValue = number | string | null;
+type SettingName = keyof RuntimeSettings;
+type SettingValue = number | string | null;
 export type SettingChanges = ReadonlyMap<SettingName, SettingValue>;
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
 /** A whole number within inclusive bounds; an empty range means that this validator cannot change the setting. */
-export interface Range {
+interface Range {
   readonly min: number;
   readonly max: number;
 }

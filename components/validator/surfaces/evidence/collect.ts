@@ -2,7 +2,7 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import { activeMembers, isSameKey, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import { failure } from '../../errors.ts';
-import { evidenceId, isProof, type KnownEvidence } from '../../network/evidence/evidence.ts';
+import { evidenceId, isProof, type ProvenEvidence } from '../../network/evidence/evidence.ts';
 import type { EvidenceClient } from './clients.ts';
 import type { HeldEvidence } from './wire.ts';
 
@@ -10,7 +10,7 @@ export interface CollectDeps {
   readonly validatorId: string;
   readonly verifier: Verifier;
   /** The evidence that this validator holds for a register. */
-  evidence(registerId: string): readonly KnownEvidence[];
+  evidence(registerId: string): readonly ProvenEvidence[];
   /** The rules of a register, from here or from the register service; undefined for an unknown register. */
   findRules(registerId: string): Promise<LedgerRules | undefined>;
   readonly peerClients: EvidenceClient;

@@ -127,7 +127,7 @@ describe('the evidence of a set', { timeout: 40_000 }, () => {
         evidence: { ...held.evidence, second: held.evidence.first },
       }),
       'another network': (held) => ({ ...held, networkId: 'elsewhere' }),
-      'nobody to have signed': (held) => ({ ...held, signers: [] }),
+      'no signer': (held) => ({ ...held, signers: [] }),
     };
     for (const [name, twist] of Object.entries(twisted)) {
       const deps = depsOf(cluster, 'validator-9', (_id, held) => held.map(twist) as HeldEvidence[]);

@@ -34,7 +34,7 @@ const certificateSchema = z
   })
   .describe('a certificate of a docket');
 const entrySchema = z.object({
-  id: text.describe('one for each place at which a validator signs once'),
+  id: text.describe('one per position at which a validator signs once'),
   kind: z.enum(['duplicate-proposal', 'duplicate-vote', 'conflicting-certificate']),
   validatorId: text.nullable().describe('null for conflicting certificates'),
   validatorIds: z.array(text).describe('whom it convicts'),
@@ -43,7 +43,7 @@ const entrySchema = z.object({
   step: text.nullable().describe('proposal, prevote or precommit'),
   signers: z
     .array(z.object({ validatorId: text, publicKey: text, algorithm: text }))
-    .describe('whose keys verify the signatures; of two certificates the whole set'),
+    .describe('members whose keys verify the signatures; for two certificates the full set'),
   first: z.union([messageSchema, certificateSchema]),
   second: z.union([messageSchema, certificateSchema]),
   heldBy: z.array(text).describe('members that have it in their log'),

@@ -3,7 +3,7 @@ import { ALGORITHMS } from '#core/crypto/algorithm.ts';
 import type { ListEvidenceResponse } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { PeerEvidence, Proof } from '../../chain/consensus/evidence.ts';
 import { failure } from '../../errors.ts';
-import type { KnownEvidence } from '../../network/evidence/evidence.ts';
+import type { ProvenEvidence } from '../../network/evidence/evidence.ts';
 import { parseEvidence } from '../../network/transport/parse.ts';
 import { wireEvidence } from '../../network/transport/wire.ts';
 
@@ -17,7 +17,7 @@ const maxRead = 1_024;
 const maxMembers = 128;
 
 /** The evidence of one register as a protobuf message. */
-export function wireHeld(known: readonly KnownEvidence[]) {
+export function wireHeld(known: readonly ProvenEvidence[]) {
   return {
     evidence: known.map(({ evidence, networkId, validatorSetHash, signers, seenAtMs }) => ({
       evidence: wireEvidence(evidence),

@@ -12,7 +12,7 @@ import type { ValidatorReport } from '../reports/report.ts';
 import { isVoting } from '../reports/sets.ts';
 
 /** Version of the protocol between validators. */
-export const protocolVersion = 1;
+const PROTOCOL_VERSION = 1;
 /** Number of latest log roots in the answer, so that members at slightly different heights can be compared. */
 const maxRoots = 16;
 
@@ -120,7 +120,7 @@ export function presentMember(deps: ConsensusDeps) {
     publicKey,
     algorithm,
     version: report.version,
-    protocolVersion,
+    protocolVersion: PROTOCOL_VERSION,
     startedAt: instant(report.startedAtMs),
     endpoint,
     drain: presentDrain(deps.drain.facts),

@@ -25,7 +25,7 @@ import type { RegisterState } from '../../chain/state/state.ts';
 import type { SubmittedDocket } from './submitted-docket.ts';
 
 /** The context in which a docket is judged. */
-export interface JudgementContext {
+interface JudgementContext {
   /** The register after its last docket; undefined before docket 0. */
   readonly state: RegisterState | undefined;
   /** The preceding docket, as the caller gives it. */

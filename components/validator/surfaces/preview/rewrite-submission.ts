@@ -23,7 +23,7 @@ const names: Readonly<Record<string, string>> = {
 };
 
 /** A transaction of the earlier shape, rewritten as the generic submission. */
-export interface RewrittenSubmission {
+interface RewrittenSubmission {
   /** JSON text of the submission; the payload keeps its original text. */
   readonly text: string;
   readonly registerId: string;

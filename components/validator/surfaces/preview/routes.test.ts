@@ -373,7 +373,7 @@ describe('adding a transaction', () => {
   it.each([
     ['another payload', { payload: { other: 1 } }, 400, 'VAL_SIG_002'],
     ['a wrong hash', { payloadHash: '00'.repeat(32) }, 400, 'VAL_HASH_001'],
-    ['somebody else as its sender', { senderAddress: 'w1stranger' }, 403, 'SENDER_NOT_AUTHORIZED'],
+    ['another sender than the signer', { senderAddress: 'w1stranger' }, 403, 'SENDER_NOT_AUTHORIZED'],
     ['no sender', { senderAddress: undefined }, 400, 'VAL_STRUCT_001'],
     ['no signature', { signature: undefined }, 400, 'VAL_STRUCT_005'],
     ['a register that there is not', { registerId: 'ef'.repeat(16) }, 404, 'REGISTER_NOT_FOUND'],

@@ -59,7 +59,7 @@ const docketSchema = z.object({
   sizeBytes: count,
 });
 const builtSchema = z.object({
-  isSuccess: z.boolean().describe('false when nothing waits that may be sealed'),
+  isSuccess: z.boolean().describe('false when no waiting transaction may be sealed'),
   docket: docketSchema.nullable(),
   metrics: z.object({
     transactionsProcessed: count,
@@ -95,7 +95,7 @@ const addBody = z.object({
     registerId: text,
     senderAddress: text,
     payload: z.unknown().describe('any JSON value'),
-    payloadHash: text.optional().describe('of the canonical payload when absent'),
+    payloadHash: text.optional().describe('hash of the canonical payload when absent'),
     timestamp: text,
     signature: z.object({ publicKey: text, signatureValue: text, algorithm: text }),
     previousTxId: text.optional(),
@@ -127,13 +127,16 @@ function mountBuild(app: App, deps: PreviewDeps): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
         operationId: 'buildDocket',
-        summary: 'The docket that would be proposed now; with seal it is proposed',
+        summary: 'Builds the docket that would be proposed now; with seal it is proposed',
         tags,
         body: z.strictObject({
           registerId: text,
           validatorWalletAddress: text.max(128).default(''),
           maxTransactions: z.int().min(1).max(10_000).optional(),
-          seal: z.boolean().default(false).describe('for who manages registers, and services'),
+          seal: z
+            .boolean()
+            .default(false)
+            .describe('requires the permission to manage registers; services have it'),
         }),
         response: {
           200: builtSchema,
@@ -181,7 +184,7 @@ function mountValidate(app: App, deps: PreviewDeps): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
         operationId: 'validateDocket',
-        summary: 'Whether a docket is valid; nothing comes of it',
+        summary: 'Validates a docket without storing it',
         tags,
         body: validateBody,
         response: {
@@ -213,7 +216,7 @@ function mountValidate(app: App, deps: PreviewDeps): void {
       throw new AppError(
         'invalid',
         worst?.code ?? 'INVALID_REQUEST',
-        worst?.message ?? 'The docket is wrong',
+        worst?.message ?? 'The docket is invalid',
         {
           violations: ordered,
           details: { validationDuration },
@@ -232,7 +235,7 @@ function mountAdd(app: App, deps: PreviewDeps): void {
       validatorCompiler: () => (data) => ({ value: data }),
       schema: {
         operationId: 'addTransaction',
-        summary: 'Submit a signed transaction in the shape of the design',
+        summary: 'Submits a signed transaction in the earlier shape',
         tags,
         body: addBody,
         response: {
@@ -296,7 +299,7 @@ function mountWaiting(app: App, deps: PreviewDeps): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         operationId: 'listWaitingTransactions',
-        summary: 'What waits to be sealed, in the order in which it may be',
+        summary: 'Waiting transactions, in the order in which they may be sealed',
         tags,
         params: z.object({ registerId: text }),
         querystring: paging(),

@@ -2,7 +2,7 @@ import { parseRecord } from '#core/ledger/record.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 
 /** A waiting transaction as one validator reports it. */
-export interface WaitingTransaction {
+interface WaitingTransaction {
   /** JCS bytes of the record */
   readonly record: Uint8Array;
   readonly addedAtMs: number;

@@ -9,7 +9,7 @@ export interface CosignDeps {
   findLog(registerId: string): CosignedLog | undefined;
 }
 
-export interface CosignedLog {
+interface CosignedLog {
   readonly networkId: string;
   /** Signs with the key that the register names for this validator. */
   readonly signer: Signer;
@@ -17,7 +17,7 @@ export interface CosignedLog {
   rootAt(size: number): string | undefined;
 }
 
-export interface Cosignature {
+interface Cosignature {
   readonly timeSeconds: number;
   readonly signature: Uint8Array;
 }

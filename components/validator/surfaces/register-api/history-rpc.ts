@@ -9,7 +9,7 @@ import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { failure } from '../../errors.ts';
 import { wireDocket } from '../../network/services/clients.ts';
 
-export interface HistoryDeps {
+interface HistoryDeps {
   registers(): Iterable<Pick<RegisterChain, 'id' | 'facts'>>;
   /** The dockets of a register that the log still holds, from one number on. */
   readLoggedDockets(registerId: string, range: LoggedRange): Promise<LoggedDockets>;
@@ -38,7 +38,7 @@ export function historyHandlers({
       const registerId = findRegisterId(text);
       if (registerId === undefined || from > BigInt(Number.MAX_SAFE_INTEGER))
         throw failure('INVALID_REQUEST', { message: 'registerId or from is malformed' });
-      // One call reads the whole log, so a concurrent second one would only slow both down.
+      // One call reads the entire log, so a concurrent second one would only slow both down.
       if (isReading) throw busy();
       isReading = true;
       try {

@@ -18,7 +18,7 @@ export interface CollectedReport {
 }
 
 /** Upper bound of validators that one request contacts. */
-const maxAsked = 200;
+const maxValidators = 200;
 
 /** Ids of all validators of the installation and of all members of the local registers. Sorted; never throws. */
 export function listValidators(deps: Omit<CollectReportsDeps, 'peerClients'>): Promise<readonly string[]> {
@@ -54,7 +54,7 @@ async function idsOf(
     ...own.registers.flatMap(({ members }) => members),
     ...announced.map((entry) => entry.validatorId),
   ]);
-  return [...known].slice(0, maxAsked).toSorted();
+  return [...known].slice(0, maxValidators).toSorted();
 }
 
 async function reportOf(

@@ -1,6 +1,6 @@
 import { faultTolerance } from '#core/ledger/consensus.ts';
 import type { PeerEvidence } from '../../chain/consensus/evidence.ts';
-import type { KnownEvidence } from '../../network/evidence/evidence.ts';
+import type { ProvenEvidence } from '../../network/evidence/evidence.ts';
 
 /** A piece of evidence as a status report contains it. */
 export interface EvidenceSummary {
@@ -11,14 +11,14 @@ export interface EvidenceSummary {
 }
 
 /** Summarises the evidence of one register. */
-export function summarise(known: readonly KnownEvidence[]): readonly EvidenceSummary[] {
+export function summarise(known: readonly ProvenEvidence[]): readonly EvidenceSummary[] {
   return known.map(({ evidence, validatorIds, height, seenAtMs }) => {
     return { kind: evidence.kind, validatorIds, height, seenAtMs };
   });
 }
 
 /** The evidence in one member's report, and whether that member is this validator. */
-export interface MemberEvidence {
+interface MemberEvidence {
   readonly isOwn: boolean;
   readonly evidence: readonly EvidenceSummary[];
 }

@@ -7,12 +7,12 @@ import type { ModeOutcome } from '../../chain/sealing/modes.ts';
 import { type ModeCommand, nextMode } from '../../chain/sealing/modes.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { failure } from '../../errors.ts';
-import type { KnownEvidence } from '../../network/evidence/evidence.ts';
+import type { ProvenEvidence } from '../../network/evidence/evidence.ts';
 import { summarise } from './conditions.ts';
 import { type LastContact, reportRegister, type ValidatorReport } from './report.ts';
 import type { RegisterSet } from './sets.ts';
 
-export interface LocalValidatorOptions {
+interface LocalValidatorOptions {
   readonly validatorId: string;
   readonly version: string;
   readonly startedAtMs: number;
@@ -25,7 +25,7 @@ export interface LocalValidatorOptions {
   heard(): readonly LastContact[];
   conditions(): readonly Condition[];
   volumeGap(registerId: string): VolumeGap | undefined;
-  evidence(registerId: string): readonly KnownEvidence[];
+  evidence(registerId: string): readonly ProvenEvidence[];
   /** The rules of a register as the register service stores them. */
   findRules(registerId: string): Promise<LedgerRules | undefined>;
 }
@@ -36,7 +36,7 @@ export interface LocalValidator {
   report(registerId: string): ValidatorReport;
   changeModeHere(registerId: string, act: ModeCommand): Promise<ModeOutcome>;
   findSet(registerId: string): Promise<RegisterSet | undefined>;
-  evidence(registerId: string): readonly KnownEvidence[];
+  evidence(registerId: string): readonly ProvenEvidence[];
   findRules(registerId: string): Promise<LedgerRules | undefined>;
 }
 

@@ -1,5 +1,6 @@
+import { manualClock } from '#kit/clock/clock.ts';
 import { zeroCounts } from '../../chain/consensus/tally.ts';
-import { emptyWorkReport } from '../../chain/sealing/work-counter.ts';
+import { WorkCounter } from '../../chain/sealing/work-counter.ts';
 import type { CollectedReport } from './collect-reports.ts';
 import type { RegisterReport, ValidatorReport } from './report.ts';
 
@@ -27,7 +28,7 @@ export function registerReport(over: Partial<RegisterReport> = {}): RegisterRepo
     rejections: [],
     volumeGap: undefined,
     evidence: [],
-    work: emptyWorkReport(),
+    work: new WorkCounter(manualClock(0)).report,
     pool: { control: 0, action: 0, bytes: 0, maxSize: 10_000, oldestAtMs: 0 },
     ...over,
   };

@@ -28,7 +28,7 @@ export interface SetView {
 }
 
 /** WaitingForValidators: too few members are reachable and vote. Nothing is sealed until a quorum is back. */
-export type SetStatus = 'Running' | 'Paused' | 'Stopped' | 'Halted' | 'WaitingForValidators';
+type SetStatus = 'Running' | 'Paused' | 'Stopped' | 'Halted' | 'WaitingForValidators';
 
 /** Combines the reports by register, sorted by register id. The membership in this validator's own report takes precedence. */
 export function viewSets(collected: readonly CollectedReport[], self: string): readonly SetView[] {

@@ -19,8 +19,10 @@ export async function visibleTo(
   caller: Caller,
   collected: readonly CollectedReport[],
 ): Promise<ReadonlySet<string>> {
-  const told = collected.flatMap(({ report }) => report?.registers ?? []).map(({ registerId }) => registerId);
-  const ids = [...new Set(told)];
+  const reported = collected
+    .flatMap(({ report }) => report?.registers ?? [])
+    .map(({ registerId }) => registerId);
+  const ids = [...new Set(reported)];
   const seen = await Promise.all(ids.map((registerId) => canSee(deps, caller, registerId)));
   return new Set(ids.filter((_, index) => seen[index]));
 }

@@ -4,7 +4,7 @@ import { type CollectedReport, type CollectReportsDeps, collectReports } from '.
 import { type Visibility, visibleTo } from '../reports/visibility.ts';
 import { presentDockets, presentMempool, presentTransactions, type StatisticsContext } from './present.ts';
 
-export type StatisticsDeps = CollectReportsDeps & Visibility;
+type StatisticsDeps = CollectReportsDeps & Visibility;
 
 const text = z.string();
 const count = z.int().min(0);
@@ -79,7 +79,7 @@ export function mountStatistics(app: App, deps: StatisticsDeps): void {
   mount(app, deps, {
     path: '/api/metrics/mempool',
     operationId: 'getMempoolMetrics',
-    summary: 'What waits to be sealed, by register',
+    summary: 'Waiting transactions, by register',
     schema: mempoolSchema,
     present: presentMempool,
   });

@@ -3,7 +3,7 @@ import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import { failure } from '../../errors.ts';
 import type { Answer } from '../../intake/admission/answer.ts';
 import { originOf, type SubmissionDeps } from './answer-submission.ts';
-import { answerBatch, MAX_BATCH, parseBatch } from './batch.ts';
+import { answerBatch, maxBatchSize, parseBatch } from './batch.ts';
 
 const path = '/api/v1/transactions/batch';
 const mediaType = 'application/x-ndjson';
@@ -29,7 +29,7 @@ export function mountBatch(app: App, deps: SubmissionDeps): void {
         validatorCompiler: () => (data) => ({ value: data }),
         schema: {
           operationId: 'submitTransactionBatch',
-          summary: `Submit up to ${MAX_BATCH} signed transactions of one register`,
+          summary: `Submit up to ${maxBatchSize} signed transactions of one register`,
           tags: ['Transactions'],
           consumes: [mediaType],
           body: z.string().describe('One submission a line, each as in POST /api/v1/transactions/validate'),
@@ -56,6 +56,6 @@ function bodyOf(body: unknown): Buffer {
 
 function resultOf({ status, body, retryAfterSeconds }: Answer): { status: number } {
   // a refusal names the route that was called
-  const place = status === 200 ? {} : { instance: path, path };
-  return { ...body, ...place, status, ...(retryAfterSeconds > 0 && { retryAfterSeconds }) };
+  const origin = status === 200 ? {} : { instance: path, path };
+  return { ...body, ...origin, status, ...(retryAfterSeconds > 0 && { retryAfterSeconds }) };
 }

@@ -8,7 +8,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import type { Origin } from '../../intake/admission/admission.ts';
 import { testKey } from '../../testing/keys.ts';
 import { World } from '../../testing/world.ts';
-import { answerBatch, MAX_BATCH, parseBatch, type SubmissionTexts } from './batch.ts';
+import { answerBatch, maxBatchSize, parseBatch, type SubmissionTexts } from './batch.ts';
 import { mountBatch } from './batch-routes.ts';
 import { submissionHandlers } from './rpc.ts';
 
@@ -72,8 +72,8 @@ describe('the lines of a batch', () => {
   });
 
   it('are at least one, bounded, and valid UTF-8', () => {
-    expect(parseBatch(Buffer.from('{}\n'.repeat(MAX_BATCH))).count).toBe(MAX_BATCH);
-    expect(() => parseBatch(Buffer.from('{}\n'.repeat(MAX_BATCH + 1)))).toThrow('at most 1000');
+    expect(parseBatch(Buffer.from('{}\n'.repeat(maxBatchSize))).count).toBe(maxBatchSize);
+    expect(() => parseBatch(Buffer.from('{}\n'.repeat(maxBatchSize + 1)))).toThrow('at most 1000');
     expect(() => parseBatch(Buffer.alloc(0))).toThrow('empty');
     expect(() => parseBatch(Buffer.from([0x7b, 0xff, 0x7d]))).toThrow('UTF-8');
   });
@@ -138,7 +138,7 @@ describe('a batch', () => {
   });
 
   it('yields to other work while it is read', async () => {
-    const texts = Array.from({ length: MAX_BATCH }, (_, n) => `{"not":${n}}`);
+    const texts = Array.from({ length: maxBatchSize }, (_, n) => `{"not":${n}}`);
     let turns = 0;
     let done = false;
     const count = () => {
@@ -317,7 +317,7 @@ describe('SubmitBatches', () => {
 
   it('ends with a malformed batch', async () => {
     await expect(answered([])).rejects.toMatchObject({ kind: 'invalid' });
-    const many = Array.from({ length: MAX_BATCH + 1 }, () => '{}');
+    const many = Array.from({ length: maxBatchSize + 1 }, () => '{}');
     await expect(answered(many)).rejects.toMatchObject({ code: 'BATCH_TOO_LARGE' });
   });
 });

@@ -7,9 +7,9 @@ import { answerText, type SubmissionDeps } from './answer-submission.ts';
 import type { Forward } from './forward.ts';
 
 /** Submissions of one batch. */
-export const MAX_BATCH = 1_000;
+export const maxBatchSize = 1_000;
 
-/** Number of submissions read before the event loop gets a turn, so that a vote does not wait for a whole batch. */
+/** Number of submissions read before the event loop gets a turn, so that a vote does not wait for the end of a batch. */
 const readAtOnce = 64;
 /** Number of submissions of one batch that are being forwarded at the same time. */
 const forwardedAtOnce = 64;
@@ -46,8 +46,8 @@ export function parseBatch(body: Buffer): SubmissionTexts {
 /** Throws AppError invalid INVALID_REQUEST for an empty batch, too_large BATCH_TOO_LARGE for one over the bound. */
 export function assertSize(count: number): void {
   if (count === 0) throw failure('INVALID_REQUEST', { message: 'The batch is empty.' });
-  if (count > MAX_BATCH) {
-    throw failure('BATCH_TOO_LARGE', { message: `A batch has at most ${MAX_BATCH} transactions.` });
+  if (count > maxBatchSize) {
+    throw failure('BATCH_TOO_LARGE', { message: `A batch has at most ${maxBatchSize} transactions.` });
   }
 }
 

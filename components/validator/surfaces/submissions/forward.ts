@@ -8,7 +8,7 @@ import type { SubscriptionCheck } from '../../intake/admission/subscriptions.ts'
 import { parseSubmission } from '../../intake/verification/submission.ts';
 import type { SubmissionClient } from './clients.ts';
 
-export interface ForwardOptions {
+interface ForwardOptions {
   readonly validatorId: string;
   readonly clock: Clock;
   readonly subscriptions: Pick<SubscriptionCheck, 'assertSubscribed'>;

@@ -13,7 +13,7 @@ import type { Answer } from '../../intake/admission/answer.ts';
 import { answerSubmission, type SubmissionDeps } from './answer-submission.ts';
 import { answerBatch, assertSize } from './batch.ts';
 
-export interface SubmissionRpcOptions extends SubmissionDeps {
+interface SubmissionRpcOptions extends SubmissionDeps {
   readonly registers: Pick<Registers, 'get' | 'find'>;
 }
 

@@ -3,7 +3,7 @@ import type { Effect, Message } from '../../chain/consensus/messages.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { identity } from '../../chain/sealing/sign-bytes.ts';
 import type { RegisterState } from '../../chain/state/state.ts';
-import type { KnownEvidence } from '../../network/evidence/evidence.ts';
+import type { ProvenEvidence } from '../../network/evidence/evidence.ts';
 import type { FakeLedger } from '../fake-ledger.ts';
 import type { SignedSubmission } from '../submissions.ts';
 import type { Coverage } from './coverage.ts';
@@ -191,7 +191,7 @@ export class Chain {
     if (this.isSettled) return;
     const lost = this.unsettled.filter((txId) => !this.#isSuspended(txId));
     if (lost.length > 0)
-      violations.break('nothing accepted is lost', `nobody has ${lost.map(short).join(' ')}`);
+      violations.break('nothing accepted is lost', `no member has ${lost.map(short).join(' ')}`);
     const heights = members.map(({ id, engine }) => {
       return `${id} ${JSON.stringify(engine?.registers.get(this.registerId)?.facts)}`;
     });
@@ -272,7 +272,7 @@ export class Chain {
     this.invariants.reached(handle.name, state.height, digestOf(state));
   }
 
-  #checkEvidence(validatorId: string, processName: string, evidence: readonly KnownEvidence[]): void {
+  #checkEvidence(validatorId: string, processName: string, evidence: readonly ProvenEvidence[]): void {
     const { trace, coverage } = this.#options;
     for (const { evidence: proof, height, validatorIds } of evidence) {
       const { kind } = proof;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { COVERAGE_ITEMS, Coverage, Totals } from './coverage.ts';
-import { BYZANTINE_BEHAVIOURS, drawScenario } from './scenario.ts';
+import { Coverage, coverageItems, Totals } from './coverage.ts';
+import { byzantineBehaviours, drawScenario } from './scenario.ts';
 
 /** The seeds that CI runs for every change. */
 const seedsOfCi = Array.from({ length: 200 }, (_, place) => place + 1);
@@ -15,7 +15,7 @@ describe('the coverage of a run', () => {
     }
     expect(totals.table()).toMatch(/^partition +2 +4$/m);
     expect(totals.table()).toMatch(/^member killed +never$/m);
-    expect(totals.missing).toEqual(COVERAGE_ITEMS.filter((item) => item !== 'partition'));
+    expect(totals.missing).toEqual(coverageItems.filter((item) => item !== 'partition'));
   });
 
   test('counts the initial set sizes', () => {
@@ -37,7 +37,7 @@ describe('the seeds of CI', () => {
     );
     expect([...faults].toSorted()).toEqual(Object.keys(scenarios[0]?.faults ?? {}).toSorted());
     const behaviours = new Set(scenarios.flatMap(({ byzantine }) => [...byzantine.values()].flat()));
-    expect([...behaviours].toSorted()).toEqual(BYZANTINE_BEHAVIOURS.toSorted());
+    expect([...behaviours].toSorted()).toEqual(byzantineBehaviours.toSorted());
     const sizes = new Set(scenarios.map(({ size }) => size));
     expect([...sizes].toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 7, 10, 13, 25]);
   });

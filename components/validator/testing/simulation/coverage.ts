@@ -1,7 +1,7 @@
-import { BYZANTINE_BEHAVIOURS } from './scenario.ts';
+import { byzantineBehaviours } from './scenario.ts';
 
 /** Everything that a complete run of the simulator must have exercised. */
-export const COVERAGE_ITEMS = [
+export const coverageItems = [
   'partition',
   'links that lose, double and delay',
   'loss that an adversary chose',
@@ -34,10 +34,10 @@ export const COVERAGE_ITEMS = [
   'wrong stamps beside honest skew',
   'evidence: duplicate-vote',
   'evidence: duplicate-proposal',
-  ...BYZANTINE_BEHAVIOURS.map((each) => `Byzantine member ${each}` as const),
+  ...byzantineBehaviours.map((each) => `Byzantine member ${each}` as const),
   ...[1, 2, 3, 4, 5, 7, 10, 13, 25].map((size) => `set of ${size}` as const),
 ] as const;
-export type CoverageItem = (typeof COVERAGE_ITEMS)[number];
+export type CoverageItem = (typeof coverageItems)[number];
 
 /** How often each item occurred in one world. */
 export type Counts = Readonly<Partial<Record<string, number>>>;
@@ -52,7 +52,7 @@ export class Coverage {
 
   /** Records the initial set size of a register. */
   addSet(size: number): void {
-    const item = COVERAGE_ITEMS.find((each) => each === `set of ${size}`);
+    const item = coverageItems.find((each) => each === `set of ${size}`);
     if (item !== undefined) this.add(item);
   }
 
@@ -79,14 +79,14 @@ export class Totals {
 
   /** Items that no seed covered. */
   get missing(): readonly string[] {
-    return COVERAGE_ITEMS.filter((item) => !this.#seeds.has(item));
+    return coverageItems.filter((item) => !this.#seeds.has(item));
   }
 
   /** One line per item: in how many seeds it occurred, and how often. */
   table(): string {
-    const width = Math.max(...COVERAGE_ITEMS.map((item) => item.length));
+    const width = Math.max(...coverageItems.map((item) => item.length));
     const head = `${'covered'.padEnd(width)} ${'seeds'.padStart(7)} ${'times'.padStart(9)}`;
-    const lines = COVERAGE_ITEMS.map((item) => {
+    const lines = coverageItems.map((item) => {
       const seeds = this.#seeds.get(item);
       if (seeds === undefined) return `${item.padEnd(width)}   never`;
       return `${item.padEnd(width)} ${String(seeds).padStart(7)} ${String(this.#times.get(item)).padStart(9)}`;

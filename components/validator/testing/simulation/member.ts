@@ -67,12 +67,12 @@ export class Member {
   skewMs = 0;
   #processes: Process[] = [];
   #starts = 0;
-  readonly #around: MemberEnvironment;
+  readonly #environment: MemberEnvironment;
 
   constructor(id: string, key: TestKey, environment: MemberEnvironment) {
     this.id = id;
     this.key = key;
-    this.#around = environment;
+    this.#environment = environment;
     this.disk = environment.newDisk();
   }
 
@@ -103,35 +103,35 @@ export class Member {
     };
     this.disk = disk;
     this.#processes.push(process);
-    this.#around.trace.add(handle.name, 'starts');
-    const wire = this.#around.network.transport(this.id, handle);
-    const byzantine = this.#around.corrupt(this);
+    this.#environment.trace.add(handle.name, 'starts');
+    const wire = this.#environment.network.transport(this.id, handle);
+    const byzantine = this.#environment.corrupt(this);
     this.#open(process, byzantine?.transport(wire) ?? wire).then(
       (engine) => {
         process.engine = engine;
-        this.#around.trace.add(handle.name, 'works');
+        this.#environment.trace.add(handle.name, 'works');
         const { peering } = engine;
-        this.#around.network.join(this.id, handle, byzantine?.inbox(peering, wire) ?? peering);
+        this.#environment.network.join(this.id, handle, byzantine?.inbox(peering, wire) ?? peering);
       },
-      (error: unknown) => this.#around.onStartFailed(this, process, error),
+      (error: unknown) => this.#environment.onStartFailed(this, process, error),
     );
   }
 
   /** Kills the oldest process between two events; a power loss may lose unforced writes. */
   crash(losesPower: boolean): void {
-    this.#around.onEnd(this);
+    this.#environment.onEnd(this);
     const [process] = this.#processes.splice(0, 1);
     if (process === undefined) return;
     process.handle.alive = false;
-    this.#around.trace.add(process.handle.name, losesPower ? 'loses power' : 'is killed');
-    if (losesPower) process.disk.losePower(this.#around.random);
+    this.#environment.trace.add(process.handle.name, losesPower ? 'loses power' : 'is killed');
+    if (losesPower) process.disk.losePower(this.#environment.random);
   }
 
   #open({ handle, disk }: Process, transport: Transport): Promise<Engine> {
-    const { eventQueue, signing, service, installation } = this.#around;
+    const { eventQueue, signing, service, installation } = this.#environment;
     const clock = eventQueue.clock(() => this.skewMs);
     const verifier = simulatedVerifier();
-    const log = this.#around.log.child({ process: handle.name });
+    const log = this.#environment.log.child({ process: handle.name });
     return openEngine({
       runtime: {
         service: 'validator',
@@ -151,16 +151,16 @@ export class Member {
       version: '0.1.0',
       verifier,
       verify: async (items) => items.map((item) => verifier.verifyDigest(item)),
-      systemKey: async () => this.#around.systemKey,
+      systemKey: async () => this.#environment.systemKey,
       environment: {
         storage: disk.storage(eventQueue, handle),
         timers: eventQueue.timers(handle),
         consensus: (registerId) =>
-          observed(this.#around.consensus, {
-            begins: (rules) => this.#around.onBegun(this, registerId, rules),
-            released: (message) => this.#around.onReleased(this, registerId, message),
+          observed(this.#environment.consensus, {
+            begins: (rules) => this.#environment.onBegun(this, registerId, rules),
+            released: (message) => this.#environment.onReleased(this, registerId, message),
             did: (effect, machine) =>
-              this.#around.onEffect(handle, { member: this, registerId, machine }, effect),
+              this.#environment.onEffect(handle, { member: this, registerId, machine }, effect),
           }),
       },
     });

@@ -6,7 +6,7 @@ import type { Weakness } from './world.ts';
  * Validators with one protection removed. The simulator must find each of them; otherwise a run without findings proves
  * nothing.
  */
-export const MUTATIONS = {
+export const mutations = {
   'without the lock rule': () => ({ consensus: withoutLocks(bft1()) }),
   'without the force of the log to disk': () => ({ disk: 'forgets' }),
   'with a quorum that is too small': () => ({ consensus: withSmallQuorum(bft1()) }),

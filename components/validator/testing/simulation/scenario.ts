@@ -28,7 +28,7 @@ export interface Faults {
   readonly drains: boolean;
 }
 
-export const BYZANTINE_BEHAVIOURS = [
+export const byzantineBehaviours = [
   'proposes twice',
   'votes twice',
   'votes for everything',
@@ -39,7 +39,7 @@ export const BYZANTINE_BEHAVIOURS = [
   'is late',
   'stamps wrongly',
 ] as const;
-export type ByzantineBehaviour = (typeof BYZANTINE_BEHAVIOURS)[number];
+export type ByzantineBehaviour = (typeof byzantineBehaviours)[number];
 
 /** One register of a world. */
 export interface RegisterPlan {
@@ -145,7 +145,7 @@ function drawByzantine(
   const tolerated = faultTolerance(size);
   const inside = random.shuffle(places).slice(0, random.chance(0.6) ? random.whole(0, tolerated) : 0);
   const outside = reserve > 0 && random.chance(0.3) ? [size] : [];
-  const draw = () => random.shuffle(BYZANTINE_BEHAVIOURS).slice(0, random.whole(1, 4));
+  const draw = () => random.shuffle(byzantineBehaviours).slice(0, random.whole(1, 4));
   return new Map([...inside, ...outside].map((place) => [place, draw()]));
 }
 

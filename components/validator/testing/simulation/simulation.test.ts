@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MUTATIONS } from './mutations.ts';
+import { mutations } from './mutations.ts';
 import { simulate } from './run.ts';
 import type { Weakness } from './world.ts';
 
@@ -58,7 +58,7 @@ describe('the simulator', () => {
     expect(digests.size).toBe(2);
   }, 60_000);
 
-  for (const [name, weakness] of Object.entries(MUTATIONS)) {
+  for (const [name, weakness] of Object.entries(mutations)) {
     test(`detects a validator ${name}`, async () => {
       const found = await firstBroken(weakness(), knownToFind[name] ?? []);
       expect(found?.broken).toBeDefined();

@@ -114,7 +114,7 @@ export class Workload {
     const endpoints = reachable().filter(isMeant);
     const again = () => {
       if (left > 0) eventQueue.after(random.between(200, 1500), () => this.#offer(signed, left - 1, isMeant));
-      else this.#close(signed, 'nobody answers');
+      else this.#close(signed, 'no member answers');
     };
     if (endpoints.length === 0) {
       again();

@@ -73,7 +73,7 @@ export class World {
         this.onSigned?.(validatorId);
       },
     });
-    const environment = this.#around(weakness);
+    const environment = this.#environmentOf(weakness);
     const ids = Array.from({ length: size + reserve }, (_, place) => `validator-${place}`);
     this.members = ids.map((id, place) => new Member(id, simulatedKey(20 + place), environment));
     this.chains = ledgers.map(([registerId, ledger], place) => this.#chain(registerId, ledger, place));
@@ -119,7 +119,7 @@ export class World {
 
   /** An unhandled rejection would end the process of a validator. */
   onUnhandled(error: unknown): void {
-    this.#onThrown(error, 'somebody');
+    this.#onThrown(error, 'unknown');
   }
 
   /** Checks that are possible only at the end. */
@@ -164,7 +164,7 @@ export class World {
     return chain;
   }
 
-  #around(weakness: Weakness): MemberEnvironment {
+  #environmentOf(weakness: Weakness): MemberEnvironment {
     const disks = this.random.fork('disks');
     const { eventQueue, trace, signing, service, network } = this;
     return {

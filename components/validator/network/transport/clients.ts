@@ -11,7 +11,7 @@ export interface CallerIdentity {
 }
 
 /** A service or another validator: its client id and the address of its gRPC listener. */
-export interface CalledPeer {
+interface CalledPeer {
   readonly clientId: string;
   readonly address: string | { readonly host: string; readonly port: number };
 }
