@@ -15,28 +15,34 @@ import {
   MembershipService,
   SubmissionService,
 } from '#protos/gen/chancery/validator/v1/validator_pb.js';
-import { createLocalValidator } from './admin/local-validator.ts';
-import { adminHandlers } from './admin/rpc.ts';
-import { createForward } from './admission/forward.ts';
-import { submissionHandlers } from './admission/rpc.ts';
-import { createSubscriptionCheck } from './admission/subscriptions.ts';
-import { checkpointHandlers } from './checkpoints/rpc.ts';
+import { assertClock } from './chain/sealing/health.ts';
+import { signerFor } from './chain/sealing/signer-key.ts';
+import { buildState } from './chain/state/state.ts';
 import type { ValidatorConfig } from './config.ts';
-import { configure } from './configuration/controls.ts';
 import { type Engine, openEngine } from './engine.ts';
-import { assertClock } from './health.ts';
-import { historyHandlers } from './history/rpc.ts';
 import { mountRoutes } from './http.ts';
-import { keepAnnounced } from './membership/announce.ts';
-import { connectPeerClients } from './membership/peer-clients.ts';
-import { membershipHandlers } from './membership/rpc.ts';
-import type { MemberIdentity } from './operator-api/consensus.ts';
-import { OutboundStreams } from './peering/outbound-streams.ts';
-import { assertQuorumConnected, type RegisterContact } from './peering/quorum-contact.ts';
-import { consensusHandlers, consensusRules } from './peering/rpc.ts';
-import { signerFor } from './sealing/signer-key.ts';
-import { buildState } from './sealing/state.ts';
+import { createSubscriptionCheck } from './intake/admission/subscriptions.ts';
+import { assertQuorumConnected, type RegisterContact } from './network/peering/quorum-contact.ts';
+import { keepAnnounced } from './network/peers/announce.ts';
+import { type Connections, openConnections } from './network/peers/connections.ts';
+import { OutboundStreams } from './network/transport/outbound-streams.ts';
+import { consensusHandlers, consensusRules } from './network/transport/rpc.ts';
 import { connectServices, type Services, verifyWorkers } from './services.ts';
+import { createModeClient } from './surfaces/admin/clients.ts';
+import { adminHandlers } from './surfaces/admin/rpc.ts';
+import { createConfigurationClient } from './surfaces/configuration/clients.ts';
+import { configure } from './surfaces/configuration/controls.ts';
+import { createEvidenceClient } from './surfaces/evidence/clients.ts';
+import type { MemberIdentity } from './surfaces/operator-api/consensus.ts';
+import { createPreviewClient } from './surfaces/preview/clients.ts';
+import { checkpointHandlers } from './surfaces/register-api/checkpoint-rpc.ts';
+import { historyHandlers } from './surfaces/register-api/history-rpc.ts';
+import { membershipHandlers } from './surfaces/register-api/possession-rpc.ts';
+import { createReportClient } from './surfaces/reports/clients.ts';
+import { createLocalValidator } from './surfaces/reports/local-validator.ts';
+import { createSubmissionClient } from './surfaces/submissions/clients.ts';
+import { createForward } from './surfaces/submissions/forward.ts';
+import { submissionHandlers } from './surfaces/submissions/rpc.ts';
 
 const version = '0.1.0';
 /** Grace period in which a round in progress may end before the validator stops; unstored dockets remain in the log. */
@@ -69,13 +75,10 @@ async function assemble(base: ServiceBase<ValidatorConfig>): Promise<Parts> {
   const { signer } = services;
   cleanup.add('signer', () => signer.stop());
   await signer.start();
-  let opened: Engine | undefined;
-  const outboundStreams = createOutboundStreams({ ...services, runtime, workload }, (peer) =>
-    opened?.peering.connected(peer),
-  );
-  cleanup.add('links', () => outboundStreams.stop());
+  const outboundStreams = createOutboundStreams({ ...services, runtime, workload });
+  cleanup.add('outbound streams', () => outboundStreams.stop());
   const engine = await startEngine(config, runtime, { ...services, outboundStreams });
-  opened = engine;
+  outboundStreams.onConnected((peer) => engine.peering.connected(peer));
   cleanup.add('engine', () => engine.stop());
   const assembled = { ...services, config, runtime, workload, engine, outboundStreams };
   base.checks.push(...readinessChecks(assembled));
@@ -106,21 +109,17 @@ function resolvableHost(host: string): string {
 }
 
 /** The streams to the other validators. */
-function createOutboundStreams(
-  {
-    runtime,
-    workload,
-    session,
-    directory,
-  }: Services & Pick<ServiceBase<ValidatorConfig>, 'runtime' | 'workload'>,
-  onConnected: (validatorId: string) => void,
-): OutboundStreams {
+function createOutboundStreams({
+  runtime,
+  workload,
+  session,
+  directory,
+}: Services & Pick<ServiceBase<ValidatorConfig>, 'runtime' | 'workload'>): OutboundStreams {
   return new OutboundStreams({
     runtime,
     workload,
     token: session.token,
     findEndpoint: async (validatorId) => (await directory.find(validatorId))?.endpoint,
-    onConnected,
   });
 }
 
@@ -172,14 +171,15 @@ function assembleSetApi(parts: AssembledParts, cleanup: Cleanup) {
   const { clock } = runtime;
   const { registers } = engine;
   const validatorId = config.CHANCERY_VALIDATOR_ID;
-  const peerClients = connectPeerClients({
+  const connections = openConnections({
     directory,
     runtime,
     workload,
     token: session.token,
     onFault: (validatorId) => engine.peering.peerScore.reportFault(validatorId, 'answer'),
   });
-  cleanup.add('colleagues', () => peerClients.close());
+  cleanup.add('connections to validators', () => connections.close());
+  const peerClients = createPeerClients(connections);
   const findSet = async (registerId: string) => {
     const facts = await ledger.findRegister(registerId);
     if (facts === undefined) return undefined;
@@ -226,6 +226,18 @@ function assembleSetApi(parts: AssembledParts, cleanup: Cleanup) {
   const onFault = (error: unknown) =>
     runtime.log.error({ err: error }, 'a submission failed with an internal error');
   return { self, forward, onFault, peerClients, previewDeps };
+}
+
+/** The calls of the surfaces to other validators. */
+function createPeerClients(connections: Connections) {
+  return {
+    ...createReportClient(connections),
+    ...createModeClient(connections),
+    ...createEvidenceClient(connections),
+    ...createPreviewClient(connections),
+    ...createConfigurationClient(connections),
+    ...createSubmissionClient(connections),
+  };
 }
 
 /** The registers in which this validator votes, with the contact times of their members. */

@@ -1,76 +1,26 @@
 import { join } from 'node:path';
-import type { Verifier } from '#core/crypto/verify.ts';
 import { isAppError } from '#core/errors/errors.ts';
-import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
-import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { Admission } from './admission/admission.ts';
-import { createSubscriptionCheck } from './admission/subscriptions.ts';
-import type { Consensus } from './consensus/bft1.ts';
-import { Drain } from './draining/drain.ts';
-import { type Condition, Health } from './health.ts';
-import { decodeRecord, encodeRecord, type LogRecord, type Mode } from './log/entries.ts';
-import { Journal, type JournalOptions } from './log/journal.ts';
-import {
-  type LoggedDockets,
-  type LoggedRange,
-  Recovery,
-  readLoggedDockets as readLog,
-} from './log/recovery.ts';
-import type { Storage } from './log/storage.ts';
-import { Volume } from './log/volume.ts';
-import { Registers } from './membership/registers.ts';
-import { type VolumeGap, VolumeGaps } from './membership/volume-gaps.ts';
-import { createMetrics } from './metrics.ts';
-import { evidenceRecord } from './peering/evidence-collector.ts';
-import { Peering } from './peering/peering.ts';
-import type { Transport } from './peering/transport.ts';
-import { Budget } from './pool/budget.ts';
-import type { PoolBounds } from './pool/pool.ts';
-import { AdmissionEpochs } from './sealing/admission-epochs.ts';
-import { type BuildLimits, unlimitedBuild } from './sealing/block-interval.ts';
-import type { Ledger, Signer } from './sealing/ports.ts';
-import { Scheduler, type Timers } from './sealing/scheduler.ts';
-import { SuspensionProposer } from './suspension/suspension-proposer.ts';
-
-export interface EngineOptions {
-  readonly runtime: Runtime;
-  readonly validatorId: string;
-  readonly directory: string;
-  readonly bounds: Omit<PoolBounds, 'budget'> & { readonly maxBytesTotal: number };
-  readonly segmentBytes: number;
-  readonly retainBytes: number;
-  readonly signer: Signer;
-  readonly ledger: Ledger;
-  readonly transport: Transport;
-  readonly version: string;
-  readonly verifier: Verifier;
-  verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
-  /** `algorithm:publicKey` of the installation's register-control key. */
-  systemKey(): Promise<string>;
-  /** Replacements of the simulator; the real environment when absent. */
-  readonly environment?: EngineEnvironment | undefined;
-}
-
-/** The environment of the process, beside signer, ledger and peers. */
-export interface EngineEnvironment {
-  readonly storage?: Storage | undefined;
-  readonly timers?: Timers | undefined;
-  /** The consensus functions of one register. */
-  readonly consensus?: ((registerId: string) => Consensus) | undefined;
-}
+import { Scheduler } from '#kit/clock/timers.ts';
+import { assemble, type EngineOptions, type EngineParts, readLoggedDockets } from './assemble.ts';
+import { decodeRecord, encodeRecord, type Mode } from './chain/records/entries.ts';
+import { type LoggedDockets, type LoggedRange, Recovery } from './chain/records/recovery.ts';
+import type { Registers } from './chain/registers/registers.ts';
+import { sweepExpired } from './chain/registers/sweep.ts';
+import type { VolumeGap } from './chain/registers/volume-gaps.ts';
+import type { Condition } from './chain/sealing/health.ts';
+import type { Ledger } from './chain/sealing/ports.ts';
+import { Journal, type JournalOptions } from './disk/log/journal.ts';
+import { Volume } from './disk/volume/volume.ts';
+import { evidenceRecord } from './network/evidence/evidence-collector.ts';
+import type { Peering } from './network/peering/peering.ts';
 
 /** A validator without its listeners. */
-export interface Engine {
-  readonly admission: Admission;
-  readonly registers: Registers;
+export interface Engine
+  extends Pick<
+    EngineParts,
+    'admission' | 'registers' | 'peering' | 'drain' | 'budget' | 'bounds' | 'buildLimits'
+  > {
   readonly scheduler: Scheduler;
-  readonly peering: Peering;
-  readonly drain: Drain;
-  /** Memory budget of all pools together. */
-  readonly budget: Budget;
-  /** Limits that may be changed at runtime and apply at once. */
-  readonly bounds: PoolBounds;
-  readonly buildLimits: BuildLimits;
   /** Sets the mode of a register once the change is on disk. */
   setMode(registerId: string, mode: Mode): Promise<void>;
   /** Throws when the log or the signing component has failed for good. */
@@ -96,11 +46,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const scheduler = new Scheduler(clock, options.environment?.timers);
   const wait = () => pause(scheduler, retryMs);
   const volume = new Volume(clock, log);
-  let ready: Registers | undefined;
   const { journal, recovery } = await openLog(options, {
     volume,
     schedule: (ms, act) => scheduler.set('log', ms, act),
-    carryOver: (segment, into) => ready && carriedEntries(ready, parts, { segment, into }),
     wait,
   });
   const { drainingSinceMs } = recovery;
@@ -118,11 +66,11 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     await close();
     throw error;
   }
-  ready = registers;
+  journal.allowDeletion((segment, into) => carriedEntries(parts, segment, into));
   parts.peering.start();
   volume.onDiskSpace(() => resumeAfterFull(registers, parts.peering, clock.nowMs()));
   const sweep = () => {
-    void sweepExpired(registers, clock.nowMs(), parts.append).catch((error: unknown) =>
+    void sweepExpired(registers.all(), clock.nowMs(), parts.append).catch((error: unknown) =>
       log.warn({ err: error }, 'expired transactions could not be written to the log'),
     );
     scheduler.set('sweep', sweepMs, sweep);
@@ -153,7 +101,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   };
 }
 
-type LogParts = Pick<JournalOptions, 'volume' | 'schedule' | 'carryOver'> & { wait(): Promise<void> };
+type LogParts = Pick<JournalOptions, 'volume' | 'schedule'> & { wait(): Promise<void> };
 
 /** Opens and reads the log. Retries while the volume has no room for the small writes of opening. */
 function openLog(options: EngineOptions, { wait, ...parts }: LogParts) {
@@ -180,159 +128,8 @@ function resumeAfterFull(registers: Registers, peering: Peering, nowMs: number):
   }
 }
 
-interface EngineResources {
-  readonly journal: Journal;
-  readonly volume: Volume;
-  readonly scheduler: Scheduler;
-  /** Start of a drain that the log recorded. */
-  readonly drainingSinceMs: number | undefined;
-}
-
-/** Builds the parts that share the log: registers, admission, peering. */
-function assemble(options: EngineOptions, foundation: EngineResources) {
-  const { journal, volume, scheduler } = foundation;
-  const { runtime, ledger } = options;
-  const { log, clock } = runtime;
-  const epochs = new AdmissionEpochs();
-  const append = (...records: LogRecord[]) => journal.append(...records.map(encodeRecord));
-  const health = new Health({ clock, log, volume, logFailure: () => journal.failure });
-  const metrics = createMetrics(runtime.telemetry, {
-    registers: () => registers.all(),
-    clockAheadMs: () => peering.clockAheadMs,
-    isFull: () => volume.isFull,
-    evidenceHeld: () => peering.evidenceHeld,
-  });
-  const nowMs = () => clock.nowMs();
-  const gaps = new VolumeGaps({ log, nowMs, onGap: (dockets) => metrics.volumeBehind(dockets) });
-  const { signer, transport, version, verifier, validatorId: self } = options;
-  const budget = new Budget(options.bounds.maxBytesTotal);
-  const bounds: PoolBounds = { ...options.bounds, budget };
-  const buildLimits: BuildLimits = { ...unlimitedBuild };
-  const isDraining = () => drain.isDraining;
-  const peering: Peering = new Peering({
-    self,
-    version,
-    transport,
-    verifier,
-    clock,
-    scheduler,
-    epochs,
-    ledger,
-    log,
-    metrics,
-    append,
-    verify: (items) => options.verify(items),
-    isDraining,
-    registers: () => registers,
-    admission: () => admission,
-    proposeSuspension: (registerId) => suspensionProposer.consider(registerId),
-  });
-  const peers = peering;
-  const networkId = runtime.installation;
-  const shared = { self, networkId, signer, ledger, peers, verifier, scheduler, epochs, clock, log };
-  const consensusOf = options.environment?.consensus;
-  const registers: Registers = new Registers({
-    ...shared,
-    bounds,
-    buildLimits,
-    consensusOf,
-    metrics,
-    append,
-    onFailed: (error) => health.failed(error),
-    readLoggedDockets: (registerId, from) => readLoggedDockets(journal, registerId, { from }),
-    gaps,
-    isFull: () => volume.isFull,
-    isDraining,
-  });
-  const admission: Admission = createAdmission(options, foundation, {
-    registers,
-    peering,
-    append,
-    epochs,
-    health,
-    metrics,
-    assertAccepting: () => drain.assertAccepting(),
-  });
-  const suspensionProposer = new SuspensionProposer({
-    ...shared,
-    find: (registerId) => registers.get(registerId),
-    evidence: (registerId) => peering.evidence(registerId),
-    submit: (text) => admission.submit(text, { isRegisterService: false }),
-    opened: () => metrics.suspensionProposed(),
-  });
-  const drain: Drain = createDrain(options, foundation, { registers, peering, append });
-  return { registers, admission, peering, drain, budget, append, health, gaps, bounds, buildLimits };
-}
-
-/** The dockets of a register that the log still holds, from one number on. */
-function readLoggedDockets(journal: Journal, registerId: string, range: LoggedRange): Promise<LoggedDockets> {
-  const replay = (take: Parameters<Parameters<typeof readLog>[0]>[0]) =>
-    journal.replay((entry, segment) => take(decodeRecord(entry), segment));
-  return readLog(replay, registerId, range);
-}
-
-interface AdmissionParts extends PeerParts {
-  readonly epochs: AdmissionEpochs;
-  readonly health: Health;
-  readonly metrics: Pick<ReturnType<typeof createMetrics>, 'submissionAnswered'>;
-  assertAccepting(): void;
-}
-
-/** Builds the admission of submissions. */
-function createAdmission(
-  { runtime: { clock }, ledger, ...options }: EngineOptions,
-  { scheduler, volume }: EngineResources,
-  { registers, peering, health, metrics, ...parts }: AdmissionParts,
-): Admission {
-  return new Admission({
-    ...parts,
-    clock,
-    ledger,
-    assertWorking: () => health.assertOpen(),
-    unlessFull: (writing) => volume.unlessFull(writing),
-    verify: (items) => options.verify(items),
-    defer: (act) => scheduler.defer(act),
-    accepted: (registerId, transactions) => peering.announce(registerId, transactions),
-    systemKey: () => options.systemKey(),
-    getRegister: (registerId) => registers.getOwn(registerId),
-    findRegister: (registerId) => registers.find(registerId),
-    beginRegister: (registerId, genesis) => registers.begin(registerId, genesis),
-    subscriptions: createSubscriptionCheck(ledger, clock),
-    submissionAnswered: (outcome) => metrics.submissionAnswered(outcome),
-  });
-}
-
-interface PeerParts extends Pick<Engine, 'registers' | 'peering'> {
-  append(...records: LogRecord[]): Promise<number>;
-}
-
-/** Builds the drain of this validator. */
-function createDrain(
-  { validatorId: self, runtime: { clock } }: EngineOptions,
-  { scheduler, volume, drainingSinceMs }: EngineResources,
-  { registers, peering, append }: PeerParts,
-): Drain {
-  return new Drain(
-    {
-      self,
-      clock,
-      scheduler,
-      append,
-      registers: () => registers.all(),
-      assertDiskSpace: () => volume.assertDiskSpace(),
-      notifyPeers: () => peering.sendHeartbeats(),
-      reannounce: (register) => peering.reannounce(register),
-    },
-    drainingSinceMs,
-  );
-}
-
 /** Log entries of a segment about to be deleted that must be written again into another segment. */
-function carriedEntries(
-  registers: Registers,
-  { peering, drain }: Pick<Engine, 'peering' | 'drain'>,
-  { segment, into }: { segment: number; into: number },
-) {
+function carriedEntries({ registers, peering, drain }: EngineParts, segment: number, into: number) {
   const ofRegisters = [...registers.all()].flatMap((register) => {
     const evidence = peering.evidence(register.id).map((known) => evidenceRecord(register.id, known));
     return [...register.carryOver(segment, into), ...evidence];
@@ -366,28 +163,4 @@ async function untilAnswered<T>(ask: () => Promise<T>, wait: () => Promise<void>
 
 function pause(scheduler: Scheduler, ms: number): Promise<void> {
   return new Promise((resolve) => scheduler.set('restore', ms, resolve));
-}
-
-/** Turns expired and inadmissible transactions into tombstones. A minute of grace lets a docket with an expired one be decided first. */
-async function sweepExpired(
-  registers: Registers,
-  nowMs: number,
-  append: (...records: LogRecord[]) => Promise<number>,
-): Promise<void> {
-  for (const register of registers.all()) {
-    register.tombstones.sweep(nowMs);
-    const dropped = register.pool.expired(nowMs - sweepMs).flatMap(({ txId }) =>
-      register.drop({
-        registerId: register.id,
-        txId,
-        status: 'expired',
-        code: 'VAL_TIME_003',
-        message: 'The transaction expired before it was sealed',
-        atMs: nowMs,
-      }),
-    );
-    register.work.count('expired', dropped.length);
-    dropped.push(...register.dropInadmissible());
-    if (dropped.length > 0) await append(...dropped.map((value) => ({ kind: 'tombstone' as const, value })));
-  }
 }

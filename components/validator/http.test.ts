@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { createHttpServer } from '#kit/http/http.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { nextMode } from './admin/modes.ts';
-import { uptimeText } from './admin/status.ts';
-import { submissionHandlers } from './admission/rpc.ts';
+import { nextMode } from './chain/sealing/modes.ts';
 import { type Deps, mountRoutes } from './http.ts';
+import { uptimeText } from './surfaces/admin/status.ts';
+import { submissionHandlers } from './surfaces/submissions/rpc.ts';
 import { serviceCaller, TestServer, userCaller } from './testing/test-server.ts';
 
 const served = new TestServer();

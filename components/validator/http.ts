@@ -1,14 +1,14 @@
 import { type App, mountHealth, type ReadinessCheck } from '#kit/http/http.ts';
-import { type AdminDeps, mountAdmin } from './admin/routes.ts';
-import type { SubmissionDeps } from './admission/answer-submission.ts';
-import { mountBatch } from './admission/batch-routes.ts';
-import { mountAdmission } from './admission/routes.ts';
-import { type ConfigurationDeps, mountConfiguration } from './configuration/routes.ts';
-import type { CollectDeps } from './evidence/collect.ts';
-import { mountEvidence } from './evidence/routes.ts';
-import { mountOperatorApi, type OperatorApiDeps } from './operator-api/routes.ts';
-import { mountPreview, type PreviewDeps } from './preview/routes.ts';
-import { mountStatistics } from './statistics/routes.ts';
+import { type AdminDeps, mountAdmin } from './surfaces/admin/routes.ts';
+import { type ConfigurationDeps, mountConfiguration } from './surfaces/configuration/routes.ts';
+import type { CollectDeps } from './surfaces/evidence/collect.ts';
+import { mountEvidence } from './surfaces/evidence/routes.ts';
+import { mountOperatorApi, type OperatorApiDeps } from './surfaces/operator-api/routes.ts';
+import { mountPreview, type PreviewDeps } from './surfaces/preview/routes.ts';
+import { mountStatistics } from './surfaces/statistics/routes.ts';
+import type { SubmissionDeps } from './surfaces/submissions/answer-submission.ts';
+import { mountBatch } from './surfaces/submissions/batch-routes.ts';
+import { mountAdmission } from './surfaces/submissions/routes.ts';
 
 export interface Deps extends AdminDeps, CollectDeps, PreviewDeps, ConfigurationDeps {
   readonly operatorApi: OperatorApiDeps;

@@ -1,9 +1,10 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
-import type { PeeringMetrics } from './peering/peering.ts';
-import type { PeerEvidence } from './peering/transport.ts';
-import type { RegisterChain, SealingMetrics } from './sealing/register-chain.ts';
+import type { PeerEvidence } from './chain/consensus/evidence.ts';
+import type { RegisterChain } from './chain/sealing/register-chain.ts';
+import type { SealingMetrics } from './chain/sealing/register-options.ts';
+import type { PeeringMetrics } from './network/peering/options.ts';
 
-export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
+interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   /** One submission was answered: `added`, `known` or the code of the refusal. */
   submissionAnswered(outcome: string): void;
   /** A proposal to suspend another validator was opened here. */
@@ -20,15 +21,15 @@ const evidenceKinds: readonly PeerEvidence['kind'][] = [
 ];
 
 /** Values that are read when the metrics are scraped. */
-export interface MeasuredState {
+interface MeasuredState {
   registers(): Iterable<RegisterChain>;
   clockAheadMs(): number | undefined;
   isFull(): boolean;
   evidenceHeld(): number;
 }
 
-/** The validator's metrics. Gauges are computed when the metrics are scraped. */
-export function createMetrics(telemetry: Telemetry, measured: MeasuredState): ValidatorMetrics {
+/** The validator's counters. */
+export function createMetrics(telemetry: Telemetry): ValidatorMetrics {
   const submissions = telemetry.counter('submissions_total', 'Submissions answered', ['outcome']);
   const dockets = telemetry.counter('dockets_decided_total', 'Dockets decided');
   const rounds = telemetry.counter('rounds_total', 'Consensus rounds of decided dockets');
@@ -43,24 +44,9 @@ export function createMetrics(telemetry: Telemetry, measured: MeasuredState): Va
     'suspension_proposals_total',
     'Proposals to suspend a validator that this one opened',
   );
-  const evidence = telemetry.gauge('evidence_held', 'Pieces of evidence in the log');
-  Object.assign(evidence, { collect: () => evidence.set(measured.evidenceHeld()) });
-  const halted = telemetry.gauge('registers_halted', 'Registers that this validator has halted');
-  Object.assign(halted, { collect: () => halted.set(countHalted(measured.registers())) });
   const peerFaults = telemetry.counter('peer_faults_total', 'Faulty messages of other validators', [
     'reason',
   ]);
-  const waiting = telemetry.gauge('pool_transactions', 'Waiting transactions');
-  const collect = () => {
-    let count = 0;
-    for (const register of measured.registers()) count += register.pool.size;
-    waiting.set(count);
-  };
-  Object.assign(waiting, { collect });
-  const ahead = telemetry.gauge('clock_ahead_seconds', 'How far this clock is ahead of the other validators');
-  Object.assign(ahead, { collect: () => ahead.set((measured.clockAheadMs() ?? 0) / 1_000) });
-  const full = telemetry.gauge('disk_full', '1 while the volume of the log is full');
-  Object.assign(full, { collect: () => full.set(measured.isFull() ? 1 : 0) });
   const behind = telemetry.counter(
     'volume_behind_dockets_total',
     'Dockets that the volume lacked when the process started',
@@ -77,6 +63,25 @@ export function createMetrics(telemetry: Telemetry, measured: MeasuredState): Va
     suspensionProposed: () => suspensions.inc(),
     peerFault: (reason) => peerFaults.inc({ reason }),
   };
+}
+
+/** Registers the validator's gauges, which are computed when the metrics are scraped. */
+export function observeState(telemetry: Telemetry, measured: MeasuredState): void {
+  const evidence = telemetry.gauge('evidence_held', 'Pieces of evidence in the log');
+  Object.assign(evidence, { collect: () => evidence.set(measured.evidenceHeld()) });
+  const halted = telemetry.gauge('registers_halted', 'Registers that this validator has halted');
+  Object.assign(halted, { collect: () => halted.set(countHalted(measured.registers())) });
+  const waiting = telemetry.gauge('pool_transactions', 'Waiting transactions');
+  const collect = () => {
+    let count = 0;
+    for (const register of measured.registers()) count += register.pool.size;
+    waiting.set(count);
+  };
+  Object.assign(waiting, { collect });
+  const ahead = telemetry.gauge('clock_ahead_seconds', 'How far this clock is ahead of the other validators');
+  Object.assign(ahead, { collect: () => ahead.set((measured.clockAheadMs() ?? 0) / 1_000) });
+  const full = telemetry.gauge('disk_full', '1 while the volume of the log is full');
+  Object.assign(full, { collect: () => full.set(measured.isFull() ? 1 : 0) });
 }
 
 function countHalted(registers: Iterable<RegisterChain>): number {

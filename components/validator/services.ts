@@ -1,16 +1,16 @@
 import { availableParallelism } from 'node:os';
 import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
-import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
+import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { openSession, type ServiceBase } from '#kit/service/service.ts';
-import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { LedgerService, ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import { createLedger } from './clients.ts';
+import { keyName } from './chain/state/state.ts';
 import type { ValidatorConfig } from './config.ts';
-import { createDirectory } from './membership/directory.ts';
-import { SignerStream } from './sealing/signer-stream.ts';
-import { keyName } from './sealing/state.ts';
+import { createDirectory } from './network/peers/directory.ts';
+import { createLedger } from './network/services/clients.ts';
+import { SignerStream } from './network/services/signer-stream.ts';
+import { connectTo } from './network/transport/clients.ts';
 
 /** Short, since a person may wait for the result; after an outage the last known entries are used. */
 const directoryTimeoutMs = 3_000;
@@ -23,21 +23,14 @@ export async function connectServices(base: ServiceBase<ValidatorConfig>) {
   const { log, clock } = runtime;
   const session = await openSession(base);
   const { token } = session;
-  const at = (address: { host: string; port: number }, name: string) => ({
-    address,
-    workload,
-    token,
-    runtime,
-    expect: serviceSpiffeId(workload.trustDomain, name),
-  });
-  const wallet = createRpcClient(SystemSignerService, at(config.CHANCERY_WALLET_GRPC, 'service-wallet'));
+  const caller = { runtime, workload, token };
+  const walletService = { clientId: 'service-wallet', address: config.CHANCERY_WALLET_GRPC };
+  const registerService = { clientId: 'service-register', address: config.CHANCERY_REGISTER_GRPC };
+  const wallet = connectTo(SystemSignerService, walletService, caller);
   cleanup.add('wallet client', () => wallet.close());
-  const ledger = createRpcClient(LedgerService, at(config.CHANCERY_REGISTER_GRPC, 'service-register'));
+  const ledger = connectTo(LedgerService, registerService, caller);
   cleanup.add('ledger client', () => ledger.close());
-  const directoryClient = createRpcClient(
-    ValidatorDirectoryService,
-    at(config.CHANCERY_REGISTER_GRPC, 'service-register'),
-  );
+  const directoryClient = connectTo(ValidatorDirectoryService, registerService, caller);
   cleanup.add('directory client', () => directoryClient.close());
   const directory = createDirectory(async () => {
     const { validators } = await directoryClient.listValidators({}, { timeoutMs: directoryTimeoutMs });

@@ -29,7 +29,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
     '*/clients.ts',
     '*/clients/*',
     '*stream.ts',
-    'components/validator/peering/wire.ts',
+    'components/validator/network/transport/wire.ts',
   ],
   '@nats-io/transport-node': ['components/kit/bus/*'],
   // storage

@@ -140,15 +140,12 @@ export function maxSetChanges(size: number): number {
 }
 
 /**
- * The proposer of a round: index (height + round) mod n of the sorted set.
+ * The proposer of a round: index (height + round) mod n of the set.
+ * @param members the set in the order of sortMembers: the members themselves or their ids
  * @throws AppError invalid INVALID_VALIDATOR_SET for an empty set
  */
-export function proposerOf(
-  members: readonly ValidatorMember[],
-  height: number,
-  round: number,
-): ValidatorMember {
-  const member = sortMembers(members)[(height + round) % Math.max(1, members.length)];
+export function proposerOf<Member>(members: readonly Member[], height: number, round: number): Member {
+  const member = members[(height + round) % Math.max(1, members.length)];
   if (member === undefined) throw new AppError('invalid', 'INVALID_VALIDATOR_SET', 'Validator set is empty');
   return member;
 }

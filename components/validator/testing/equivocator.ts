@@ -1,8 +1,8 @@
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { signBytes } from '#core/ledger/consensus.ts';
-import type { Vote, VoteKind } from '../consensus/messages.ts';
-import { signable } from '../sealing/sign-bytes.ts';
-import type { RegisterState } from '../sealing/state.ts';
+import type { Vote, VoteKind } from '../chain/consensus/messages.ts';
+import { signable } from '../chain/sealing/sign-bytes.ts';
+import type { RegisterState } from '../chain/state/state.ts';
 import type { Cluster, Member } from './cluster.ts';
 import { testKey } from './keys.ts';
 import { registerId } from './world.ts';

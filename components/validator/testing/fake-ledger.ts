@@ -4,9 +4,8 @@ import { AppError } from '#core/errors/errors.ts';
 import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import { parseRules, rulesJson } from '#core/ledger/governance/rules-json.ts';
-import { judgeDocket } from '../building/judge.ts';
-import { genesisState } from '../membership/genesis.ts';
-import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
+import { judgeDocket } from '../chain/building/judge.ts';
+import { hasExclusiveSuccessor, type PooledTransaction } from '../chain/pool/transaction.ts';
 import type {
   Ledger,
   LookupAnswer,
@@ -14,8 +13,9 @@ import type {
   RegisterFacts,
   SealedDocket,
   WriteOutcome,
-} from '../sealing/ports.ts';
-import { applyDocket, type RegisterState } from '../sealing/state.ts';
+} from '../chain/sealing/ports.ts';
+import { genesisState } from '../chain/state/genesis.ts';
+import { applyDocket, type RegisterState } from '../chain/state/state.ts';
 
 export interface FakeLedger extends Ledger {
   readonly dockets: SealedDocket[];

@@ -6,7 +6,7 @@ import { operationPayloadSchema } from '#core/ledger/governance/operation.ts';
 import { suspensionTransaction } from '#core/ledger/governance/suspension.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
-import type { KeyChain, Signer, SignerKey, SignerRequest } from '../sealing/ports.ts';
+import type { KeyChain, Signer, SignerKey, SignerRequest } from '../chain/sealing/ports.ts';
 import type { TestKey } from './keys.ts';
 
 export interface FakeSigner extends Signer, KeyChain {

@@ -1,4 +1,4 @@
-import type { Storage, StorageFile } from '../log/storage.ts';
+import type { Storage, StorageFile } from '../disk/volume/storage.ts';
 
 /** A file system error as Node reports it. */
 export function fileError(code: string): Error {

@@ -2,10 +2,10 @@ import { createRpcServer, type RpcServer } from '#kit/rpc/rpc.ts';
 import { type FixedWorkload, fixedWorkload, memoryAuthority } from '#kit/rpc/workload.fixture.ts';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import { OutboundStreams } from '../peering/outbound-streams.ts';
-import type { PeerScore } from '../peering/peer-score.ts';
-import { consensusHandlers, consensusRules } from '../peering/rpc.ts';
-import type { Inbox } from '../peering/transport.ts';
+import { OutboundStreams } from '../network/transport/outbound-streams.ts';
+import type { PeerScore } from '../network/transport/peer-score.ts';
+import { consensusHandlers, consensusRules } from '../network/transport/rpc.ts';
+import type { Inbox } from '../network/transport/transport.ts';
 import { Cluster, type Member } from './cluster.ts';
 
 /** The network side of a validator. */
@@ -50,9 +50,10 @@ export async function openGrpcCluster(size: number, closers: (() => Promise<void
         const port = nodes.get(other)?.port ?? 0;
         return port === 0 ? undefined : `127.0.0.1:${port}`;
       },
-      onConnected: (other) =>
-        cluster.members.find((each) => each.id === id)?.opened?.peering.connected(other),
     });
+    streams.onConnected((other) =>
+      cluster.members.find((each) => each.id === id)?.opened?.peering.connected(other),
+    );
     nodes.set(id, { streams, workload, server: undefined, port: 0 });
   }
   const nodeOf = (member: Member): GrpcNode => {

@@ -1,5 +1,5 @@
 import { AppError } from '#core/errors/errors.ts';
-import type { Envelope, Inbox, Transport } from '../peering/transport.ts';
+import type { Envelope, Inbox, Transport } from '../network/transport/transport.ts';
 
 /** The fate of an envelope on the network. */
 export interface Fate {

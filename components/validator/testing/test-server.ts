@@ -4,10 +4,10 @@ import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { createLocalValidator, type LocalValidator } from '../admin/local-validator.ts';
-import type { Forward } from '../admission/forward.ts';
-import { Configuration } from '../configuration/configuration.ts';
 import { type Deps, mountRoutes } from '../http.ts';
+import { Configuration } from '../surfaces/configuration/configuration.ts';
+import { createLocalValidator, type LocalValidator } from '../surfaces/reports/local-validator.ts';
+import type { Forward } from '../surfaces/submissions/forward.ts';
 import { World } from './world.ts';
 
 export const serviceCaller = { kind: 'service', subject: 'a-service' } as Caller;
@@ -88,7 +88,7 @@ export class TestServer {
       validatorId: 'validator-0',
       nowMs: () => Date.now(),
       admission: engine.admission,
-      forward: (...asked) => this.beyond.forward(...asked),
+      forward: (...args) => this.beyond.forward(...args),
       onFault: undefined,
       directory: {
         all: async () =>
@@ -132,14 +132,14 @@ export class TestServer {
   }
 
   #peerClients(): Deps['peerClients'] {
-    const alone = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'nobody else'));
+    const alone = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'no other validator'));
     return {
-      report: (...asked) => (this.peerClients.report ?? alone)(...asked),
-      act: (...asked) => (this.peerClients.act ?? alone)(...asked),
-      evidence: (...asked) => (this.peerClients.evidence ?? alone)(...asked),
-      listWaiting: (...asked) => (this.peerClients.listWaiting ?? alone)(...asked),
-      buildDocket: (...asked) => (this.peerClients.buildDocket ?? alone)(...asked),
-      configure: (...asked) => (this.peerClients.configure ?? alone)(...asked),
+      report: (...args) => (this.peerClients.report ?? alone)(...args),
+      act: (...args) => (this.peerClients.act ?? alone)(...args),
+      evidence: (...args) => (this.peerClients.evidence ?? alone)(...args),
+      listWaiting: (...args) => (this.peerClients.listWaiting ?? alone)(...args),
+      buildDocket: (...args) => (this.peerClients.buildDocket ?? alone)(...args),
+      configure: (...args) => (this.peerClients.configure ?? alone)(...args),
     };
   }
 

@@ -1,0 +1,17 @@
+import { advance, beginHeight, createMachine, resume } from './machine.ts';
+import type { Machine, ResumePoint } from './machine-state.ts';
+import type { HeightRules } from './members.ts';
+import type { Effect, Input } from './messages.ts';
+
+/** The four functions by which a driver uses the consensus machine. */
+export interface Consensus {
+  create(rules: HeightRules): Machine;
+  begin(machine: Machine, rules: HeightRules): Effect[];
+  resume(machine: Machine, at: ResumePoint): Effect[];
+  advance(machine: Machine, input: Input): Effect[];
+}
+
+/** The consensus rules "bft-1". */
+export function bft1(): Consensus {
+  return { create: createMachine, begin: beginHeight, resume, advance };
+}

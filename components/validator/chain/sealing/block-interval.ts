@@ -1,0 +1,61 @@
+import type { Rules } from '../state/rules.ts';
+import type { RegisterState } from '../state/state.ts';
+
+/** Decided dockets that may wait to be stored; no further one is decided above that. */
+export const maxUnstored = 16;
+
+/** Fallback writers: each further member in the set's order waits this much longer before it stores a docket. */
+const followMs = { step: 1_000, longest: 10_000 } as const;
+
+/** Limits that an operator may set at runtime; they can only tighten the policy. */
+export interface BuildLimits {
+  /** Longest wait for more transactions; infinite: the policy's value. */
+  intervalMs: number;
+  /** Most transactions of a docket that this member proposes; infinite: the policy's value. */
+  maxTransactions: number;
+}
+
+/** The limits when an operator has set none. */
+export const unlimitedBuild: Readonly<BuildLimits> = {
+  intervalMs: Number.POSITIVE_INFINITY,
+  maxTransactions: Number.POSITIVE_INFINITY,
+};
+
+/** The input of the batch delay. */
+interface ProposalBacklog {
+  /** Decided dockets that are not stored. */
+  readonly inFlight: number;
+  /** Number of waiting transactions. */
+  readonly waiting: number;
+  readonly waitingBytes: number;
+  readonly sinceDecidedMs: number;
+}
+
+/**
+ * How long to wait for more transactions, since a docket costs the same signatures and writes however few it has. 0 when no
+ * docket is being stored, or when the waiting transactions fill a docket.
+ */
+export function batchDelayMs(rules: Rules, now: ProposalBacklog, buildLimits: Readonly<BuildLimits>): number {
+  const isConsistent =
+    now.waiting >= Math.min(rules.maxTransactionsPerDocket, buildLimits.maxTransactions) ||
+    now.waitingBytes >= rules.maxDocketBytes;
+  if (now.inFlight === 0 || isConsistent) return 0;
+  const intervalMs = Math.min(rules.docketBuildIntervalMs, buildLimits.intervalMs);
+  return Math.max(0, intervalMs - now.sinceDecidedMs);
+}
+
+/**
+ * Number of operational members that this one needs to propose. `minValidators` gates proposing only and never changes the
+ * quorum. It is capped by the size of the set, since a smaller set could otherwise never be extended.
+ */
+export function minMembers({ members, policy }: RegisterState, quorum: number): number {
+  return Math.max(quorum, Math.min(policy.validators.minValidators, members.length));
+}
+
+/** Delay before a member stores a docket itself, by its distance from the designated writer in the set's order. */
+export function storeDelayMs(members: readonly string[], self: string, writer: string): number {
+  const own = members.indexOf(self);
+  if (own === -1) return followMs.longest;
+  const place = (own - members.indexOf(writer) + members.length) % members.length;
+  return Math.min(place * followMs.step, followMs.longest);
+}

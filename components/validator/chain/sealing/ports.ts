@@ -1,0 +1,101 @@
+import type { ConsensusVote } from '#core/ledger/attestation.ts';
+import type { Certificate } from '#core/ledger/certificate.ts';
+import type { ConsensusMessage } from '#core/ledger/consensus.ts';
+import type { Docket } from '../building/docket.ts';
+import type { StateFacts } from '../state/state.ts';
+
+/** The public part of the key that signs for the validator; the signing component holds the private key. */
+export interface SignerKey {
+  /** Standard base64 of 32 raw bytes; validators' keys are Ed25519. */
+  readonly publicKey: string;
+  readonly walletAddress: string;
+}
+
+/** Requests to the signing component. */
+export type SignerRequest =
+  | { readonly kind: 'consensus'; readonly message: ConsensusMessage }
+  | {
+      readonly kind: 'attestation';
+      readonly registerId: string;
+      readonly docketHash: string;
+      readonly approved: boolean;
+      readonly timestamp: string;
+    }
+  | {
+      readonly kind: 'cosignature';
+      readonly networkId: string;
+      readonly registerId: string;
+      readonly size: number;
+      readonly rootHash: Uint8Array;
+      readonly timeSeconds: number;
+    }
+  | { readonly kind: 'possession'; readonly registerId: string }
+  /** Canonical JSON of a proposal to suspend another validator; the signature becomes that of its transaction. */
+  | { readonly kind: 'suspension'; readonly registerId: string; readonly payload: Uint8Array };
+
+export interface Signer {
+  /** The first key of the identity; a register may have rotated to a later one (signerIn). */
+  readonly key: SignerKey;
+  /**
+   * Waits while the signing component is unreachable.
+   * @param publicKey the key of the identity that signs; the first one when absent
+   * @throws AppError conflict DOUBLE_SIGN_REFUSED, forbidden SIGNER_FENCED or SIGNING_NOT_ALLOWED, not_found
+   * SIGNING_KEY_UNKNOWN, unavailable when the validator stops
+   */
+  sign(request: SignerRequest, publicKey?: string): Promise<Uint8Array>;
+}
+
+/** Further keys of an identity. */
+export interface KeyChain {
+  /** The latest key. */
+  readonly newestKey: SignerKey;
+  /** The key after a given one, created on first use. Throws like sign, and conflict SIGNING_KEYS_EXHAUSTED. */
+  nextKey(after: string): Promise<SignerKey>;
+}
+
+export interface LookupQuery {
+  readonly registerId: string;
+  readonly transactionId: string;
+  readonly previousTransactionId: string;
+  /** Replay protection key of an Action; empty to skip the check. */
+  readonly replayKey: string;
+}
+
+export interface LookupAnswer {
+  /** Lower hex of the record's leaf when the transaction is sealed, else empty. */
+  readonly sealedRecordHash: string;
+  readonly previousKnown: boolean;
+  readonly previousType: string;
+  readonly previousSuccessor: string;
+  /** The sealed transaction with the replay key, else empty. */
+  readonly sealedReplay: string;
+}
+
+export interface SealedDocket {
+  readonly docket: Docket;
+  readonly certificate: Certificate;
+}
+
+export type WriteOutcome = 'stored' | 'replayed' | 'divergent' | 'out-of-order' | 'invalid';
+
+export interface WriteAnswer {
+  readonly outcome: WriteOutcome;
+  readonly height: number;
+  readonly refusals: readonly string[];
+}
+
+/** The register service as a validator sees it. Every call throws AppError when the service is unavailable. */
+export interface Ledger {
+  lookup(queries: readonly LookupQuery[]): Promise<readonly LookupAnswer[]>;
+  writeDocket(sealed: SealedDocket, attestations: readonly ConsensusVote[]): Promise<WriteAnswer>;
+  /** Adds one attestation to a stored docket. Idempotent. */
+  appendAttestation(registerId: string, docketNumber: number, vote: ConsensusVote): Promise<void>;
+  /** Undefined when the register service does not know the register or holds no docket of it. */
+  findRegister(registerId: string): Promise<RegisterFacts | undefined>;
+  listMemberRegisters(): Promise<readonly string[]>;
+  isSubscribed(organizationId: string, registerId: string): Promise<boolean>;
+}
+
+export interface RegisterFacts extends StateFacts {
+  readonly status: string;
+}
