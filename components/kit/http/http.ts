@@ -39,6 +39,7 @@ import {
   serverTlsServer,
   type TlsSource,
 } from './tls.ts';
+import { serveWithoutUpgrades } from './upgrades.ts';
 
 export type { App } from './app.ts';
 export type { DeclaredRefusal } from './declared-refusals.ts';
@@ -72,6 +73,7 @@ export {
   peerSpiffeId,
   problemSchema,
   refusalOf,
+  serveWithoutUpgrades,
   textAnswer,
 };
 
