@@ -3,7 +3,6 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Upstream, Upstreams } from './forwarding/upstreams.ts';
 import type { Probe } from './health/health.ts';
 import type { FetchDocument } from './openapi/documents.ts';
-import type { ServiceName } from './routing/table.ts';
 
 const documentTimeoutMs = 2000;
 const documentLimitBytes = 8 * 1024 * 1024;
@@ -57,7 +56,7 @@ export function fetchFrom(upstreams: Upstreams, own: () => Promise<unknown>): Fe
   };
 }
 
-function found(upstreams: Upstreams, service: ServiceName): Upstream {
+function found(upstreams: Upstreams, service: string): Upstream {
   const upstream = upstreams.find(service);
   if (upstream === undefined) throw unavailable(service);
   return upstream;

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '#kit/clock/clock.ts';
+import { gatewayProblems, type ProblemCode, rawProblem, sendProblem } from './answers/problem.ts';
 import { type Connections, createConnections } from './connections.ts';
 import type { ReadClient } from './forwarding/client-address.ts';
 import type { Exchange } from './forwarding/exchange.ts';
@@ -9,9 +10,8 @@ import { asksForWebSocket, type HandshakeFault, judgeHandshake } from './forward
 import type { StepTrace, TraceStep } from './forwarding/trace.ts';
 import type { Handshake } from './forwarding/upgrade.ts';
 import type { Observe } from './observe.ts';
-import { gatewayProblems, type ProblemCode, rawProblem, sendProblem } from './problem.ts';
 import type { Matcher } from './routing/match.ts';
-import type { RouteRule, ServiceName } from './routing/table.ts';
+import type { RouteRule } from './routing/table.ts';
 import { judgeTarget } from './routing/target.ts';
 
 /** Handlers of requests that are known to be public. */
@@ -198,7 +198,7 @@ function hostCount(rawHeaders: readonly string[]): number {
   return count;
 }
 
-function serviceOf(rule: RouteRule): ServiceName | undefined {
+function serviceOf(rule: RouteRule): string | undefined {
   return rule.service === 'gateway' ? undefined : rule.service;
 }
 

@@ -7,7 +7,7 @@ import type { Component } from '#kit/lifecycle/lifecycle.ts';
 import { type TestRuntime, testRuntime } from '#kit/testing/runtime.ts';
 import type { IssuerPlace } from '#kit/workload/workload.ts';
 import { BUNDLE_KEY, type KeeperTiming } from './authority/keeper.ts';
-import { openSvidIssuer } from './compose.ts';
+import { createSvidIssuerOf } from './compose.ts';
 import { type SvidIssuerConfig, svidIssuerSettings } from './config.ts';
 import { FakeApiServer, type FakeToken } from './kubernetes/testing/fake-api-server.ts';
 
@@ -58,7 +58,7 @@ export class IssuerWorld {
 
   /** Opens the issuer; on the same port as before, if there was one. */
   async startIssuer(): Promise<void> {
-    this.#issuer = await openSvidIssuer(this.config(), this.runtime, timing);
+    this.#issuer = await createSvidIssuerOf(() => timing)(this.config(), this.runtime);
     this.#port = Number(this.#issuer.addresses.https?.split(':')[1]);
   }
 

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { elsewhereHeader } from '#kit/http/http.ts';
-import type { ServiceName } from '../routing/table.ts';
 import type { ClientFacts } from './client-address.ts';
 import type { TraceStep } from './trace.ts';
 
@@ -12,7 +11,7 @@ export interface Exchange {
   readonly target: string;
   /** Path without query, as received from the client. */
   readonly path: string;
-  readonly service: ServiceName;
+  readonly service: string;
   readonly client: ClientFacts;
   readonly trace: TraceStep;
 }

@@ -1,5 +1,5 @@
 import { AppError, isAppError } from '#core/errors/errors.ts';
-import type { ProblemCode } from '../problem.ts';
+import type { ProblemCode } from '../answers/problem.ts';
 import type { CallFailure } from './exchange.ts';
 
 const timeouts = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);

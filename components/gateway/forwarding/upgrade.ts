@@ -2,16 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { gatewayProblems, type ProblemCode, rawProblem } from '../problem.ts';
-import { endConnection, rawHead } from '../raw-answer.ts';
-import type { ServiceName } from '../routing/table.ts';
+import { gatewayProblems, type ProblemCode, rawProblem } from '../answers/problem.ts';
+import { endConnection, rawHead } from '../answers/raw-answer.ts';
+import { securityHeaders } from '../answers/security-headers.ts';
 import type { ClientFacts } from './client-address.ts';
 import type { CallFailure } from './exchange.ts';
 import { judgeFailure } from './failure.ts';
 import { judgeSwitch, switchHeaders } from './handshake.ts';
 import { handshakeHeaders } from './request-headers.ts';
 import { requestUpgrade, type UpgradeAnswer } from './request-upgrade.ts';
-import { clientHeaders, securityHeaders } from './response-headers.ts';
+import { clientHeaders } from './response-headers.ts';
 import type { TraceStep } from './trace.ts';
 import type { Upstream } from './upstreams.ts';
 
@@ -23,7 +23,7 @@ export interface Handshake {
   readonly head: Buffer;
   readonly target: string;
   readonly path: string;
-  readonly service: ServiceName;
+  readonly service: string;
   readonly client: ClientFacts;
   readonly trace: TraceStep;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { IsRouted } from '../routing/public.ts';
 
 const jsonObject = z.record(z.string(), z.unknown());
 type JsonObject = z.output<typeof jsonObject>;
@@ -22,9 +23,6 @@ export interface ServiceDocument {
   readonly service: string;
   readonly document: OpenApiDocument;
 }
-
-/** Whether the gateway routes this public path to this service. */
-export type IsRouted = (service: string, path: string) => boolean;
 
 /** Component sections whose names are shared rather than prefixed: the platform has one way to authenticate. */
 const sharedSections = new Set(['securitySchemes']);

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import { discardBody } from './forwarding/request-body.ts';
-import { securityHeaders } from './forwarding/response-headers.ts';
+import { discardBody } from './discard-body.ts';
 import { rawHead } from './raw-answer.ts';
+import { securityHeaders } from './security-headers.ts';
 
 /** The gateway's own problem answers; code -> status and title. */
 export const gatewayProblems = {
