@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { clientIdsOf, type Ports, planProcesses, type Surroundings, validatorIds } from './layout.ts';
+import { listServices } from '#core/identity/services.ts';
+import { clientIdsOf, type Layout, type Ports, planProcesses, validatorIds } from './layout.ts';
+
+const services = listServices();
 
 const ports = (first: number): Ports => ({ ops: first, https: first + 1, grpc: first + 2 });
 
-const aroundOf = (validators: number): Surroundings => ({
+const layoutOf = (validators: number): Layout => ({
+  services,
   installation: 'dev-local',
   gatewayPort: 8080,
   ports: {
@@ -32,7 +36,7 @@ const aroundOf = (validators: number): Surroundings => ({
 });
 
 describe.each([1, 4, 7])('the processes of local mode with %i validators', (count) => {
-  const stages = planProcesses(aroundOf(count));
+  const stages = planProcesses(layoutOf(count));
   const plans = stages.flat();
 
   test('start in order: none calls a later one during its start, and no validator waits for another', () => {
@@ -67,7 +71,7 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
     const ids = plans.map(({ clientId }) => clientId);
     expect(new Set(ids).size).toBe(plans.length);
     for (const { clientId, env } of plans) {
-      expect(clientIdsOf(count)).toContain(clientId);
+      expect(clientIdsOf(services, count)).toContain(clientId);
       expect(env['SPIFFE_ENDPOINT_SOCKET']).toBe(`unix:/s/${clientId}.sock`);
     }
   });
