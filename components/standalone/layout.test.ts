@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest';
-import { listServices } from '#core/identity/services.ts';
-import { clientIdsOf, type Layout, type Ports, planProcesses, validatorIds } from './layout.ts';
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import { type Catalogue, listServices } from '#core/identity/services.ts';
+import { clientIdsOf, isLocal, type Layout, type Ports, planProcesses, validatorIds } from './layout.ts';
+import { localServicesOf, type Starter, starters } from './starters.ts';
 
 const services = listServices();
 
@@ -87,5 +88,24 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
     );
     expect(new Set(used).size).toBe(used.length);
     expect(plans.every(({ env }) => env['CHANCERY_LISTEN_HOST'] === '127.0.0.1')).toBe(true);
+  });
+});
+
+describe('the starters of local mode', () => {
+  test('exist for each service that it runs', () => {
+    const names = services.filter(isLocal).map(({ name }) => name);
+    expect(Object.keys(starters).toSorted()).toEqual(names.toSorted());
+  });
+
+  test('are required by type: a served row of a catalogue without a starter does not compile', () => {
+    const row = { purpose: '', principalId: '', scopes: [], calls: {} } as const;
+    const catalogue = {
+      served: { ...row, status: 'served' },
+      planned: { ...row, status: 'planned' },
+      elsewhere: { ...row, status: 'served', needs: 'kubernetes' },
+    } as const satisfies Catalogue;
+    expectTypeOf(localServicesOf<typeof catalogue>)
+      .parameter(1)
+      .toEqualTypeOf<Readonly<Record<'served', Starter>>>();
   });
 });
