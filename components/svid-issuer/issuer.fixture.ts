@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { loadConfig } from '#kit/config/config.ts';
 import type { Component } from '#kit/lifecycle/lifecycle.ts';
 import { type TestRuntime, testRuntime } from '#kit/testing/runtime.ts';
-import type { IssuerPlace } from '#kit/workload/workload.ts';
+import type { IssuerSource } from '#kit/workload/workload.ts';
 import { BUNDLE_KEY, type KeeperTiming } from './authority/keeper.ts';
 import { createSvidIssuerOf } from './compose.ts';
 import { type SvidIssuerConfig, svidIssuerSettings } from './config.ts';
@@ -106,7 +106,7 @@ export class IssuerWorld {
   }
 
   /** The files that the kubelet mounts into a pod. */
-  pod(account: string, pod: string): IssuerPlace & PodFiles {
+  pod(account: string, pod: string): IssuerSource & PodFiles {
     const tokenFile = join(this.#folder, `${pod}.token`);
     const caFile = join(this.#folder, `${pod}.crt`);
     const refresh = () => {

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
-import type { IssuerCredentials, IssuerPlace } from '#kit/workload/workload.ts';
+import type { IssuerCredentials, IssuerSource } from '#kit/workload/workload.ts';
+import type { Installation } from '../api/installation.ts';
 import type { Api } from '../kube/api.ts';
 import { configMaps, serviceAccounts } from '../kube/kinds.ts';
 import { isRecord, parseObject } from '../kube/resource.ts';
-import type { Installation } from './installation.ts';
 
 /** Minimum lifetime that the API server accepts. */
 const TOKEN_SECONDS = 600;
@@ -21,7 +21,7 @@ export function foreignIssuer(
   api: Api,
   { installation, namespace, identity }: Installation & { readonly identity: ServiceAccountIdentity },
   clientId: string,
-): IssuerPlace {
+): IssuerSource {
   const audience = `spiffe://${installation}/service/svid-issuer`;
   const credentials = async (): Promise<IssuerCredentials> => {
     const [token, ca] = await Promise.all([

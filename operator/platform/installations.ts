@@ -1,6 +1,6 @@
 import { type AppError, isAppError } from '#core/errors/errors.ts';
+import { describesInstallation, type Installation, parseInstallation } from '../api/installation.ts';
 import type { Cache } from '../kube/store.ts';
-import { describesInstallation, type Installation, parseInstallation } from './installation.ts';
 
 /** The installation of a namespace, or why there is none. */
 export type InstallationResult =

@@ -1,6 +1,6 @@
 import type { Logger } from '#kit/log/log.ts';
+import type { Installation } from '../api/installation.ts';
 import type { Cancel, Timing } from '../kube/time.ts';
-import type { Installation } from './installation.ts';
 import type { Installations } from './installations.ts';
 import type { ServiceSession } from './sessions.ts';
 

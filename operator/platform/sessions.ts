@@ -1,9 +1,9 @@
 import { createServiceTokens } from '#kit/auth/auth.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Workload } from '#kit/workload/workload.ts';
+import type { Installation } from '../api/installation.ts';
 import { OPERATOR_CLIENT_ID } from '../api/names.ts';
-import { RequeueError } from '../controllers/reconciler/requeue-error.ts';
-import type { Installation } from './installation.ts';
+import { RequeueError } from '../errors.ts';
 
 /** Identity, token and guard for the clients of an installation's services. */
 export interface ServiceSession {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
+import type { Installation } from '../api/installation.ts';
 import { validatorId } from '../api/names.ts';
 import type { MemberReport } from '../plan/validator-set/facts.ts';
-import type { Installation } from './installation.ts';
 import type { ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 

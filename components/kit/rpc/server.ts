@@ -16,7 +16,7 @@ import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { withSpan } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { RpcContext, RpcHandlers, RpcPeer } from './call.ts';
-import { type KnownPeer, PeerJudge, SvidServerCredentials } from './credentials.ts';
+import { type IdentifiedPeer, PeerJudge, SvidServerCredentials } from './credentials.ts';
 import { decodeMessage, Undecodable } from './decode.ts';
 import { callDuration } from './metrics.ts';
 import { type AnyServerCall, type CallWatch, orAbort, pump, requestsOf, watchCall } from './server-stream.ts';
@@ -188,7 +188,7 @@ export class GrpcServer {
 
   async #admit(
     call: AnyServerCall,
-    known: KnownPeer,
+    known: IdentifiedPeer,
     rules: ServiceRules,
     signal: AbortSignal,
   ): Promise<RpcContext> {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { z } from 'zod';
-import type { IssuerPlace } from './identity.ts';
+import type { IssuerSource } from './identity.ts';
 import { judgeServer, readText } from './server.ts';
 import { identityMissing } from './svid-holder.ts';
 
@@ -27,7 +27,7 @@ export type IssuerAnswer = z.output<typeof issuerAnswer>;
 const problem = z.object({ code: z.string().max(64), detail: z.string().max(512) });
 
 export interface IssuerQuestion {
-  readonly place: IssuerPlace;
+  readonly source: IssuerSource;
   readonly token: string;
   /** PEM. */
   readonly csr: string;
@@ -55,13 +55,14 @@ export class IssuerRefusal extends Error {
  * invalid.
  */
 export function askIssuer(question: IssuerQuestion): Promise<IssuerAnswer> {
-  const { place, token, csr, ca, signal } = question;
+  const { source, token, csr, ca, signal } = question;
   const body = JSON.stringify({ csr });
   const { promise, resolve, reject } = Promise.withResolvers<IssuerAnswer>();
-  const fail = (cause: unknown) => reject(cause instanceof IssuerRefusal ? cause : unreachable(place, cause));
-  const expected = `spiffe://${place.installation}/service/${ISSUER_CLIENT_ID}`;
+  const fail = (cause: unknown) =>
+    reject(cause instanceof IssuerRefusal ? cause : unreachable(source, cause));
+  const expected = `spiffe://${source.installation}/service/${ISSUER_CLIENT_ID}`;
   const outgoing = request(
-    new URL(ISSUER_PATH, place.url),
+    new URL(ISSUER_PATH, source.url),
     {
       method: 'POST',
       ca,
@@ -102,7 +103,7 @@ function tryJson(text: string): unknown {
   }
 }
 
-function unreachable(place: IssuerPlace, cause: unknown) {
+function unreachable(source: IssuerSource, cause: unknown) {
   const text = cause instanceof Error ? cause.message : 'unknown reason';
-  return identityMissing(`the issuer at ${place.url} gave no SVID: ${text}`, cause);
+  return identityMissing(`the issuer at ${source.url} gave no SVID: ${text}`, cause);
 }

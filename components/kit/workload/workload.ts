@@ -9,7 +9,7 @@ import { parseSpiffeId, readNodeCertificate } from './svid.ts';
 import { identityMissing, SvidHolder } from './svid-holder.ts';
 import { WorkloadApiStream } from './workload-api.ts';
 
-export type { IssuerCredentials, IssuerPlace, Svid, Workload, WorkloadSource } from './identity.ts';
+export type { IssuerCredentials, IssuerSource, Svid, Workload, WorkloadSource } from './identity.ts';
 export type { SpiffeName, SvidFacts } from './svid.ts';
 
 const FIRST_SVID_TIMEOUT_MS = 30_000;
@@ -37,7 +37,7 @@ export async function connectWorkload(options: WorkloadOptions): Promise<Workloa
   const transport =
     'socket' in options
       ? new WorkloadApiStream(options.socket, holder, log)
-      : new IssuerClient({ place: options.issuer, log, clock: options.clock }, holder);
+      : new IssuerClient({ source: options.issuer, log, clock: options.clock }, holder);
   const stop = () => {
     transport.stop();
     holder.stop();

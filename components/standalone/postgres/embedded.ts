@@ -11,11 +11,11 @@ import { type Binaries, findBinaries } from './binaries.ts';
 import {
   type Account,
   type AsRoot,
+  accessTo,
   chooseLauncher,
   currentAccount,
   LAUNCH_ENVIRONMENT,
   type Launcher,
-  seatIn,
 } from './launcher.ts';
 import { ownDataDirectory } from './ownership.ts';
 import { placePrograms } from './programs.ts';
@@ -159,11 +159,11 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
   const staging = `${dataDir}.initdb-${process.pid}`;
   mkdirSync(dirname(dataDir), { recursive: true });
   rmSync(staging, { recursive: true, force: true });
-  const seat = seatIn(launcher, staging);
+  const access = accessTo(launcher, staging);
   const words = [
     ...launcher.prefix,
     binaries.initdb,
-    `--pgdata=${seat.name}`,
+    `--pgdata=${access.name}`,
     `--username=${SUPERUSER}`,
     '--auth=trust',
     '--encoding=UTF8',
@@ -176,7 +176,7 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
   try {
     mkdirSync(staging, { mode: 0o700 });
     ownWhereRoot(staging, launcher);
-    await promisify(execFile)(command, rest, { ...seat.spawn, env: LAUNCH_ENVIRONMENT });
+    await promisify(execFile)(command, rest, { ...access.spawn, env: LAUNCH_ENVIRONMENT });
     // Fails on a directory with other contents, which stays as it is.
     renameSync(staging, dataDir);
   } catch (cause) {
@@ -234,7 +234,7 @@ function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Launch
     full_page_writes: durable ? 'on' : 'off',
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  return [...launcher.prefix, binaries.postgres, '-D', seatIn(launcher, dataDir).name, ...flags];
+  return [...launcher.prefix, binaries.postgres, '-D', accessTo(launcher, dataDir).name, ...flags];
 }
 
 async function launchOnce(target: LaunchOptions, log: Logger): Promise<Server> {
@@ -243,7 +243,7 @@ async function launchOnce(target: LaunchOptions, log: Logger): Promise<Server> {
   ownWhereRoot(dataDir, launcher);
   const [command = '', ...words] = serverWords(target);
   const child = spawn(command, words, {
-    ...seatIn(launcher, dataDir).spawn,
+    ...accessTo(launcher, dataDir).spawn,
     env: LAUNCH_ENVIRONMENT,
     stdio: ['ignore', 'ignore', 'pipe'],
     // Ctrl-C in a terminal signals the whole process group, but the database must stop after its clients.

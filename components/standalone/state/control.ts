@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { AppError } from '#core/errors/errors.ts';
 
 /** Executes a command line and resolves to one line; an error becomes the reason that is sent. */
-export type Obey = (line: string) => Promise<string>;
+export type ExecuteCommand = (line: string) => Promise<string>;
 
 const longestLine = 256;
 
@@ -14,7 +14,7 @@ const pathOf = (socketDir: string): string => join(socketDir, 'control.sock');
 /**
  * Accepts commands of this user, a line each, on a socket in the private directory. Returns the function that stops it.
  */
-export async function serveControl(socketDir: string, execute: Obey): Promise<() => Promise<void>> {
+export async function serveControl(socketDir: string, execute: ExecuteCommand): Promise<() => Promise<void>> {
   const path = pathOf(socketDir);
   rmSync(path, { force: true });
   const open = new Set<Socket>();
@@ -42,7 +42,7 @@ function onLine(socket: Socket, take: (line: string) => void): void {
     .once('line', take);
 }
 
-async function answer(socket: Socket, line: string, execute: Obey): Promise<void> {
+async function answer(socket: Socket, line: string, execute: ExecuteCommand): Promise<void> {
   try {
     if (line.length > longestLine) throw new AppError('invalid', 'INVALID_REQUEST', 'the line is too long');
     socket.end(`ok ${await execute(line)}\n`);

@@ -3,7 +3,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusal } from '../errors.ts';
-import type { ClusterApi, KeptObject } from '../kubernetes/cluster-api.ts';
+import type { ClusterApi, StoredObject } from '../kubernetes/cluster-api.ts';
 import { type Authority, loadAuthority, makeAuthority } from './authority.ts';
 import {
   activate,
@@ -149,7 +149,7 @@ export class AuthorityKeeper {
     await this.#show(after, nowMs);
   }
 
-  #read(secret: KeptObject): Roots | undefined {
+  #read(secret: StoredObject): Roots | undefined {
     const text = secret.data[ROOTS_KEY];
     return text === undefined ? undefined : parseRoots(text, this.#options.trustDomain);
   }

@@ -4,7 +4,7 @@ import { type Dispatcher, Pool } from 'undici';
 import { z } from 'zod';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { refusal } from '../errors.ts';
-import { type ClusterApi, type KeptKind, type KeptObject, tokenReview } from './cluster-api.ts';
+import { type ClusterApi, type StoredKind, type StoredObject, tokenReview } from './cluster-api.ts';
 
 const TIMEOUT_MS = 5_000;
 const CONNECTIONS = 8;
@@ -58,11 +58,11 @@ export class HttpClusterApi implements ClusterApi {
     }
   }
 
-  async read(kind: KeptKind, name: string): Promise<KeptObject> {
+  async read(kind: StoredKind, name: string): Promise<StoredObject> {
     return present(kind, await this.#call({ method: 'GET', path: this.#pathOf(kind, name) }));
   }
 
-  async write(kind: KeptKind, object: KeptObject, data: Readonly<Record<string, string>>) {
+  async write(kind: StoredKind, object: StoredObject, data: Readonly<Record<string, string>>) {
     const values = Object.entries(data).map(([key, value]) => [key, encode(kind, value)]);
     const body = {
       metadata: { resourceVersion: object.resourceVersion },
@@ -75,7 +75,7 @@ export class HttpClusterApi implements ClusterApi {
     await this.#pool?.destroy();
   }
 
-  #pathOf(kind: KeptKind, name: string): string {
+  #pathOf(kind: StoredKind, name: string): string {
     return `/api/v1/namespaces/${this.#options.namespace}/${kind}/${name}`;
   }
 
@@ -147,7 +147,7 @@ function tryJson(text: string): unknown {
   }
 }
 
-function present(kind: KeptKind, value: unknown): KeptObject {
+function present(kind: StoredKind, value: unknown): StoredObject {
   const parsed = keptObject.safeParse(value);
   if (!parsed.success)
     throw unavailable('the API server answered with something else than the object', parsed.error);
@@ -156,10 +156,10 @@ function present(kind: KeptKind, value: unknown): KeptObject {
   return { ...metadata, data: Object.fromEntries(values) };
 }
 
-function encode(kind: KeptKind, text: string): string {
+function encode(kind: StoredKind, text: string): string {
   return kind === 'secrets' ? Buffer.from(text, 'utf8').toString('base64') : text;
 }
 
-function decode(kind: KeptKind, text: string): string {
+function decode(kind: StoredKind, text: string): string {
   return kind === 'secrets' ? Buffer.from(text, 'base64').toString('utf8') : text;
 }

@@ -23,8 +23,8 @@ export async function openAuthority(dir: string, trustDomain: string, clock: Clo
     if (kept.notAfterMs - clock.nowMs() > AUTHORITY_RENEWAL_MS) return kept;
   }
   const made = await makeAuthority(trustDomain, clock, AUTHORITY_LIFE_MS);
-  writeWhole(keyPath, made.keyPem, 0o600);
-  writeWhole(certificatePath, made.certificatePem, 0o644);
+  writeAtomically(keyPath, made.keyPem, 0o600);
+  writeAtomically(certificatePath, made.certificatePem, 0o644);
   return await loadAuthority(made, trustDomain);
 }
 
@@ -40,7 +40,7 @@ async function load(dir: string, trustDomain: string): Promise<Authority> {
 }
 
 /** Writes a new file and renames it, so that an interrupted first start leaves no partial key. */
-function writeWhole(path: string, text: string, mode: number): void {
+function writeAtomically(path: string, text: string, mode: number): void {
   const part = `${path}.${process.pid}`;
   writeFileSync(part, text, { mode, flush: true });
   chmodSync(part, mode);

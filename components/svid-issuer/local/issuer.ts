@@ -116,7 +116,7 @@ class LocalIssuer implements Issuer {
   }
 }
 
-interface EntryPlace {
+interface EntryPosition {
   readonly options: IssuerOptions;
   readonly authority: Authority;
   readonly spiffeId: string;
@@ -125,12 +125,12 @@ interface EntryPlace {
 
 /** One service: its socket and the timer that renews its SVID at half life. */
 class Entry {
-  readonly #place: EntryPlace;
+  readonly #place: EntryPosition;
   readonly #socket: WorkloadSocket;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  constructor(place: EntryPlace, socket: WorkloadSocket) {
+  constructor(place: EntryPosition, socket: WorkloadSocket) {
     this.#place = place;
     this.#socket = socket;
   }

@@ -7,8 +7,8 @@ import { configMaps } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
 import type { Dependencies } from '../reconciler/dependencies.ts';
+import { isServiceUnavailable } from '../reconciler/error-outcome.ts';
 import type { FinalizeRequest, FinalizeResult, ManagedResource } from '../reconciler/kind.ts';
-import { isServiceUnavailable } from '../reconciler/requeue-error.ts';
 
 /** Name of the ConfigMap with pending cleanups of deleted objects, one per namespace. */
 export const ORPHANS_CONFIG_MAP = 'chancery-orphans';

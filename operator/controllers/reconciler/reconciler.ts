@@ -9,6 +9,7 @@ import {
   stampTime,
 } from '../../api/conditions.ts';
 import { annotations, FINALIZER, fieldManagers, forceDeletion, isPaused } from '../../api/names.ts';
+import { RequeueError } from '../../errors.ts';
 import { Applier } from '../../kube/apply.ts';
 import { Controller, type ReconcileContext, type Requeue } from '../../kube/controller.ts';
 import { isApiError } from '../../kube/errors.ts';
@@ -20,6 +21,7 @@ import { stalled } from '../../plan/outcome.ts';
 import { applyChildren } from './apply-children.ts';
 import type { Caches } from './caches.ts';
 import type { Dependencies } from './dependencies.ts';
+import { outcomeOf } from './error-outcome.ts';
 import { addFinalizer, removeFinalizer } from './finalizer.ts';
 import type {
   FinalizeRequest,
@@ -29,7 +31,6 @@ import type {
   ObjectRequest,
   ReconcileResult,
 } from './kind.ts';
-import { outcomeOf, RequeueError } from './requeue-error.ts';
 import { subscribeTriggers } from './triggers.ts';
 
 /** A controller that is started when this process becomes leader. */

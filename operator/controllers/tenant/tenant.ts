@@ -1,5 +1,6 @@
 import { parseRegister, type RegisterStatus } from '../../api/register.ts';
 import { parseTenant, type Tenant, type TenantStatus } from '../../api/tenant.ts';
+import { RequeueError } from '../../errors.ts';
 import type { EventDetails } from '../../kube/events.ts';
 import { ingresses } from '../../kube/kinds.ts';
 import { keyOf } from '../../kube/resource.ts';
@@ -17,7 +18,6 @@ import type {
   ReconcileRequest,
   ReconcileResult,
 } from '../reconciler/kind.ts';
-import { RequeueError } from '../reconciler/requeue-error.ts';
 import { registers, tenants } from '../reconciler/resources.ts';
 import { outcomeOfTenantRefusal } from './refusals.ts';
 import { COUNT_AGAIN_MS, RegisterCount } from './register-count.ts';

@@ -22,6 +22,7 @@ import { podMonitor } from '../../plan/validator-set/render/monitor.ts';
 import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
 import type { Dependencies } from '../reconciler/dependencies.ts';
+import { outcomeOf } from '../reconciler/error-outcome.ts';
 import type {
   FinalizeRequest,
   FinalizeResult,
@@ -30,7 +31,6 @@ import type {
   ReconcileResult,
 } from '../reconciler/kind.ts';
 import { createReconciler, type Reconciler } from '../reconciler/reconciler.ts';
-import { outcomeOf } from '../reconciler/requeue-error.ts';
 import { byReference, registers, setIndex, validatorSets } from '../reconciler/resources.ts';
 import { MemberPoller } from './member-poller.ts';
 import { boundRegister, memberCount, memberFacts, retainedClaims, statefulSetFacts } from './observe.ts';

@@ -1,8 +1,8 @@
 import type { Logger } from '#kit/log/log.ts';
+import type { Installation } from '../../api/installation.ts';
 import { hashOf } from '../../kube/compare.ts';
 import type { Cancel, Timing } from '../../kube/time.ts';
 import type { MemberFacts, MemberReport, RegisterReport } from '../../plan/validator-set/facts.ts';
-import type { Installation } from '../../platform/installation.ts';
 import type { Members } from '../../platform/validators.ts';
 
 /** A pod that is polled. */

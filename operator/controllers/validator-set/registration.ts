@@ -1,5 +1,5 @@
+import type { Installation } from '../../api/installation.ts';
 import type { Timing } from '../../kube/time.ts';
-import type { Installation } from '../../platform/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 
 /** After this time a principal is ensured again, because another client may have revoked it. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { type Endpoint, endpoint } from '#kit/config/config.ts';
-import { labels, MANAGED_BY, OPERATOR_CLIENT_ID } from '../api/names.ts';
 import { isRecord, type KubeObject } from '../kube/resource.ts';
+import { labels, MANAGED_BY, OPERATOR_CLIENT_ID } from './names.ts';
 
 /** Key of the ConfigMap that describes an installation. */
 export const INSTALLATION_KEY = 'installation.json';
