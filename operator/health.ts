@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import type { ReadinessCheck } from '#kit/http/http.ts';
+import { operatorError } from './errors.ts';
 import type { Leader } from './kube/leader.ts';
 
 /** Largest event loop delay of a healthy process. */
@@ -42,5 +43,5 @@ export function leaseCheck(leader: Leader): ReadinessCheck {
 }
 
 function stuck(message: string): AppError {
-  return new AppError('unavailable', 'STUCK', message);
+  return operatorError('STUCK', message);
 }

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
+import { gatewayError } from './errors.ts';
 import type { Upstream, Upstreams } from './forwarding/upstreams.ts';
 import type { Probe } from './health/health.ts';
 import type { FetchDocument } from './openapi/documents.ts';
@@ -63,5 +64,5 @@ function found(upstreams: Upstreams, service: string): Upstream {
 }
 
 function unavailable(service: string): AppError {
-  return new AppError('unavailable', 'SERVICE_UNAVAILABLE', `the ${service} service does not answer`);
+  return gatewayError('SERVICE_UNAVAILABLE', `the ${service} service does not answer`);
 }

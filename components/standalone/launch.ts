@@ -3,9 +3,9 @@ import { closeSync, openSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AppError } from '#core/errors/errors.ts';
 import type { Service } from '#core/identity/services.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { localError } from './errors.ts';
 import type { ProcessPlan } from './layout.ts';
 import type { LocalServices } from './starters.ts';
 
@@ -79,7 +79,7 @@ function programOf(services: readonly Service[], service: string): string {
 async function readyOrEnded(name: string, opsPort: number, ended: Promise<string>): Promise<void> {
   const reason = await Promise.race([ended, untilReady(opsPort)]);
   if (reason !== 'ready') {
-    throw new AppError('unavailable', 'COMPONENT_NOT_STARTED', `${name} did not become ready: ${reason}`);
+    throw localError('COMPONENT_NOT_STARTED', `${name} did not become ready: ${reason}`);
   }
 }
 

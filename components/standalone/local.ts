@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
 import { systemClock } from '#kit/clock/clock.ts';
 import { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
+import { localError } from './errors.ts';
 import { type ExternalParts, type Infrastructure, startInfrastructure } from './infrastructure.ts';
 import { launchInProcess, launchProcesses } from './launch.ts';
 import {
@@ -131,7 +131,7 @@ async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local>
 function checkEndpoints({ validatorEndpoints }: ExternalParts, validators: number): void {
   if (validatorEndpoints === undefined || validatorEndpoints.length === validators) return;
   const message = `CHANCERY_VALIDATOR_ENDPOINTS names ${validatorEndpoints.length} addresses for ${validators} validators`;
-  throw new AppError('invalid', 'INVALID_REQUEST', message);
+  throw localError('INVALID_REQUEST', message);
 }
 
 /** Starts the components and writes their addresses for programs, again after each change. */
@@ -175,7 +175,7 @@ async function run(
 async function executeCommand(supervision: Supervision, line: string): Promise<string> {
   const [command, name = ''] = line.split(' ');
   if (command === 'again') return String(await supervision.again(name));
-  throw new AppError('invalid', 'INVALID_REQUEST', `unknown command ${command}`);
+  throw localError('INVALID_REQUEST', `unknown command ${command}`);
 }
 
 async function keepPrincipals(layout: Layout, log: Logger): Promise<void> {

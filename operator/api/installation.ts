@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import { type Endpoint, endpoint } from '#kit/config/config.ts';
+import { operatorError } from '../errors.ts';
 import { isRecord, type KubeObject } from '../kube/resource.ts';
 import { labels, MANAGED_BY, OPERATOR_CLIENT_ID } from './names.ts';
 
@@ -118,7 +119,7 @@ const installationSchema = z.strictObject({
 export type Installation = Readonly<z.output<typeof installationSchema>> & { readonly namespace: string };
 
 function refuse(message: string): AppError {
-  return new AppError('invalid', 'INSTALLATION_CONFIG_INVALID', message);
+  return operatorError('INSTALLATION_CONFIG_INVALID', message);
 }
 
 /** Whether a ConfigMap describes an installation; children of ValidatorSets carry the same label. */

@@ -4,6 +4,7 @@ import { API_GROUP } from '../api/names.ts';
 import { parseRegister, type Register } from '../api/register.ts';
 import { parseTenant, type Tenant } from '../api/tenant.ts';
 import { parseValidatorSet, type ValidatorSet } from '../api/validator-set.ts';
+import { operatorError } from '../errors.ts';
 import { isRecord } from '../kube/resource.ts';
 
 /** Objects of our three kinds. */
@@ -39,7 +40,7 @@ export function readObjects(
 }
 
 function invalid(file: string, problem: string, cause?: unknown): AppError {
-  return new AppError('invalid', 'INVALID_FILE', `${file} ${problem}`, { cause });
+  return operatorError('INVALID_FILE', `${file} ${problem}`, { cause });
 }
 
 function documentsOf(text: string, file: string): readonly unknown[] {

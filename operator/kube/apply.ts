@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 import type { Api } from './api.ts';
 import { canonicalText, contains, hashOf } from './compare.ts';
 import { AdoptionRefused, isApiError } from './errors.ts';
@@ -212,7 +212,7 @@ function verifyOwnership(live: KubeObject, owner: KubeObject, desired: KubeObjec
     );
   }
   if (live.metadata.deletionTimestamp !== undefined) {
-    throw new AppError('conflict', 'CHILD_TERMINATING', `${name} is being deleted`);
+    throw operatorError('CHILD_TERMINATING', `${name} is being deleted`);
   }
 }
 

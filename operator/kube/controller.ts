@@ -1,5 +1,6 @@
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { operatorError } from '../errors.ts';
 import { isApiError, TerminalError } from './errors.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { priority, WorkQueue } from './queue.ts';
@@ -65,7 +66,7 @@ export class Controller {
 
   /** Stops the queue; running reconciles are aborted after `graceMs` milliseconds. */
   async stop(graceMs = 25_000): Promise<void> {
-    const stopped = new AppError('unavailable', 'CONTROLLER_STOPPED', 'The controller was stopped');
+    const stopped = operatorError('CONTROLLER_STOPPED', 'The controller was stopped');
     const cancel = this.#options.timing.after(graceMs, () => {
       for (const running of this.#running) running.abort(stopped);
     });
@@ -90,7 +91,7 @@ export class Controller {
     const cancel = timing.after(DEADLINE_MS, () => {
       metrics.controller.timeouts.inc({ controller: name });
       running.abort(
-        new AppError('timeout', 'RECONCILE_TIMEOUT', `The reconcile did not finish within ${DEADLINE_MS} ms`),
+        operatorError('RECONCILE_TIMEOUT', `The reconcile did not finish within ${DEADLINE_MS} ms`),
       );
     });
     const fromMs = timing.monotonicMs();

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import type { IssuerCredentials, IssuerSource } from '#kit/workload/workload.ts';
 import type { Installation } from '../api/installation.ts';
+import { operatorError } from '../errors.ts';
 import type { Api } from '../kube/api.ts';
 import { configMaps, serviceAccounts } from '../kube/kinds.ts';
 import { isRecord, parseObject } from '../kube/resource.ts';
@@ -58,5 +58,5 @@ async function readAuthorities(
   const text = isRecord(found['data']) ? found['data'][caKey] : undefined;
   if (typeof text === 'string' && text !== '') return text;
   const message = `ConfigMap ${caConfigMap} of namespace ${namespace} has no key ${caKey} yet`;
-  throw new AppError('unavailable', 'AUTHORITIES_MISSING', message);
+  throw operatorError('AUTHORITIES_MISSING', message);
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 
 interface ServiceCall {
   readonly method: string;
@@ -96,20 +97,16 @@ export function unreachable(
   cause: unknown,
 ): AppError {
   const reason = cause instanceof Error ? cause.message : 'unknown reason';
-  return new AppError(
-    'unavailable',
-    'SERVICE_UNREACHABLE',
-    `${name} cannot be reached at ${host}:${port}: ${reason}`,
-    { cause },
-  );
+  return operatorError('SERVICE_UNREACHABLE', `${name} cannot be reached at ${host}:${port}: ${reason}`, {
+    cause,
+  });
 }
 
 /** The response does not match the schema: another version, or another server. */
 export function unreadable(service: string, { method, path }: ServiceCall, cause: z.ZodError): AppError {
   const [issue] = cause.issues;
   const where = issue === undefined ? '' : ` (${issue.path.join('.')}: ${issue.message})`;
-  return new AppError(
-    'bad_gateway',
+  return operatorError(
     'SERVICE_ANSWER_UNREADABLE',
     `${service} answered ${method} ${path.split('?')[0]} with an unexpected body${where}`,
     { cause },

@@ -3,7 +3,7 @@ import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { Installation } from '../api/installation.ts';
 import { OPERATOR_CLIENT_ID } from '../api/names.ts';
-import { RequeueError } from '../errors.ts';
+import { RequeueError } from '../api/requeue-error.ts';
 
 /** Identity, token and guard for the clients of an installation's services. */
 export interface ServiceSession {

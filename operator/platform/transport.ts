@@ -3,8 +3,9 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent, request as startRequest } from 'node:https';
 import type { PeerCertificate } from 'node:tls';
 import type { z } from 'zod';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { spiffeIdOf } from '#kit/workload/workload.ts';
+import { operatorError } from '../errors.ts';
 import { refusalOf, unreachable, unreadable } from './refusals.ts';
 
 const TIMEOUT_MS = 10_000;
@@ -213,7 +214,7 @@ async function readText(incoming: IncomingMessage): Promise<string> {
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     lengthBytes += chunk.length;
     if (lengthBytes > ANSWER_LIMIT_BYTES) {
-      throw new AppError('bad_gateway', 'SERVICE_ANSWER_UNREADABLE', 'the answer is too long');
+      throw operatorError('SERVICE_ANSWER_UNREADABLE', 'the answer is too long');
     }
     chunks.push(chunk);
   }

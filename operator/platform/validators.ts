@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import type { Installation } from '../api/installation.ts';
 import { validatorId } from '../api/names.ts';
+import { operatorError } from '../errors.ts';
 import type { MemberReport } from '../plan/validator-set/facts.ts';
 import type { ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
@@ -128,7 +128,7 @@ export function connectMembers(sessions: ServiceSessions): Members {
       return await service.call({ method: of.method, path: of.path, ...body, signal }, of.answer);
     } catch (cause) {
       if (!late.aborted) throw cause;
-      throw new AppError('timeout', 'MEMBER_SILENT', `${address.name} did not answer within 5 s`, { cause });
+      throw operatorError('MEMBER_SILENT', `${address.name} did not answer within 5 s`, { cause });
     }
   };
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { AppError } from '#core/errors/errors.ts';
 import { discardBody } from '../answers/discard-body.ts';
+import { gatewayError } from '../errors.ts';
 
 /**
  * Bodies up to this size are buffered before the service is called: one write, and a slow client does not hold a
@@ -47,7 +47,7 @@ export function streamBody(request: IncomingMessage, limitBytes: number): Readab
     if (body.destroyed) return;
     seenBytes += chunk.length;
     if (seenBytes > limitBytes) {
-      body.destroy(new AppError('too_large', 'PAYLOAD_TOO_LARGE', 'request body exceeds the limit'));
+      body.destroy(gatewayError('PAYLOAD_TOO_LARGE', 'request body exceeds the limit'));
     } else if (!body.push(chunk)) {
       request.pause();
     }

@@ -1,5 +1,5 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { gatewayError } from '../errors.ts';
 import type { IsRouted } from '../routing/public.ts';
 import { mergeDocuments, type OpenApiDocument, parseDocument, publicDocument } from './merge.ts';
 
@@ -82,7 +82,7 @@ export function createDocuments(options: DocumentsOptions): Documents {
     if (document !== undefined) return document;
     const options = { retryAfterSeconds: retryMs / 1000 };
     const message = `The document of the ${service} service has not been fetched yet.`;
-    throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', message, options);
+    throw gatewayError('SERVICE_UNAVAILABLE', message, options);
   };
 
   return {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { localError } from '../errors.ts';
 import { Connection, type Hub } from './connection.ts';
 import { Router } from './router.ts';
 
@@ -94,7 +94,7 @@ function listen(server: Server, { host, port }: BrokerOptions): Promise<number> 
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       const text = `the bus cannot listen on ${host}:${port}: ${cause.message}`;
-      reject(new AppError('unavailable', 'BROKER_LISTEN_FAILED', text, { cause }));
+      reject(localError('BROKER_LISTEN_FAILED', text, { cause }));
     });
     server.listen(port, host, () => resolve((server.address() as AddressInfo).port));
   });

@@ -7,6 +7,7 @@ import { setTimeout as rest } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { localError } from '../errors.ts';
 import { type Binaries, findBinaries } from './binaries.ts';
 import {
   type Account,
@@ -122,10 +123,10 @@ function noLauncher({ userId }: Account): AppError {
   if (userId === 0) {
     const message =
       'PostgreSQL does not run as root, and this system lets root neither make a user namespace nor use another account; start as another account or set DATABASE_URL';
-    return new AppError('unavailable', 'EMBEDDED_POSTGRES_ROOT', message);
+    return localError('EMBEDDED_POSTGRES_ROOT', message);
   }
   const message = `PostgreSQL needs an account with a name: user id ${userId} has no entry in /etc/passwd, and this system gives no user namespace; add an entry or set DATABASE_URL`;
-  return new AppError('unavailable', 'EMBEDDED_POSTGRES_ACCOUNT', message);
+  return localError('EMBEDDED_POSTGRES_ACCOUNT', message);
 }
 
 /** A connection string that node-postgres, libpq and the WHATWG URL parser all read alike. */
@@ -136,8 +137,7 @@ function connectionString(socketDir: string, database: string, user: string): st
 
 function checkSocketDirectory(socketDir: string): void {
   if (Buffer.byteLength(socketDir) > SOCKET_DIR_LIMIT_BYTES) {
-    throw new AppError(
-      'invalid',
+    throw localError(
       'EMBEDDED_POSTGRES_SOCKET_PATH',
       `the socket directory ${socketDir} is too long for a unix socket (limit ${SOCKET_DIR_LIMIT_BYTES} bytes)`,
     );
@@ -182,7 +182,7 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
   } catch (cause) {
     rmSync(staging, { recursive: true, force: true });
     const text = cause instanceof Error ? cause.message : 'unknown reason';
-    throw new AppError('internal', 'EMBEDDED_POSTGRES_FAILED', `initdb failed: ${text}`, { cause });
+    throw localError('EMBEDDED_POSTGRES_FAILED', `initdb failed: ${text}`, { cause });
   }
 }
 
@@ -277,18 +277,10 @@ async function launchOnce(target: LaunchOptions, log: Logger): Promise<Server> {
 function startFailure(dataDir: string, outcome: string, lines: readonly string[]): AppError {
   const text = lines.join('\n');
   if (/lock file .* already exists|shared memory block .* is still in use/.test(text)) {
-    return new AppError(
-      'conflict',
-      'EMBEDDED_POSTGRES_LOCKED',
-      `another PostgreSQL server uses ${dataDir}; stop it first`,
-    );
+    return localError('EMBEDDED_POSTGRES_LOCKED', `another PostgreSQL server uses ${dataDir}; stop it first`);
   }
   const last = lines.slice(-5).join(' | ');
-  return new AppError(
-    'internal',
-    'EMBEDDED_POSTGRES_FAILED',
-    `PostgreSQL did not start (${outcome}): ${last}`,
-  );
+  return localError('EMBEDDED_POSTGRES_FAILED', `PostgreSQL did not start (${outcome}): ${last}`);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { issuerError } from '../errors.ts';
 import 'reflect-metadata';
 import { randomBytes, webcrypto } from 'node:crypto';
 import {
@@ -13,7 +14,6 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
@@ -170,8 +170,7 @@ function present(certificate: X509Certificate): Certificate {
 function checkTrustDomain(certificate: X509Certificate, trustDomain: string): void {
   const names = certificate.getExtension(SubjectAlternativeNameExtension)?.names.items ?? [];
   if (names.some((name) => name.value === `spiffe://${trustDomain}`)) return;
-  throw new AppError(
-    'conflict',
+  throw issuerError(
     'ISSUER_TRUST_DOMAIN',
     `the certificate authority belongs to another installation than ${trustDomain}`,
   );

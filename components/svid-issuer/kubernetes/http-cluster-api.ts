@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Dispatcher, Pool } from 'undici';
 import { z } from 'zod';
-import { AppError, isAppError } from '#core/errors/errors.ts';
-import { refusal } from '../errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
+import { issuerError, refusal } from '../errors.ts';
 import { type ClusterApi, type StoredKind, type StoredObject, tokenReview } from './cluster-api.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -130,13 +130,13 @@ async function readAnswer(call: Call, answer: Dispatcher.ResponseData): Promise<
   if (answer.statusCode < 300) return JSON.parse(text);
   const told = z.object({ message: z.string() }).safeParse(tryJson(text));
   const reason = told.success ? told.data.message.slice(0, 512) : `status ${answer.statusCode}`;
-  if (answer.statusCode === 404) throw new AppError('not_found', 'KUBERNETES_NOT_FOUND', reason);
-  if (answer.statusCode === 409) throw new AppError('conflict', 'KUBERNETES_CONFLICT', reason);
+  if (answer.statusCode === 404) throw issuerError('KUBERNETES_NOT_FOUND', reason);
+  if (answer.statusCode === 409) throw issuerError('KUBERNETES_CONFLICT', reason);
   throw unavailable(`the API server refused ${call.method} ${call.path}: ${reason}`);
 }
 
 function unavailable(message: string, cause?: unknown): AppError {
-  return new AppError('unavailable', 'KUBERNETES_UNAVAILABLE', message, { cause });
+  return issuerError('KUBERNETES_UNAVAILABLE', message, { cause });
 }
 
 function tryJson(text: string): unknown {

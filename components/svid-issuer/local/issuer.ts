@@ -1,10 +1,10 @@
 import { chmodSync, mkdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import type { Authority, Leaf } from '../authority/authority.ts';
+import { issuerError } from '../errors.ts';
 import { openAuthority } from './directory.ts';
 import { openWorkloadSocket, type WorkloadSocket } from './workload-api.ts';
 
@@ -101,7 +101,7 @@ class LocalIssuer implements Issuer {
     const path = join(this.#socketDir, `${clientId}.sock`);
     const spiffeId = serviceSpiffeId(this.#options.installation, clientId);
     if (Buffer.byteLength(path) > SOCKET_PATH_LIMIT_BYTES) {
-      throw new AppError('invalid', 'ISSUER_SOCKET_PATH', `${path} is too long for a unix socket`);
+      throw issuerError('ISSUER_SOCKET_PATH', `${path} is too long for a unix socket`);
     }
     rmSync(path, { force: true });
     const socket = await openWorkloadSocket(path, this.#options.log);

@@ -1,7 +1,6 @@
 import { rmSync } from 'node:fs';
 import { create, type DescMethod, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Metadata, Server, ServerCredentials, type ServerWritableStream, status } from '@grpc/grpc-js';
-import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import {
   SpiffeWorkloadAPI,
@@ -9,6 +8,7 @@ import {
   X509SVIDResponseSchema,
 } from '#protos/gen/workloadapi_pb.js';
 import type { Leaf } from '../authority/authority.ts';
+import { issuerError } from '../errors.ts';
 
 const STREAMS_LIMIT = 64;
 
@@ -120,7 +120,7 @@ function bind(server: Server, path: string): Promise<void> {
       if (error === null) resolve();
       else {
         const text = `the Workload API socket ${path} cannot be opened: ${error.message}`;
-        reject(new AppError('unavailable', 'ISSUER_SOCKET', text, { cause: error }));
+        reject(issuerError('ISSUER_SOCKET', text, { cause: error }));
       }
     });
   });

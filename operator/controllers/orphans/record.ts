@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import { labels, MANAGED_BY, PART_OF } from '../../api/names.ts';
+import { operatorError } from '../../errors.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError } from '../../kube/errors.ts';
 import { configMaps } from '../../kube/kinds.ts';
@@ -105,7 +105,7 @@ async function clientsOf(
   if (installation !== undefined) return platform.of(installation);
   const message =
     'The description of the installation cannot be read, so the addresses of its services are unknown';
-  throw new AppError('unavailable', 'NO_INSTALLATION', message);
+  throw operatorError('NO_INSTALLATION', message);
 }
 
 /**

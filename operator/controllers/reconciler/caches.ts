@@ -1,6 +1,6 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { ReadinessCheck } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { operatorError } from '../../errors.ts';
 import type { Api } from '../../kube/api.ts';
 import type { Selection } from '../../kube/list.ts';
 import type { KubeMetrics } from '../../kube/metrics.ts';
@@ -84,7 +84,7 @@ export class Caches {
   of(resource: Resource): Cache {
     const cache = this.find(resource);
     if (cache !== undefined) return cache;
-    throw new AppError('internal', 'KIND_NOT_WATCHED', `${resourceName(resource)} is not watched`);
+    throw operatorError('KIND_NOT_WATCHED', `${resourceName(resource)} is not watched`);
   }
 
   /** Whether the cluster serves an optional kind, as of the last answer. */
@@ -127,7 +127,7 @@ export class Caches {
       const name = resourceName(resource);
       const missing = this.#kinds.get(name)?.reflectors.find((each) => !each.isSynced);
       if (missing === undefined) continue;
-      throw missing.fault ?? new AppError('unavailable', 'CACHE_NOT_SYNCED', `${name} are not listed yet`);
+      throw missing.fault ?? operatorError('CACHE_NOT_SYNCED', `${name} are not listed yet`);
     }
   }
 
@@ -143,7 +143,7 @@ export class Caches {
       if (ageMs > STALE_MS) {
         const seconds = Math.round(ageMs / 1000);
         const text = `no data about ${resourceName(resource)} for ${seconds} s`;
-        throw new AppError('unavailable', 'CACHE_STALE', text);
+        throw operatorError('CACHE_STALE', text);
       }
     }
   }

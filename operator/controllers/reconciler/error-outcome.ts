@@ -1,6 +1,6 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Outcome } from '../../api/conditions.ts';
-import { RequeueError } from '../../errors.ts';
+import { RequeueError } from '../../api/requeue-error.ts';
 import { AdoptionRefused, isApiError, NotLeader, TerminalError } from '../../kube/errors.ts';
 
 /** Whether a service could not be reached or did not answer, so that a retry may succeed. */

@@ -9,7 +9,7 @@ import {
   stampTime,
 } from '../../api/conditions.ts';
 import { annotations, FINALIZER, fieldManagers, forceDeletion, isPaused } from '../../api/names.ts';
-import { RequeueError } from '../../errors.ts';
+import { RequeueError } from '../../api/requeue-error.ts';
 import { Applier } from '../../kube/apply.ts';
 import { Controller, type ReconcileContext, type Requeue } from '../../kube/controller.ts';
 import { isApiError } from '../../kube/errors.ts';

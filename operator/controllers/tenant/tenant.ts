@@ -1,6 +1,6 @@
 import { parseRegister, type RegisterStatus } from '../../api/register.ts';
+import { RequeueError } from '../../api/requeue-error.ts';
 import { parseTenant, type Tenant, type TenantStatus } from '../../api/tenant.ts';
-import { RequeueError } from '../../errors.ts';
 import type { EventDetails } from '../../kube/events.ts';
 import { ingresses } from '../../kube/kinds.ts';
 import { keyOf } from '../../kube/resource.ts';

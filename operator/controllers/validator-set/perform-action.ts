@@ -2,7 +2,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Installation } from '../../api/installation.ts';
 import { labels, podName, validatorId } from '../../api/names.ts';
-import { RequeueError } from '../../errors.ts';
+import { RequeueError } from '../../api/requeue-error.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError, NotLeader } from '../../kube/errors.ts';
 import { pods, statefulSets, volumeClaims } from '../../kube/kinds.ts';
