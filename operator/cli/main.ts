@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { operatorError } from '../errors.ts';
 import { run, type Surface } from './run.ts';
 
-const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
-const TIMEOUT_MS = 60_000;
+const maxOutputBytes = 64 * 1024 * 1024;
+const timeoutMs = 60_000;
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
@@ -24,7 +24,7 @@ const surface: Surface = {
   },
   kubectl: async (args) => {
     try {
-      const options = { maxBuffer: MAX_OUTPUT_BYTES, timeout: TIMEOUT_MS };
+      const options = { maxBuffer: maxOutputBytes, timeout: timeoutMs };
       return (await promisify(execFile)('kubectl', [...args], options)).stdout;
     } catch (error) {
       throw operatorError('KUBECTL_FAILED', messageOf(error), { cause: error });

@@ -38,7 +38,7 @@ export interface ControllerOptions {
 }
 
 /** A reconcile that takes longer is aborted. */
-const DEADLINE_MS = 60_000;
+const deadlineMs = 60_000;
 
 /** Workers that reconcile the keys of a queue. */
 export class Controller {
@@ -88,10 +88,10 @@ export class Controller {
     const log = this.#options.log.child({ component: name, subject: key });
     const running = new AbortController();
     this.#running.add(running);
-    const cancel = timing.after(DEADLINE_MS, () => {
+    const cancel = timing.after(deadlineMs, () => {
       metrics.controller.timeouts.inc({ controller: name });
       running.abort(
-        operatorError('RECONCILE_TIMEOUT', `The reconcile did not finish within ${DEADLINE_MS} ms`),
+        operatorError('RECONCILE_TIMEOUT', `The reconcile did not finish within ${deadlineMs} ms`),
       );
     });
     const fromMs = timing.monotonicMs();

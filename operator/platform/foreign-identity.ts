@@ -7,7 +7,7 @@ import { configMaps, serviceAccounts } from '../kube/kinds.ts';
 import { isRecord, parseObject } from '../kube/resource.ts';
 
 /** Minimum lifetime that the API server accepts. */
-const TOKEN_SECONDS = 600;
+const tokenSeconds = 600;
 
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1).max(65_536) }) });
 
@@ -41,7 +41,7 @@ async function requestToken(
     audience,
   }: { readonly namespace: string; readonly name: string; readonly audience: string },
 ): Promise<string> {
-  const spec = { audiences: [audience], expirationSeconds: TOKEN_SECONDS };
+  const spec = { audiences: [audience], expirationSeconds: tokenSeconds };
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
   const where = { resource: serviceAccounts, namespace, name, subresource: 'token' };
   return tokenRequest.parse(await api.call({ verb: 'create', ...where, body })).status.token;

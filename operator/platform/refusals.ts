@@ -24,7 +24,7 @@ const byStatus: Readonly<Record<number, ErrorKind>> = {
   504: 'timeout',
 };
 
-const MAX_DETAIL = 1024;
+const maxDetail = 1024;
 
 /** The used members of `application/problem+json` (RFC 9457); all are optional. */
 const problemSchema = z
@@ -81,7 +81,7 @@ export function refusalOf(
   const { status, body, headers } = answer;
   const kind = byStatus[status] ?? (status >= 500 ? 'bad_gateway' : 'invalid');
   const { code = 'SERVICE_REFUSED', detail, ...members } = problemSchema.parse(body);
-  const detailText = detail === undefined || detail === '' ? `HTTP ${status}` : detail.slice(0, MAX_DETAIL);
+  const detailText = detail === undefined || detail === '' ? `HTTP ${status}` : detail.slice(0, maxDetail);
   const where = `${method} ${path.split('?')[0]}`;
   const seconds = Number(headers['retry-after']);
   return new ServiceRefusal(kind, code, `${service} refused (${code}): ${detailText} [${where}]`, {

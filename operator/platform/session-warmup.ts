@@ -12,7 +12,7 @@ export interface SessionWarmupOptions {
 }
 
 /** Interval; a valid token causes no call. */
-const WARMUP_INTERVAL_MS = 10_000;
+const warmupIntervalMs = 10_000;
 
 /**
  * Keeps identity and service token of every installation ready in every process, so that a new leader need not wait for
@@ -39,7 +39,7 @@ export function warmUpSessions({ sessions, installations, timing, log }: Session
   };
   const repeat = () => {
     openAll();
-    cancel = timing.after(WARMUP_INTERVAL_MS, repeat);
+    cancel = timing.after(warmupIntervalMs, repeat);
   };
   const unsubscribe = installations.subscribe(openAll);
   repeat();

@@ -8,9 +8,9 @@ import { spiffeIdOf } from '#kit/workload/workload.ts';
 import { operatorError } from '../errors.ts';
 import { refusalOf, unreachable, unreadable } from './refusals.ts';
 
-const TIMEOUT_MS = 10_000;
-const ANSWER_LIMIT_BYTES = 4 * 1024 * 1024;
-const CONNECTIONS = 8;
+const callTimeoutMs = 10_000;
+const answerLimitBytes = 4 * 1024 * 1024;
+const maxConnections = 8;
 /** Fixed SNI name: SVIDs contain no host names, and the SPIFFE id is checked instead. */
 const SERVER_NAME = 'workload.chancery.internal';
 
@@ -87,7 +87,7 @@ function agentOf({ identity, expect }: ServiceOptions): Agent {
   const { key, cert, ca } = identity.current();
   return new Agent({
     keepAlive: true,
-    maxSockets: CONNECTIONS,
+    maxSockets: maxConnections,
     // a resumed session would not present the certificate again
     maxCachedSessions: 0,
     key,
@@ -115,10 +115,10 @@ async function exchange(
   request: ServiceRequest,
 ): Promise<string> {
   const token = await options.token();
-  const guard = request.method === 'GET' ? () => TIMEOUT_MS : options.guard;
+  const guard = request.method === 'GET' ? () => callTimeoutMs : options.guard;
   const fromMs = performance.now();
   for (let attempt = 1; ; attempt += 1) {
-    const leftMs = TIMEOUT_MS - Math.round(performance.now() - fromMs);
+    const leftMs = callTimeoutMs - Math.round(performance.now() - fromMs);
     // after all waiting, and before each attempt
     const allowedMs = Math.min(leftMs, guard());
     // the remaining lease time is fractional, but a timeout must be an integer
@@ -213,7 +213,7 @@ async function readText(incoming: IncomingMessage): Promise<string> {
   let lengthBytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     lengthBytes += chunk.length;
-    if (lengthBytes > ANSWER_LIMIT_BYTES) {
+    if (lengthBytes > answerLimitBytes) {
       throw operatorError('SERVICE_ANSWER_UNREADABLE', 'the answer is too long');
     }
     chunks.push(chunk);

@@ -42,7 +42,7 @@ export interface Members {
 
 const HTTPS_PORT = 7443;
 /** Timeout of a report. */
-const ANSWER_MS = 5_000;
+const answerMs = 5_000;
 
 const word = z.string().max(4096);
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
@@ -121,7 +121,7 @@ export function connectMembers(sessions: ServiceSessions): Members {
     },
   ): Promise<T> => {
     const service = await serviceOf(installation, address);
-    const late = AbortSignal.timeout(ANSWER_MS);
+    const late = AbortSignal.timeout(answerMs);
     const signal = of.signal === undefined ? late : AbortSignal.any([of.signal, late]);
     const body = of.method === 'POST' ? { body: {} } : {};
     try {

@@ -18,7 +18,7 @@ import { callDuration } from './metrics.ts';
 import { appErrorOf, fromStatus } from './status.ts';
 import { encodeMessage, methodPath } from './wire.ts';
 
-const UNARY_TIMEOUT_MS = 10_000;
+const unaryTimeoutMs = 10_000;
 
 export interface ClientOptions {
   readonly address: string | { readonly host: string; readonly port: number };
@@ -80,7 +80,7 @@ class MethodCaller {
     return this.#measured(method, async () => {
       const metadata = await this.#metadata(options);
       const wire = wireCall(method);
-      const bounds = boundsOf(options, UNARY_TIMEOUT_MS);
+      const bounds = boundsOf(options, unaryTimeoutMs);
       return await this.#withChannel({ ...bounds, signal: options.signal }, (hold) => {
         const { promise, resolve, reject } = Promise.withResolvers<unknown>();
         const call = hold.client.makeUnaryRequest(

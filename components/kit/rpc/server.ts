@@ -23,7 +23,7 @@ import { type AnyServerCall, type CallWatch, orAbort, pump, requestsOf, watchCal
 import { appErrorOf, toStatus } from './status.ts';
 import { encodeMessage, methodPath, SERVER_OPTIONS } from './wire.ts';
 
-const STOP_GRACE_MS = 3_000;
+const stopGraceMs = 3_000;
 
 export interface ServerOptions {
   readonly runtime: Runtime;
@@ -107,7 +107,7 @@ export class GrpcServer {
       this.#endCalls(() => true);
       this.#server.forceShutdown();
       setImmediate(resolve);
-    }, STOP_GRACE_MS);
+    }, stopGraceMs);
     await promise;
     clearTimeout(timer);
   }

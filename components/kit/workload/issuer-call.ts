@@ -5,9 +5,9 @@ import type { IssuerSource } from './identity.ts';
 import { judgeServer, readText } from './server.ts';
 import { identityMissing } from './svid-holder.ts';
 
-const TIMEOUT_MS = 10_000;
-const BODY_LIMIT_BYTES = 256 * 1024;
-const RETRY_AFTER_LIMIT_SECONDS = 60;
+const timeoutMs = 10_000;
+const bodyLimitBytes = 256 * 1024;
+const retryAfterLimitSeconds = 60;
 
 /** Path of the issuer's only route, and client id of its own SVID. */
 export const ISSUER_PATH = '/svid';
@@ -68,7 +68,7 @@ export function askIssuer(question: IssuerQuestion): Promise<IssuerAnswer> {
       ca,
       minVersion: 'TLSv1.3',
       agent: false,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       checkServerIdentity: (_host, certificate) => judgeServer(certificate, expected),
       headers: {
         authorization: `Bearer ${token}`,
@@ -86,12 +86,12 @@ export function askIssuer(question: IssuerQuestion): Promise<IssuerAnswer> {
 }
 
 async function readAnswer(answer: IncomingMessage): Promise<IssuerAnswer> {
-  const text = await readText(answer, BODY_LIMIT_BYTES);
+  const text = await readText(answer, bodyLimitBytes);
   if (answer.statusCode === 200) return issuerAnswer.parse(JSON.parse(text));
   const told = problem.safeParse(tryJson(text));
   const reason = told.success ? `${told.data.code}: ${told.data.detail}` : `status ${answer.statusCode}`;
   const seconds = Number(answer.headers['retry-after'] ?? 0);
-  const retryAfterMs = seconds > 0 ? Math.min(seconds, RETRY_AFTER_LIMIT_SECONDS) * 1_000 : 0;
+  const retryAfterMs = seconds > 0 ? Math.min(seconds, retryAfterLimitSeconds) * 1_000 : 0;
   throw new IssuerRefusal(`the issuer refused: ${reason}`, retryAfterMs);
 }
 

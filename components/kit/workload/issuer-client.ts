@@ -13,7 +13,7 @@ import { identityMissing, judgeReceived, type SvidHolder } from './svid-holder.t
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
-const LEAST_PAUSE_MS = 1_000;
+const leastPauseMs = 1_000;
 
 export interface IssuerClientOptions {
   readonly source: IssuerSource;
@@ -54,7 +54,7 @@ export class IssuerClient {
       this.#backoff.reset();
       const lifeMs = svid.expiresAtMs - this.#options.clock.nowMs();
       // Up to a tenth before half life, so that members that started together do not renew together.
-      this.#renewIn(Math.max(LEAST_PAUSE_MS, (lifeMs / 2) * (0.9 + Math.random() / 10)));
+      this.#renewIn(Math.max(leastPauseMs, (lifeMs / 2) * (0.9 + Math.random() / 10)));
     } catch (error) {
       this.#note(error);
       const askedMs = error instanceof IssuerRefusal ? error.retryAfterMs : 0;

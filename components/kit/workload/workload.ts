@@ -12,7 +12,7 @@ import { WorkloadApiStream } from './workload-api.ts';
 export type { IssuerCredentials, IssuerSource, Svid, Workload, WorkloadSource } from './identity.ts';
 export type { SpiffeName, SvidFacts } from './svid.ts';
 
-const FIRST_SVID_TIMEOUT_MS = 30_000;
+const defaultFirstSvidTimeoutMs = 30_000;
 
 export type WorkloadOptions = WorkloadSource & {
   readonly log: Logger;
@@ -42,7 +42,7 @@ export async function connectWorkload(options: WorkloadOptions): Promise<Workloa
     transport.stop();
     holder.stop();
   };
-  const timeoutMs = options.firstSvidTimeoutMs ?? FIRST_SVID_TIMEOUT_MS;
+  const timeoutMs = options.firstSvidTimeoutMs ?? defaultFirstSvidTimeoutMs;
   const { promise: late, resolve: giveUp } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => giveUp(undefined), timeoutMs);
   const first = await Promise.race([holder.first, late]);

@@ -6,8 +6,8 @@ import { Connection, type Hub } from './connection.ts';
 import { Router } from './router.ts';
 
 const MEBIBYTE = 1024 * 1024;
-const CONNECTIONS_LIMIT = 1_024;
-const PING_INTERVAL_MS = 30_000;
+const connectionsLimit = 1_024;
+const pingEveryMs = 30_000;
 
 export interface BrokerOptions {
   readonly host: string;
@@ -40,14 +40,14 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     limits: {
       payloadBytes: options.payloadLimitBytes ?? MEBIBYTE,
       pendingBytes: options.pendingLimitBytes ?? 8 * MEBIBYTE,
-      pingIntervalMs: PING_INTERVAL_MS,
+      pingIntervalMs: pingEveryMs,
     },
   };
   const serverId = randomBytes(16).toString('hex').toUpperCase();
   const connections = new Set<Connection>();
   let nextClient = 1;
   const server = createServer((socket) => {
-    if (connections.size >= CONNECTIONS_LIMIT) {
+    if (connections.size >= connectionsLimit) {
       socket.on('error', () => socket.destroy());
       socket.end("-ERR 'maximum connections exceeded'\r\n");
       return;

@@ -23,12 +23,12 @@ import { placePrograms } from './programs.ts';
 import { checkSocketFree, linkSocket } from './socket.ts';
 
 const SUPERUSER = 'postgres';
-const START_DEADLINE_MS = 60_000;
-const STOP_DEADLINE_MS = 10_000;
-const LAST_WORDS_MS = 1_000;
+const startDeadlineMs = 60_000;
+const stopDeadlineMs = 10_000;
+const outputGraceMs = 1_000;
 // An earlier server whose parent was killed needs time to shut down cleanly.
-const LOCK_DEADLINE_MS = 8_000;
-const LOCK_RETRY_MS = 100;
+const lockDeadlineMs = 8_000;
+const lockRetryMs = 100;
 // sun_path is 104 bytes on macOS and 108 on Linux; PostgreSQL appends "/.s.PGSQL.5432.lock".
 const SOCKET_DIR_LIMIT_BYTES = 84;
 
@@ -201,14 +201,14 @@ interface LaunchOptions extends Cluster {
 }
 
 async function launch(target: LaunchOptions, options: PostgresOptions): Promise<Server> {
-  const deadline = Date.now() + (options.lockWaitMs ?? LOCK_DEADLINE_MS);
+  const deadline = Date.now() + (options.lockWaitMs ?? lockDeadlineMs);
   for (;;) {
     try {
       return await launchOnce(target, options.log);
     } catch (error) {
       const locked = error instanceof AppError && error.code === 'EMBEDDED_POSTGRES_LOCKED';
       if (!locked || Date.now() >= deadline) throw error;
-      await new Promise((done) => setTimeout(done, LOCK_RETRY_MS));
+      await new Promise((done) => setTimeout(done, lockRetryMs));
     }
   }
 }
@@ -264,13 +264,13 @@ async function launchOnce(target: LaunchOptions, log: Logger): Promise<Server> {
     });
   });
   const timer = Promise.withResolvers<'timeout'>();
-  const handle = setTimeout(() => timer.resolve('timeout'), START_DEADLINE_MS);
+  const handle = setTimeout(() => timer.resolve('timeout'), startDeadlineMs);
   const outcome = await Promise.race([ready, ended, timer.promise]);
   clearTimeout(handle);
   if (outcome === 'ready') return { child, ended };
   if (outcome === 'timeout') child.kill('SIGKILL');
   // The exit event may precede the last output.
-  await Promise.race([saidAll, rest(LAST_WORDS_MS, undefined, { ref: false })]);
+  await Promise.race([saidAll, rest(outputGraceMs, undefined, { ref: false })]);
   throw startFailure(dataDir, outcome, lines);
 }
 
@@ -292,7 +292,7 @@ async function stopServer({ child, ended }: Server): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill(signal);
     const timer = Promise.withResolvers<'timeout'>();
-    const handle = setTimeout(() => timer.resolve('timeout'), STOP_DEADLINE_MS);
+    const handle = setTimeout(() => timer.resolve('timeout'), stopDeadlineMs);
     const outcome = await Promise.race([ended, timer.promise]);
     clearTimeout(handle);
     if (outcome !== 'timeout') return;

@@ -18,7 +18,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
-const MEMORY_LIFE_MS = 10 * 365 * 86_400_000;
+const memoryLifeMs = 10 * 365 * 86_400_000;
 
 /**
  * Content of a leaf certificate. The caller applies the rules of X.509-SVIDs, because tests make leaves that break
@@ -69,7 +69,7 @@ export interface AuthorityPem {
 
 /** A new P-256 authority in memory only. */
 export async function createAuthority(trustDomain: string, clock: Clock): Promise<Authority> {
-  return loadAuthority(await makeAuthority(trustDomain, clock, MEMORY_LIFE_MS), trustDomain);
+  return loadAuthority(await makeAuthority(trustDomain, clock, memoryLifeMs), trustDomain);
 }
 
 /** Creates the key and the self-signed certificate of a P-256 authority. */

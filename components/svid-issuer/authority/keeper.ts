@@ -25,8 +25,8 @@ export const ROOTS_KEY = 'authorities.json';
 export const BUNDLE_KEY = 'ca.crt';
 export const ROTATE_ANNOTATION = 'chancery.dev/rotate-authority';
 
-const ROOT_LIFE_MS = 365 * 86_400_000;
-const TRIES_LIMIT = 8;
+const rootLifeMs = 365 * 86_400_000;
+const triesLimit = 8;
 
 export interface KeeperTiming {
   /** Interval between two reads of the Secret. */
@@ -121,7 +121,7 @@ export class AuthorityKeeper {
         return await this.#pollOnce();
       } catch (error) {
         const isRace = isAppError(error, 'conflict') && error.code === 'KUBERNETES_CONFLICT';
-        if (!isRace || tries === TRIES_LIMIT) throw error;
+        if (!isRace || tries === triesLimit) throw error;
       }
     }
   }
@@ -173,8 +173,8 @@ export class AuthorityKeeper {
 
   async #makeRoot(): Promise<NewRoot> {
     const { trustDomain, clock } = this.#options;
-    const made = await makeAuthority(trustDomain, clock, ROOT_LIFE_MS);
-    return { ...made, notAfterMs: clock.nowMs() + ROOT_LIFE_MS };
+    const made = await makeAuthority(trustDomain, clock, rootLifeMs);
+    return { ...made, notAfterMs: clock.nowMs() + rootLifeMs };
   }
 
   async #show(roots: Roots, nowMs: number): Promise<void> {

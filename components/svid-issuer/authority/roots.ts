@@ -3,7 +3,7 @@ import { issuerError } from '../errors.ts';
 import type { AuthorityPem } from './authority.ts';
 
 /** Time before the expiry of a root at which it is rotated without a request. */
-export const RENEWAL_MS = 60 * 86_400_000;
+export const renewalMs = 60 * 86_400_000;
 
 const pem = z.string().min(1).max(8192);
 
@@ -100,7 +100,7 @@ export function planStep(from: Roots, { nowMs, overlapMs, wanted }: Circumstance
   const former = from.roots.find(({ stage }) => stage === 'former');
   if (former !== undefined) return isOver(former) ? 'retire' : 'none';
   const isWanted = wanted !== undefined && wanted !== '' && wanted.slice(0, 256) !== from.rotation;
-  const isOld = signingRoot(from).notAfterMs - nowMs < RENEWAL_MS;
+  const isOld = signingRoot(from).notAfterMs - nowMs < renewalMs;
   return isWanted || isOld ? 'prepare' : 'none';
 }
 

@@ -6,9 +6,9 @@ import { type AppError, isAppError } from '#core/errors/errors.ts';
 import { issuerError, refusal } from '../errors.ts';
 import { type ClusterApi, type StoredKind, type StoredObject, tokenReview } from './cluster-api.ts';
 
-const TIMEOUT_MS = 5_000;
-const CONNECTIONS = 8;
-const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
+const timeoutMs = 5_000;
+const maxConnections = 8;
+const bodyLimitBytes = 2 * 1024 * 1024;
 const REVIEW_PATH = '/apis/authentication.k8s.io/v1/tokenreviews';
 
 export interface HttpClusterApiOptions {
@@ -92,7 +92,7 @@ export class HttpClusterApi implements ClusterApi {
           'content-type': call.method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
         },
         body: call.body === undefined ? null : JSON.stringify(call.body),
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        signal: AbortSignal.timeout(timeoutMs),
       });
       return await readAnswer(call, answer);
     } catch (cause) {
@@ -112,10 +112,10 @@ export class HttpClusterApi implements ClusterApi {
       const before = this.#pool;
       const name = host.includes(':') ? `[${host}]` : host;
       this.#pool = new Pool(`https://${name}:${port}`, {
-        connect: { ca, timeout: TIMEOUT_MS },
-        connections: CONNECTIONS,
+        connect: { ca, timeout: timeoutMs },
+        connections: maxConnections,
         allowH2: false,
-        maxResponseSize: BODY_LIMIT_BYTES,
+        maxResponseSize: bodyLimitBytes,
       });
       this.#ca = ca;
       // Requests in flight over the old connections may finish.

@@ -11,8 +11,8 @@ import { openWorkloadSocket, type WorkloadSocket } from './workload-api.ts';
 // sun_path is 104 bytes on macOS, 108 on Linux, with its terminator.
 const SOCKET_PATH_LIMIT_BYTES = 103;
 // Tolerates peers whose clocks are a little behind.
-const BACKDATE_MS = 10_000;
-const RETRY_MS = 1_000;
+const backdateMs = 10_000;
+const retryMs = 1_000;
 
 export interface IssuerOptions {
   /** Holds the authority (`ca.key`, mode 0600, and `ca.crt`). */
@@ -159,7 +159,7 @@ class Entry {
     return await this.#place.authority.issue({
       uris: [this.#place.spiffeId],
       commonName: this.#place.clientId,
-      notBeforeMs: nowMs - BACKDATE_MS,
+      notBeforeMs: nowMs - backdateMs,
       notAfterMs: nowMs + ttlMs,
     });
   }
@@ -170,7 +170,7 @@ class Entry {
     this.#timer = setTimeout(() => {
       this.renew().catch((error: unknown) => {
         this.#place.options.log.error({ err: error, clientId: this.#place.clientId }, 'svid renewal failed');
-        this.#later(RETRY_MS);
+        this.#later(retryMs);
       });
     }, afterMs);
     this.#timer.unref();

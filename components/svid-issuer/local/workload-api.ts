@@ -10,7 +10,7 @@ import {
 import type { Leaf } from '../authority/authority.ts';
 import { issuerError } from '../errors.ts';
 
-const STREAMS_LIMIT = 64;
+const streamsLimit = 64;
 
 /** A full snapshot for one workload; each one replaces the previous one. */
 export interface Snapshot {
@@ -88,7 +88,7 @@ function judge(metadata: Metadata, latest: Snapshot | undefined, open: number): 
     return { code: status.INVALID_ARGUMENT, details: 'the security header workload.spiffe.io is missing' };
   }
   if (latest === undefined) return { code: status.PERMISSION_DENIED, details: 'no identity issued' };
-  if (open >= STREAMS_LIMIT) return { code: status.RESOURCE_EXHAUSTED, details: 'too many streams' };
+  if (open >= streamsLimit) return { code: status.RESOURCE_EXHAUSTED, details: 'too many streams' };
   return undefined;
 }
 

@@ -13,7 +13,7 @@ import type { FinalizeRequest, FinalizeResult, ManagedResource } from '../reconc
 /** Name of the ConfigMap with pending cleanups of deleted objects, one per namespace. */
 export const ORPHANS_CONFIG_MAP = 'chancery-orphans';
 /** How long a deletion waits for its service before it records the cleanup and ends. */
-const SERVICE_PATIENCE_MS = 20_000;
+const serviceWaitMs = 20_000;
 
 const orphanSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('Tenant'), name: z.string(), policy: z.enum(['Retain', 'Suspend']) }),
@@ -43,7 +43,7 @@ function parseJson(text: unknown): unknown {
 
 /** Whether a deletion has waited longer than the limit for an unavailable service. */
 function isUnavailableTooLong(error: unknown, deletionTimestamp: string | undefined, nowMs: number): boolean {
-  return isServiceUnavailable(error) && nowMs - Date.parse(deletionTimestamp ?? '') >= SERVICE_PATIENCE_MS;
+  return isServiceUnavailable(error) && nowMs - Date.parse(deletionTimestamp ?? '') >= serviceWaitMs;
 }
 
 interface OrphanLocation {

@@ -35,9 +35,9 @@ interface CachedKind {
 }
 
 /** Twice the silence after which a watch is reopened. */
-const STALE_MS = 180_000;
+const staleMs = 180_000;
 /** Limit of the wait for a relist; conditions report the kinds that are not listed. */
-const RELIST_TIMEOUT_MS = 5_000;
+const relistTimeoutMs = 5_000;
 
 /** The operator's caches: one store per kind, filled by one watch per namespace. */
 export class Caches {
@@ -113,7 +113,7 @@ export class Caches {
   async relist(): Promise<void> {
     const all = [...this.#kinds.values()].flatMap(({ reflectors }) => reflectors);
     const late = Promise.withResolvers<void>();
-    const cancel = this.#timing.after(RELIST_TIMEOUT_MS, late.resolve);
+    const cancel = this.#timing.after(relistTimeoutMs, late.resolve);
     await Promise.race([Promise.all(all.map((each) => each.relist())), late.promise]);
     cancel();
   }
@@ -140,7 +140,7 @@ export class Caches {
     this.require([...this.#kinds.values()].map(({ resource }) => resource));
     for (const { resource, reflectors } of this.#kinds.values()) {
       const ageMs = Math.max(...reflectors.map((each) => each.ageMs()));
-      if (ageMs > STALE_MS) {
+      if (ageMs > staleMs) {
         const seconds = Math.round(ageMs / 1000);
         const text = `no data about ${resourceName(resource)} for ${seconds} s`;
         throw operatorError('CACHE_STALE', text);

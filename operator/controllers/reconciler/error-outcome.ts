@@ -41,11 +41,11 @@ function retry(message: string): Outcome {
 }
 
 /** Conflicts come from a stale cache; the first ones are not reported. */
-const QUIET_CONFLICTS = 3;
+const quietConflicts = 3;
 
 function outcomeOfRefusal(reason: string, message: string, failures: number): Outcome | undefined {
   const isStale = reason === 'Conflict' || reason === 'NotFound';
-  if (isStale && failures < QUIET_CONFLICTS) return undefined;
+  if (isStale && failures < quietConflicts) return undefined;
   if (reason === 'Forbidden') return retry(`The operator's role does not allow ${message}; extend its role`);
   return retry(message);
 }
