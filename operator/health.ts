@@ -9,7 +9,7 @@ const maxDelayMs = 5_000;
 /** Attempts to renew the lease happen every two seconds; after this time without one the process is stuck. */
 const maxAttemptAgeMs = 60_000;
 
-export interface LoopWatch {
+interface LoopWatch {
   readonly check: ReadinessCheck;
   stop(): void;
 }

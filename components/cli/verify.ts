@@ -11,7 +11,7 @@ import { cliError } from './errors.ts';
 import { readLines } from './lines.ts';
 
 /** Outcome of the verification of a file. */
-export type VerificationResult =
+type VerificationResult =
   | { readonly holds: true; readonly summary: ExportSummary }
   | { readonly holds: false; readonly fault: ExportFault };
 

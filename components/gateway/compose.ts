@@ -39,7 +39,7 @@ const drainMs = 3000;
 type GatewayBase = ProcessBase<GatewayConfig>;
 
 /** Dependencies of a gateway that a test replaces. */
-export interface GatewayDependencies {
+interface GatewayDependencies {
   /** The services behind it; those of the installation when absent. */
   readonly services?: readonly Service[];
   /** Opens its identity; the configured one when absent. */

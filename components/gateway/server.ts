@@ -15,7 +15,7 @@ import type { RouteRule } from './routing/table.ts';
 import { judgeTarget } from './routing/target.ts';
 
 /** Handlers of requests that are known to be public. */
-export interface Destinations {
+interface Destinations {
   forward(exchange: Exchange): void;
   /** Answers one of the gateway's own pages; `target` is the internal path of the page. */
   serve(request: IncomingMessage, response: ServerResponse, target: string): void;
@@ -23,7 +23,7 @@ export interface Destinations {
   tunnel(handshake: Handshake): Promise<number>;
 }
 
-export interface ListenerOptions {
+interface ListenerOptions {
   readonly match: Matcher;
   readonly readClient: ReadClient;
   readonly stepTrace: StepTrace;

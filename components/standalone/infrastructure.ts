@@ -32,7 +32,7 @@ export interface Infrastructure {
   stop(): Promise<void>;
 }
 
-export interface InfrastructureOptions {
+interface InfrastructureOptions {
   readonly directory: StateDirectory;
   readonly installation: string;
   /** Client ids that get an SVID. */

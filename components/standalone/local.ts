@@ -62,7 +62,7 @@ export interface Local {
   stop(): Promise<void>;
 }
 
-export interface LocalOptions {
+interface LocalOptions {
   readonly options: Options;
   readonly directory: StateDirectory;
   readonly external: ExternalParts;

@@ -7,7 +7,7 @@ import type { Logger } from '#kit/log/log.ts';
 /** Starts a service, or a member of one, in this process: the same `create` as in a pod, from the same environment. */
 export type Starter = (process: LocalProcess) => Promise<Component>;
 
-export interface LocalProcess {
+interface LocalProcess {
   readonly service: string;
   readonly env: Env;
   readonly log: Logger;

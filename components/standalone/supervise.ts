@@ -13,7 +13,7 @@ export interface FleetEvent {
   readonly planned: number;
 }
 
-export interface SuperviseOptions {
+interface SuperviseOptions {
   readonly launch: Launch;
   readonly cleanup: Cleanup;
   /** Called after each stage, before the next one starts. */

@@ -20,7 +20,7 @@ const refusals = {
   authority: ['unavailable', 'AUTHORITY_UNAVAILABLE', 'The certificate authority cannot be used now.'],
 } as const satisfies Record<string, readonly [ErrorKind, string, string]>;
 
-export type RefusalReason = keyof typeof refusals;
+type RefusalReason = keyof typeof refusals;
 
 /** The refusal for a reason; its details contain the reason for logs, metrics and the caller. */
 export function refusal(reason: RefusalReason, options: AppErrorOptions = {}): AppError {

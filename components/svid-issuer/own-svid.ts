@@ -8,7 +8,7 @@ import { backdateMs } from './svids/issue.ts';
 const CLIENT_ID = 'svid-issuer';
 const retryMs = 1_000;
 
-export interface OwnSvidOptions {
+interface OwnSvidOptions {
   readonly installation: string;
   readonly namespace: string;
   readonly keeper: AuthorityKeeper;
@@ -17,7 +17,7 @@ export interface OwnSvidOptions {
   readonly log: Logger;
 }
 
-export interface OwnSvid extends TlsSource {
+interface OwnSvid extends TlsSource {
   stop(): void;
 }
 

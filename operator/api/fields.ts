@@ -57,7 +57,7 @@ export function keepsPresence<T>(member: string, message: string): Rule<T> {
   return { cel: `has(self.${member}) == has(oldSelf.${member})`, message, path: member };
 }
 
-export interface TextOptions {
+interface TextOptions {
   readonly min?: number;
   readonly max: number;
   /** Valid in JavaScript and RE2: anchored, without look-around. */
@@ -114,7 +114,7 @@ export function quantity() {
   return quantityInput().transform(String);
 }
 
-export interface MapOptions {
+interface MapOptions {
   readonly entries: number;
   readonly keyMax: number;
   readonly keyPattern?: RegExp;

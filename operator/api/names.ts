@@ -71,7 +71,7 @@ export function fieldManagers(kind: ManagedKind): { readonly children: string; r
 }
 
 /** Names of the children of a ValidatorSet. */
-export interface ValidatorSetNames {
+interface ValidatorSetNames {
   readonly statefulSet: string;
   readonly serviceAccount: string;
   readonly configMap: string;

@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Reason } from './reasons.ts';
 
-export interface RequeueErrorOptions {
+interface RequeueErrorOptions {
   /** `stalled` when a person must act; `reconciling` when absent. */
   readonly state?: 'reconciling' | 'stalled';
   /** Delay of the retry. Absent: it counts as a failure and is retried with backoff. */

@@ -19,7 +19,7 @@ import type { Timing } from './time.ts';
 const APPLY_PATCH = 'application/apply-patch+yaml';
 const MANAGED_BY = 'app.kubernetes.io/managed-by';
 
-export interface ApplierOptions {
+interface ApplierOptions {
   readonly api: Api;
   readonly timing: Timing;
   /** Field manager: `chancery-<controller>`. */

@@ -9,7 +9,7 @@ import { microTime, type Timing } from './time.ts';
 
 export const kubeEvents = namespaced('events.k8s.io', 'v1', 'Event', 'events');
 
-export interface EventRecorderOptions {
+interface EventRecorderOptions {
   /** A fenced port: only the leader writes events. */
   readonly api: Api;
   readonly timing: Timing;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { operatorError } from '../errors.ts';
 import type { ClusterCredentials } from './credentials.ts';
 
-export interface InClusterOptions {
+interface InClusterOptions {
   /** KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. */
   readonly host: string | undefined;
   readonly port: string | undefined;

@@ -9,7 +9,7 @@ import { microTime, sleep, type Timing } from './time.ts';
 
 export const leases = namespaced('coordination.k8s.io', 'v1', 'Lease', 'leases');
 
-export interface LeaderOptions {
+interface LeaderOptions {
   readonly api: Api;
   readonly timing: Timing;
   readonly metrics: KubeMetrics;

@@ -16,13 +16,13 @@ export interface Selection {
   readonly metadataOnly?: boolean | undefined;
 }
 
-export interface ObjectList {
+interface ObjectList {
   readonly objects: readonly KubeObject[];
   /** Resource version from which a watch continues. */
   readonly resourceVersion: string;
 }
 
-export interface ListOptions {
+interface ListOptions {
   /** Reads from etcd instead of the API server's watch cache. */
   readonly isFresh: boolean;
   readonly signal?: AbortSignal;

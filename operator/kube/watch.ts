@@ -59,7 +59,7 @@ function parseLine(line: string): WatchEvent {
 }
 
 /** Detects a half-open connection, which gives neither data nor an error. */
-export interface Watchdog {
+interface Watchdog {
   /** Restarts the timeout. */
   reset(): void;
   stop(): void;

@@ -3,7 +3,7 @@ import { describesInstallation, type Installation, parseInstallation } from '../
 import type { Cache } from '../kube/store.ts';
 
 /** The installation of a namespace, or why there is none. */
-export type InstallationResult =
+type InstallationResult =
   | { readonly installation: Installation; readonly fault?: undefined }
   | { readonly installation?: undefined; readonly fault: AppError };
 

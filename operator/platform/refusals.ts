@@ -35,7 +35,7 @@ const problemSchema = z
   .loose()
   .catch({});
 
-export interface ServiceRefusalOptions {
+interface ServiceRefusalOptions {
   readonly status: number;
   readonly retryAfterSeconds?: number | undefined;
   readonly members?: Readonly<Record<string, unknown>>;

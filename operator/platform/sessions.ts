@@ -31,7 +31,7 @@ export interface ServiceSessions {
   stop(): void;
 }
 
-export interface ServiceSessionsOptions {
+interface ServiceSessionsOptions {
   readonly runtime: Runtime;
   readonly guard: () => number;
   /** Obtains the operator's identity in an installation; called again after a failure. */

@@ -10,7 +10,7 @@ import {
 const memberPods = 'validators';
 
 /** The part of the catalogue of services that the chart's templates read. */
-export interface ChartServices {
+interface ChartServices {
   /** Client ids of the services that the chart runs. */
   readonly clientIds: readonly string[];
   /** Client ids of services with a schema. */

@@ -8,7 +8,7 @@ export interface NodePosition {
 }
 
 /** A proof hash, given by the complete subtrees that it covers, left to right. */
-export interface PlannedHash {
+interface PlannedHash {
   readonly parts: readonly NodePosition[];
   readonly position: 'Left' | 'Right';
 }

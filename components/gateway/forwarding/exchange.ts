@@ -34,7 +34,7 @@ interface Controller {
 }
 
 /** Handles the answer to one attempt. */
-export interface Reception {
+interface Reception {
   /** The headers for the client. */
   headersOf(headers: IncomingHttpHeaders): string[];
   /** Whether a refusal with which nothing was done is withheld from the client, and another endpoint called. */

@@ -20,7 +20,7 @@ export type UpgradeAnswer =
       readonly body: Buffer;
     };
 
-export interface UpgradeRequest {
+interface UpgradeRequest {
   /** Path and query. */
   readonly target: string;
   /** Flat list of names and values. */

@@ -41,7 +41,7 @@ export interface Tunnels {
   closeAll(): void;
 }
 
-export interface TunnelOptions {
+interface TunnelOptions {
   readonly log: Logger;
   readonly nowMs: () => number;
   /** Maximum concurrent tunnels, including handshakes; more are refused with 503. */

@@ -44,7 +44,7 @@ export interface Upstreams {
   close(): Promise<void>;
 }
 
-export interface UpstreamOptions {
+interface UpstreamOptions {
   readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
   readonly identity: IdentitySource;
   /** The SPIFFE id that a service must present. */

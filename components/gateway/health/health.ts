@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { ServiceName } from '#core/identity/services.ts';
 
-export const healthStates = ['healthy', 'degraded', 'unhealthy'] as const;
-export type HealthState = (typeof healthStates)[number];
+const healthStates = ['healthy', 'degraded', 'unhealthy'] as const;
+type HealthState = (typeof healthStates)[number];
 
 /** The answer of `/api/health`: nothing that tells an anonymous caller where a service is or how it failed. */
 export const healthSchema = z.object({

@@ -6,7 +6,7 @@ import { mergeDocuments, type OpenApiDocument, parseDocument, publicDocument } f
 /** Fetches a service's `/openapi.json`, parsed from JSON. */
 export type FetchDocument = (service: string) => Promise<unknown>;
 
-export interface DocumentsOptions {
+interface DocumentsOptions {
   readonly services: readonly string[];
   readonly fetch: FetchDocument;
   readonly isRouted: IsRouted;

@@ -19,7 +19,7 @@ export function parseDocument(value: unknown): OpenApiDocument {
 }
 
 /** The public document of one service. */
-export interface ServiceDocument {
+interface ServiceDocument {
   readonly service: string;
   readonly document: OpenApiDocument;
 }

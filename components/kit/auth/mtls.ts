@@ -11,7 +11,7 @@ export interface Address {
   readonly port: number;
 }
 
-export interface MtlsRequest {
+interface MtlsRequest {
   readonly workload: Workload;
   readonly address: Address;
   /** SPIFFE id that the server must have. */
@@ -22,7 +22,7 @@ export interface MtlsRequest {
   readonly form?: Readonly<Record<string, string>>;
 }
 
-export interface MtlsAnswer {
+interface MtlsAnswer {
   readonly status: number;
   readonly text: string;
 }

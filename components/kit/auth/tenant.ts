@@ -110,7 +110,7 @@ interface RevocationLog {
 }
 
 /** The tenant service's revocation log over gRPC. */
-export function revocationSource(client: RevocationLog): RevocationSource {
+function revocationSource(client: RevocationLog): RevocationSource {
   return {
     list: async (cursor) => {
       const request = { limit: pageSize, ...(cursor !== undefined && { after: cursor }) };

@@ -18,7 +18,7 @@ const pingIntervalMs = 15_000;
 const keptRingsLimit = 1_024;
 const closeTimeoutMs = 1_000;
 
-export interface NatsBusOptions {
+interface NatsBusOptions {
   readonly url: string;
   readonly name: string;
   readonly log: Logger;

@@ -28,7 +28,7 @@ export interface Idempotency {
   once<T>(request: RepeatableRequest, act: () => Promise<T>, isKept?: (answer: T) => boolean): Promise<T>;
 }
 
-export interface IdempotencyOptions<DB> {
+interface IdempotencyOptions<DB> {
   readonly database: Database<DB>;
   readonly clock: Clock;
   readonly log: Logger;

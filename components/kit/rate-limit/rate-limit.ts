@@ -9,7 +9,7 @@ export type { RateLimitPolicy, RateLimitRule } from './policies.ts';
 export type { CapOptions } from './security-cap.ts';
 export { securityCap };
 
-export interface RateLimiterOptions {
+interface RateLimiterOptions {
   /** `development` switches off every throughput limit; caps on guessing stay on. */
   readonly profile: 'production' | 'development';
   readonly clock: Clock;

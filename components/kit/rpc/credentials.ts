@@ -75,7 +75,7 @@ export function channelCredentials(
 }
 
 /** The part of a server call that gives access to its connection. */
-export interface ConnectedCall {
+interface ConnectedCall {
   getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate | undefined };
 }
 

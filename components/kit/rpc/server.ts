@@ -33,7 +33,7 @@ export interface ServerOptions {
   readonly authenticate?: ((token: string) => Promise<Caller>) | undefined;
 }
 
-export interface ServiceRules {
+interface ServiceRules {
   /** Whether a peer may call the service at all. */
   readonly allow: (peer: RpcPeer) => boolean;
   /** Refuse calls without a valid service token. Default false: the SVID is enough. */

@@ -5,7 +5,7 @@ import { Cleanup, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts'
 import { connectWorkload, type IdentityConfig, type Workload, workloadOf } from '#kit/workload/workload.ts';
 
 /** Settings that every process has. */
-export type ProcessConfig = Pick<
+type ProcessConfig = Pick<
   z.output<z.ZodObject<typeof commonSettings>>,
   'CHANCERY_LISTEN_HOST' | 'CHANCERY_OPS_PORT'
 >;
@@ -27,7 +27,7 @@ export interface ProcessParts {
 }
 
 /** Declaration of a process; `createProcess` opens it. A service of the catalogue uses `createService`. */
-export interface ProcessDeclaration<C extends ProcessConfig, P extends ProcessParts> {
+interface ProcessDeclaration<C extends ProcessConfig, P extends ProcessParts> {
   readonly name: string | ((config: C) => string);
   /** Builds the parts. */
   readonly assemble: (base: ProcessBase<C>) => Promise<P>;

@@ -18,7 +18,7 @@ import { identityCheck, type Workload } from '#kit/workload/workload.ts';
 import { createProcess, openIdentity, type ProcessBase, type ProcessParts } from './process.ts';
 
 /** Settings that every service has. */
-export type ServiceConfig = z.output<z.ZodObject<typeof commonSettings>>;
+type ServiceConfig = z.output<z.ZodObject<typeof commonSettings>>;
 
 /**
  * What is open before a service is assembled. Only `assemble` receives all of it; areas receive the parts that they
@@ -40,14 +40,14 @@ export interface ServiceParts extends ProcessParts {
 }
 
 /** Addresses of the listeners, `host:port`. */
-export interface ServiceAddresses {
+interface ServiceAddresses {
   readonly grpc: string;
   readonly https: string;
   readonly [listener: string]: string;
 }
 
 /** Declaration of a service; `createService` opens it. */
-export interface ServiceDeclaration<C extends ServiceConfig, P extends ServiceParts> {
+interface ServiceDeclaration<C extends ServiceConfig, P extends ServiceParts> {
   /** Its name in the catalogue of services. */
   readonly service: string;
   /** Name of this member of a service with several; it is the member's client id too. */

@@ -10,13 +10,13 @@ const bodyLimitBytes = 256 * 1024;
 const retryAfterLimitSeconds = 60;
 
 /** Path of the issuer's only route, and client id of its own SVID. */
-export const ISSUER_PATH = '/svid';
-export const ISSUER_CLIENT_ID = 'svid-issuer';
+const ISSUER_PATH = '/svid';
+const ISSUER_CLIENT_ID = 'svid-issuer';
 
 const pem = z.string().min(1).max(65_536);
 
 /** The issuer's answer: PEM, leaf first, and the bundle of its trust domain. */
-export const issuerAnswer = z.object({
+const issuerAnswer = z.object({
   spiffeId: z.string().max(2048),
   chain: pem,
   bundle: pem,
@@ -26,7 +26,7 @@ export type IssuerAnswer = z.output<typeof issuerAnswer>;
 
 const problem = z.object({ code: z.string().max(64), detail: z.string().max(512) });
 
-export interface IssuerQuestion {
+interface IssuerQuestion {
   readonly source: IssuerSource;
   readonly token: string;
   /** PEM. */

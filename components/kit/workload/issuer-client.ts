@@ -15,7 +15,7 @@ const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
 const leastPauseMs = 1_000;
 
-export interface IssuerClientOptions {
+interface IssuerClientOptions {
   readonly source: IssuerSource;
   readonly log: Logger;
   readonly clock: Clock;

@@ -91,7 +91,7 @@ export function workloadOf(config: IdentityConfig): WorkloadSource {
   };
 }
 
-export interface IdentityWatch {
+interface IdentityWatch {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }

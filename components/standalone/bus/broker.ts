@@ -9,7 +9,7 @@ const MEBIBYTE = 1024 * 1024;
 const connectionsLimit = 1_024;
 const pingEveryMs = 30_000;
 
-export interface BrokerOptions {
+interface BrokerOptions {
   readonly host: string;
   /** 0 for any free port. */
   readonly port: number;

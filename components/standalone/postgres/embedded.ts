@@ -32,7 +32,7 @@ const lockRetryMs = 100;
 // sun_path is 104 bytes on macOS and 108 on Linux; PostgreSQL appends "/.s.PGSQL.5432.lock".
 const SOCKET_DIR_LIMIT_BYTES = 84;
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** Cluster directory; created by initdb at the first start. */
   readonly dataDir: string;
   /** Short directory for the unix socket; created with mode 0700. */

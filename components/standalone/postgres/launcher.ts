@@ -86,7 +86,7 @@ export function accountOf({ account }: Launcher): { readonly uid?: number; reado
 }
 
 /** A data directory: its name for a program of PostgreSQL, and the options of `spawn` that go with it. */
-export interface DirectoryAccess {
+interface DirectoryAccess {
   readonly name: string;
   readonly spawn: { readonly cwd?: string; readonly uid?: number; readonly gid?: number };
 }

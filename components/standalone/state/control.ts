@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { localError } from '../errors.ts';
 
 /** Executes a command line and resolves to one line; an error becomes the reason that is sent. */
-export type ExecuteCommand = (line: string) => Promise<string>;
+type ExecuteCommand = (line: string) => Promise<string>;
 
 const longestLine = 256;
 

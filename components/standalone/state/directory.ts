@@ -66,7 +66,7 @@ function keep(path: string, make: () => string | Uint8Array): string {
 }
 
 /** Files of generated secrets; an existing one is never replaced. */
-export interface SecretFiles {
+interface SecretFiles {
   readonly adminPassword: string;
   readonly protectionKey: string;
   readonly keyEncryptionKey: string;

@@ -38,7 +38,7 @@ export interface KeeperTiming {
   readonly startMs: number;
 }
 
-export interface KeeperOptions {
+interface KeeperOptions {
   readonly trustDomain: string;
   readonly secret: string;
   readonly configMap: string;

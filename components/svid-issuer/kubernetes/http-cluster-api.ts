@@ -11,7 +11,7 @@ const maxConnections = 8;
 const bodyLimitBytes = 2 * 1024 * 1024;
 const REVIEW_PATH = '/apis/authentication.k8s.io/v1/tokenreviews';
 
-export interface HttpClusterApiOptions {
+interface HttpClusterApiOptions {
   readonly host: string;
   readonly port: number;
   /** Files `token` and `ca.crt`, which the kubelet replaces while the process runs. */

@@ -14,7 +14,7 @@ const SOCKET_PATH_LIMIT_BYTES = 103;
 const backdateMs = 10_000;
 const retryMs = 1_000;
 
-export interface IssuerOptions {
+interface IssuerOptions {
   /** Holds the authority (`ca.key`, mode 0600, and `ca.crt`). */
   readonly dir: string;
   /** Short directory for the sockets; mode 0700. */

@@ -11,7 +11,7 @@ export const backdateMs = 10_000;
 
 const reviewsLimit = 64;
 
-export interface IssueDeps {
+interface IssueDeps {
   readonly installation: string;
   readonly rules: IdentityRules;
   readonly ttlMs: number;
@@ -22,7 +22,7 @@ export interface IssueDeps {
   readonly limit: (clientId: string) => void;
 }
 
-export interface IssuedSvid {
+interface IssuedSvid {
   readonly clientId: string;
   readonly spiffeId: string;
   /** PEM, leaf first. */

@@ -18,7 +18,7 @@ import { removeFinalizer } from '../reconciler/finalizer.ts';
 import type { BaseStatus } from '../reconciler/kind.ts';
 import { registers, tenants, validatorSets } from '../reconciler/resources.ts';
 
-export interface NamespaceDeletionOptions {
+interface NamespaceDeletionOptions {
   /** The fenced port: only the leader removes finalizers. */
   readonly api: Api;
   readonly timing: Timing;

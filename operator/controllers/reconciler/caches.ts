@@ -17,7 +17,7 @@ export interface WatchedKind extends Omit<Selection, 'namespace'> {
   readonly isOptional?: boolean;
 }
 
-export interface CachesOptions {
+interface CachesOptions {
   readonly api: Api;
   readonly timing: Timing;
   readonly metrics: KubeMetrics;

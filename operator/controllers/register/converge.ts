@@ -21,7 +21,7 @@ export interface RelatedObjects {
   readonly isResourceOf: (uid: string) => boolean;
 }
 
-export interface ConvergeDeps {
+interface ConvergeDeps {
   readonly clients: Pick<Clients, 'registers' | 'wallets'>;
   readonly refusedChanges: RefusedChanges;
   readonly nowMs: () => number;

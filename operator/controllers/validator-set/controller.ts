@@ -37,7 +37,7 @@ import { boundRegister, memberCount, memberFacts, retainedClaims, statefulSetFac
 import { perform } from './perform-action.ts';
 import { Registration } from './registration.ts';
 
-export interface ValidatorSetOptions {
+interface ValidatorSetOptions {
   readonly dependencies: Dependencies;
   readonly members: Members;
   readonly principals: Principals;

@@ -6,7 +6,7 @@ import type { MemberFacts, MemberReport, RegisterReport } from '../../plan/valid
 import type { Members } from '../../platform/validators.ts';
 
 /** A pod that is polled. */
-export interface PolledPod {
+interface PolledPod {
   readonly uid: string;
   readonly name: string;
   readonly address: string;
@@ -14,7 +14,7 @@ export interface PolledPod {
   readonly isReady: boolean;
 }
 
-export interface MemberPollerOptions {
+interface MemberPollerOptions {
   readonly members: Members;
   readonly timing: Timing;
   readonly log: Logger;

@@ -265,7 +265,7 @@ function inSyncOutcome({ register }: RegisterPlanInput) {
   };
 }
 
-export type RegisterRemoval =
+type RegisterRemoval =
   | { readonly steps: readonly RegisterStep[]; readonly blocked?: undefined }
   | { readonly steps: readonly []; readonly blocked: string };
 

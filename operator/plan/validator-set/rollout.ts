@@ -26,7 +26,7 @@ export interface Replacement {
 }
 
 /** Why a gate refuses a replacement now. */
-export interface GateRefusal {
+interface GateRefusal {
   readonly reason: Reason;
   readonly message: string;
   /** Set when only time is needed. */
