@@ -5,11 +5,3 @@ export const DEFAULT_ADMIN_ID = '00000000-0000-0000-0001-000000000001';
 
 /** `client_id` of tokens that people hold. */
 export const FIRST_PARTY_CLIENT_ID = 'first-party';
-
-/** Form of an installation's name, which is also the SPIFFE trust domain. */
-export const INSTALLATION_NAME = /^[a-z0-9][a-z0-9-]{1,62}$/;
-
-/** The SPIFFE id of a workload (specification document 1, section 5). */
-export function serviceSpiffeUri(installation: string, clientId: string): string {
-  return `spiffe://${installation}/service/${clientId}`;
-}

@@ -18,7 +18,6 @@ import type { Clock } from '#kit/clock/clock.ts';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
-const memoryLifeMs = 10 * 365 * 86_400_000;
 
 /**
  * Content of a leaf certificate. The caller applies the rules of X.509-SVIDs, because tests make leaves that break
@@ -65,11 +64,6 @@ export interface Authority extends Certificate {
 export interface AuthorityPem {
   readonly certificatePem: string;
   readonly keyPem: string;
-}
-
-/** A new P-256 authority in memory only. */
-export async function createAuthority(trustDomain: string, clock: Clock): Promise<Authority> {
-  return loadAuthority(await makeAuthority(trustDomain, clock, memoryLifeMs), trustDomain);
 }
 
 /** Creates the key and the self-signed certificate of a P-256 authority. */

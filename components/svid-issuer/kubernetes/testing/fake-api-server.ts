@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { systemClock } from '#kit/clock/clock.ts';
-import { createAuthority } from '../../authority/authority.ts';
+import { createAuthority } from '../../authority/testing/create-authority.ts';
 import type { StoredKind } from '../cluster-api.ts';
 
 /** Content of a token of the fake. */
