@@ -1,6 +1,7 @@
 import { isAppError } from '#core/errors/errors.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import type { Caller } from '#core/identity/claims.ts';
+import { listServices, type Service } from '#core/identity/services.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { RevocationView } from '#kit/auth/auth.ts';
 import { type Authenticator, createAuthenticator, createRevocationView, givenKeys } from '#kit/auth/auth.ts';
@@ -38,6 +39,8 @@ export interface Parts {
   readonly runtime: Runtime;
   readonly db: Database<TenantDatabase>;
   readonly bus: Bus;
+  /** Services that get a principal; those of the installation when absent. */
+  readonly services?: readonly Service[];
 }
 
 /** The tenant without its listeners. */
@@ -68,7 +71,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
   const rotationMs = config.CHANCERY_SIGNING_KEY_ROTATION_DAYS * dayMs;
   const keys = await createSigningKeySet({ db, protection, clock, rotationMs });
   const passwords = await createPasswords(passwordQueue);
-  await seed({ db, clock, passwords }, await seedOf(config));
+  await seed({ db, clock, passwords }, await seedOf(config, parts.services ?? listServices()));
   const revocations = localRevocations(parts);
   const tokenKeys = givenKeys(() => keys.jwks());
   const authenticator = createAuthenticator({ installation, keys: tokenKeys, revocations, clock });
@@ -177,8 +180,9 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   };
 }
 
-async function seedOf(config: TenantConfig) {
+async function seedOf(config: TenantConfig, services: readonly Service[]) {
   return {
+    services,
     adminEmail: config.CHANCERY_ADMIN_EMAIL,
     adminPassword: config.CHANCERY_ADMIN_PASSWORD_FILE.text(),
     publicOrgEnabled: config.CHANCERY_PUBLIC_ORG_ENABLED,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import type { Workload } from '#kit/workload/workload.ts';
-import { type Installation, parseInstallation } from './installation.ts';
+import { type Installation, parseInstallation } from '../api/installation.ts';
 import { createServiceSessions } from './sessions.ts';
 import { installationMap, installationText, spireText } from './testing/installation.fixture.ts';
 import { connectMembers } from './validators.ts';

@@ -1,9 +1,9 @@
 import { createServiceTokens } from '#kit/auth/auth.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Workload } from '#kit/workload/workload.ts';
+import type { Installation } from '../api/installation.ts';
 import { OPERATOR_CLIENT_ID } from '../api/names.ts';
-import { RequeueError } from '../controllers/reconciler/requeue-error.ts';
-import type { Installation } from './installation.ts';
+import { RequeueError } from '../api/requeue-error.ts';
 
 /** Identity, token and guard for the clients of an installation's services. */
 export interface ServiceSession {
@@ -31,7 +31,7 @@ export interface ServiceSessions {
   stop(): void;
 }
 
-export interface ServiceSessionsOptions {
+interface ServiceSessionsOptions {
   readonly runtime: Runtime;
   readonly guard: () => number;
   /** Obtains the operator's identity in an installation; called again after a failure. */

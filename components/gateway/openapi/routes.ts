@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import { type App, jsonAnswer } from '#kit/http/http.ts';
+import { gatewayError } from '../errors.ts';
 import type { Documents } from './documents.ts';
 
 export interface OpenApiDeps {
@@ -25,7 +25,7 @@ export function mountOpenApiRoutes(app: App, deps: OpenApiDeps): void {
     async (request, reply) => {
       const name = request.params.document.slice(0, -'.json'.length);
       const found = name === 'all' ? await deps.documents.merged() : await deps.documents.find(name);
-      if (found === undefined) throw new AppError('not_found', 'NOT_FOUND', 'There is no such document.');
+      if (found === undefined) throw gatewayError('NOT_FOUND', 'There is no such document.');
       reply.header('cache-control', 'public, max-age=30');
       return reply.send(found);
     },

@@ -28,7 +28,7 @@ export interface Idempotency {
   once<T>(request: RepeatableRequest, act: () => Promise<T>, isKept?: (answer: T) => boolean): Promise<T>;
 }
 
-export interface IdempotencyOptions<DB> {
+interface IdempotencyOptions<DB> {
   readonly database: Database<DB>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -42,7 +42,7 @@ interface Claim {
   readonly answer: string | null;
 }
 
-interface KnownRow {
+interface StoredRow {
   readonly body_hash: Buffer;
   readonly answer: string | null;
 }
@@ -150,13 +150,13 @@ async function take<DB>(tx: Transactor<DB>, claim: Claim): Promise<string | unde
       where known.created_at <= ${forgotten} or (known.answer is null and known.created_at <= ${abandoned})
     returning 1`.execute(tx);
   if (taken.rows.length === 1) return undefined;
-  const { rows } = await sql<KnownRow>`
+  const { rows } = await sql<StoredRow>`
     select body_hash, answer from idempotency_keys where key_hash = ${keyHash}`.execute(tx);
   return answerOf(rows[0], bodyHash);
 }
 
 /** A claim that was deleted just now is reported as in progress: the client retries. */
-function answerOf(known: KnownRow | undefined, bodyHash: Buffer): string {
+function answerOf(known: StoredRow | undefined, bodyHash: Buffer): string {
   if (known !== undefined && !known.body_hash.equals(bodyHash)) {
     throw new AppError(
       'conflict',

@@ -85,7 +85,6 @@ describe.each([false, true])('mutual-TLS token listener, shared secrets disabled
     const socket = connect({
       host: '127.0.0.1',
       port: listener.port,
-      ca: authority.caPem,
       ...register,
       checkServerIdentity: () => undefined,
     });
