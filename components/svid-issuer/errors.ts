@@ -1,5 +1,5 @@
 import { AppError, type AppErrorOptions, type ErrorKind, isAppError } from '#core/errors/errors.ts';
-import { refusalOf } from '#kit/http/http.ts';
+import { type DeclaredRefusal, refusalOf } from '#kit/http/http.ts';
 
 /** Every reason to refuse an SVID: kind, code, and the text for the caller. */
 const refusals = {
@@ -19,6 +19,15 @@ const refusals = {
   overloaded: ['rate_limited', 'RATE_LIMITED', 'Too many requests.'],
   authority: ['unavailable', 'AUTHORITY_UNAVAILABLE', 'The certificate authority cannot be used now.'],
 } as const satisfies Record<string, readonly [ErrorKind, string, string]>;
+
+/** Refusals of the route; several reasons share a code. */
+export const refusedSvid: readonly DeclaredRefusal[] = Object.values(refusals).map(
+  ([kind, code, message]) => ({
+    kind,
+    code,
+    message,
+  }),
+);
 
 type RefusalReason = keyof typeof refusals;
 
