@@ -45,13 +45,26 @@ export function createServiceSessions(options: ServiceSessionsOptions): ServiceS
   /** Tokens outlive unrelated changes of the description. */
   const tokens = new WeakMap<Workload, Map<string, ServiceSession['token']>>();
   const identities = new Map<string, Promise<Workload>>();
+  const expiry = runtime.telemetry.gauge(
+    'identity_expiry_timestamp_seconds',
+    'When the SVID in hand ends, seconds since the epoch; the namespace is empty with SPIRE',
+    ['namespace'],
+  );
   let isStopped = false;
+
+  const open = async (installation: Installation, namespace: string): Promise<Workload> => {
+    const identity = await connect(installation);
+    const record = () => expiry.set({ namespace }, identity.current().expiresAtMs / 1_000);
+    record();
+    identity.onRotate(record);
+    return identity;
+  };
 
   const workload = (installation: Installation): Promise<Workload> => {
     const key = installation.identity.provider === 'spire' ? '' : installation.namespace;
     const opening =
       identities.get(key) ??
-      connect(installation).catch((error: unknown) => {
+      open(installation, key).catch((error: unknown) => {
         identities.delete(key);
         throw error;
       });
