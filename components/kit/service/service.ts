@@ -73,9 +73,8 @@ interface ServiceDeclaration<C extends ServiceConfig, P extends ServiceParts> {
 }
 
 /**
- * Builds the `create` of a service. It opens, in this order: identity, bus, the declared parts, gRPC, HTTPS, further
- * listeners, and last the operations listener with `/ready`. When it throws, everything opened is closed, as `stop`
- * does.
+ * Builds the `create` of a service. It opens, in this order: the operations listener, identity, bus, the declared
+ * parts, gRPC, HTTPS, further listeners. When it throws, everything opened is closed, as `stop` does.
  */
 export function createService<C extends ServiceConfig, P extends ServiceParts>(
   declaration: ServiceDeclaration<C, P>,
@@ -116,14 +115,16 @@ export async function openStore<DB>(
   base: ServiceBase<z.output<z.ZodObject<typeof databaseSettings>>>,
   store: { readonly schema: string; readonly migrations: readonly Migration[] },
 ): Promise<Database<DB>> {
-  const { config, runtime, cleanup, checks } = base;
-  const database = await openDatabase<DB>({
-    url: config.DATABASE_URL,
-    maxConnections: config.CHANCERY_DATABASE_CONNECTIONS,
-    log: runtime.log,
-    telemetry: runtime.telemetry,
-    ...store,
-  });
+  const { config, runtime, cleanup, checks, start } = base;
+  const database = await start.untilAvailable('PostgreSQL', () =>
+    openDatabase<DB>({
+      url: config.DATABASE_URL,
+      maxConnections: config.CHANCERY_DATABASE_CONNECTIONS,
+      log: runtime.log,
+      telemetry: runtime.telemetry,
+      ...store,
+    }),
+  );
   cleanup.add('database', () => database.close());
   checks.push({ name: 'database', check: () => database.ping() });
   return database;
@@ -131,10 +132,10 @@ export async function openStore<DB>(
 
 /** Opens the session at the tenant service, starts its revocations, and adds the readiness check `revocations`. */
 export async function openSession(base: ServiceBase<TenantSessionOptions['config']>): Promise<TenantSession> {
-  const { cleanup, checks } = base;
+  const { cleanup, checks, start } = base;
   const session = tenantSession(base);
   cleanup.add('tenant session', () => session.stop());
-  await session.revocations.start();
+  await start.untilAvailable('the tenant service', () => session.revocations.start());
   checks.push({ name: 'revocations', check: () => session.revocations.assertFresh() });
   return session;
 }
