@@ -7,7 +7,7 @@ import type { RevocationView } from '#kit/auth/auth.ts';
 import { type Authenticator, createAuthenticator, createRevocationView, givenKeys } from '#kit/auth/auth.ts';
 import type { Bus } from '#kit/bus/bus.ts';
 import type { Database } from '#kit/db/db.ts';
-import { createIdempotency } from '#kit/db/idempotency.ts';
+import { createIdempotency, findAnswer, type Idempotency } from '#kit/db/idempotency.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter, type RateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createMintLog, type MintLog } from './audit/log/mint-log.ts';
@@ -22,6 +22,7 @@ import type { RevokePrincipalDeps } from './platform/principals/revoke.ts';
 import { findPrincipal } from './platform/principals/store.ts';
 import { seed } from './platform/seeding/seed.ts';
 import { readServiceSecrets } from './platform/seeding/service-secrets.ts';
+import { honourEarlierKeys } from './requests/earlier-keys.ts';
 import { createGuessCap } from './sign-in/lockout/guess-cap.ts';
 import { createUnknownAddresses, type FindUnknown } from './sign-in/lockout/unknown-address.ts';
 import { createPasswordPolicy } from './sign-in/passwords/policy.ts';
@@ -148,7 +149,6 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   const { config, runtime, db, bus } = parts;
   const { clock, log, installation } = runtime;
   const notify = () => bus.publish(SUBJECTS.tenantRevocations);
-  const idempotency = createIdempotency({ database: db, clock, log: runtime.log });
   const signIn = {
     db,
     clock,
@@ -169,9 +169,10 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   };
   return {
     metadata: { keys: wiring.keys, installation, baseUrl: config.CHANCERY_BASE_URL },
-    organizations: { db, clock, idempotency },
+    idempotency: createRequestKeys(parts),
+    organizations: { db, clock },
     governance: { db, clock, notify },
-    users: { db, clock, notify, passwords, passwordPolicy, idempotency },
+    users: { db, clock, notify, passwords, passwordPolicy },
     audit: { db, clock },
     inbox: { db, clock },
     signIn: { signIn, signOut: { db, clock, notify } },
@@ -204,6 +205,13 @@ function localRevocations({ runtime, db, bus }: Parts): RevocationView {
     clock,
     log,
   });
+}
+
+function createRequestKeys({ runtime, db }: Parts): Idempotency {
+  const { clock, log } = runtime;
+  return honourEarlierKeys(createIdempotency({ database: db, clock, log }), (request) =>
+    findAnswer(db.read, request, clock.nowMs()),
+  );
 }
 
 async function findCaller(authenticator: Authenticator, token: string): Promise<Caller | undefined> {

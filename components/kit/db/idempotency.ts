@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { Database, Migration, Transactor } from './db.ts';
+import type { Database, Migration, Reader, Transactor } from './db.ts';
 
 /** A request that its sender may repeat (the IETF draft "The Idempotency-Key HTTP Header Field"). */
 export interface RepeatableRequest {
@@ -97,6 +97,27 @@ export function createIdempotency<DB>(options: IdempotencyOptions<DB>): Idempote
       return answer;
     },
   };
+}
+
+/**
+ * Finds the answer that is stored for a request, without claiming its key; undefined when it has none. For rows of an
+ * earlier release with another scope.
+ *
+ * @throws AppError conflict IDEMPOTENCY_KEY_REUSED for another body, conflict IDEMPOTENCY_IN_PROGRESS while the first
+ * request runs, invalid for an invalid key.
+ */
+export async function findAnswer<DB>(
+  db: Reader<DB>,
+  request: RepeatableRequest,
+  nowMs: number,
+): Promise<string | undefined> {
+  if (request.key === undefined) return undefined;
+  const { keyHash, bodyHash } = claimOf(request, nowMs, null);
+  const { rows } = await sql<KnownRow>`
+    select body_hash, answer from idempotency_keys where key_hash = ${keyHash}
+      and created_at > ${new Date(nowMs - keptMs)}
+      and (answer is not null or created_at > ${new Date(nowMs - abandonedMs)})`.execute(db);
+  return rows.length === 0 ? undefined : answerOf(rows[0], bodyHash);
 }
 
 /**
