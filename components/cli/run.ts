@@ -21,7 +21,7 @@ verify  checks the export of a register (GET /api/registers/{id}/export), offlin
         --genesis demands that docket 0 has this hash. Without it a file can only be judged by itself: compare the
         genesis that is printed with one that you know from elsewhere.
 
-Ends with 0 when everything verifies, with 1 when something does not (the first place is told), with 2 when the file
+Ends with 0 when everything verifies, with 1 when something does not (the first place is named), with 2 when the file
 cannot be read or is no export, or the command is wrong.
 `;
 

@@ -102,7 +102,8 @@ export class Applier {
     if (memory?.hash !== hash) this.#conflicts.forget(name);
     else if (!this.#conflicts.mayOverwrite(name)) {
       const competingManagers =
-        this.#conflicts.competingManagers(name) ?? (await this.#rivals(child, desired, signal));
+        this.#conflicts.competingManagers(name) ??
+        (await this.#findCompetingManagers(child, desired, signal));
       this.#conflicts.open(name, competingManagers);
       return { action: 'throttled', competingManagers };
     }
@@ -167,7 +168,7 @@ export class Applier {
     this.#states.set(ownerUid, children.set(id, { hash, fingerprint: fingerprintOf(live), resourceVersion }));
   }
 
-  async #rivals(
+  async #findCompetingManagers(
     child: Child,
     desired: KubeObject,
     signal: AbortSignal | undefined,

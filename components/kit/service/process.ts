@@ -117,7 +117,7 @@ export class StartState {
     for (let logged = ''; ; ) {
       try {
         const result = await attempt();
-        if (logged !== '') this.#log.info({ dependency }, 'the start goes on');
+        if (logged !== '') this.#log.info({ dependency }, 'the start continues');
         return result;
       } catch (error) {
         if (!isAppError(error, 'unavailable') && !isAppError(error, 'timeout')) throw error;

@@ -108,8 +108,8 @@ function tallyOf(registerId: string, seen: readonly RegisterSighting[], facts: S
   const ours = new Set(facts.members.map(({ name }) => validatorId(name)));
   const heard = recentlyHeard(seen, facts.nowMs);
   const live = view.members.filter((id) => {
-    const sighting = own.get(id);
-    if (sighting !== undefined) return isLive(sighting, maxBehindDockets);
+    const report = own.get(id);
+    if (report !== undefined) return isLive(report, maxBehindDockets);
     return !ours.has(id) && heard.has(id);
   });
   const size = view.members.length;
@@ -117,9 +117,9 @@ function tallyOf(registerId: string, seen: readonly RegisterSighting[], facts: S
   const needed = Math.min(size, Math.max(quorum(size), view.quorum));
   const waiting = new Set(facts.members.filter(mayStillAnswer).map(({ name }) => validatorId(name)));
   const undecided = view.members.filter((id) => {
-    const sighting = own.get(id);
-    if (sighting === undefined) return waiting.has(id);
-    return !live.includes(id) && isCatchingUp(sighting, facts.nowMs);
+    const report = own.get(id);
+    if (report === undefined) return waiting.has(id);
+    return !live.includes(id) && isCatchingUp(report, facts.nowMs);
   });
   return { registerId, size, quorum: needed, live, undecided };
 }

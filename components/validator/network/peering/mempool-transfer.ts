@@ -42,7 +42,7 @@ export class MempoolTransfer {
 
   #schedule(registerId: string, afterMs: number): void {
     this.#options.scheduler.set(
-      `handover/${registerId}`,
+      `transfer/${registerId}`,
       afterMs,
       () => void this.#offer(registerId, afterMs),
     );
