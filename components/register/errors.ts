@@ -97,6 +97,7 @@ const passedOn = {
   JOURNAL_UNAVAILABLE: ['unavailable', 'The log of the validator cannot be written.'],
   WALLET_LOCKED: ['locked', 'The wallet is locked.'],
   PERSON_REQUIRED: ['forbidden', 'The token belongs to a service, which has no wallets.'],
+  VAL_SCHEMA_001: ['unprocessable', 'The definition has faults; `errors` lists them.'],
   MECHANISM_NOT_SUPPORTED: ['unprocessable', 'Only the rotating leader election is supported.'],
   TIMEOUT: ['timeout', 'Another service did not answer in time.'],
   BAD_GATEWAY: ['bad_gateway', 'A validator sent an answer that cannot be read.'],
@@ -112,6 +113,24 @@ export const ofLedgerRules: readonly DeclaredRefusal[] = (
   code: 'VAL_*',
   kind,
   message: 'A rule of the ledger is violated; `errors` lists the violations.',
+}));
+
+const invalidDocket = [
+  'DOCKET_NUMBER_SEQUENCE',
+  'GENESIS_REQUIRES_NO_PREVIOUS',
+  'HASH_MISMATCH',
+  'MERKLE_MISMATCH',
+  'PREVIOUS_DOCKET_REQUIRED',
+  'PREVIOUS_HASH_MISMATCH',
+  'REGISTER_ID_REQUIRED',
+  'TIMESTAMP_NOT_AFTER_PREVIOUS',
+  'VAL_*',
+];
+
+/** Codes of a docket that violates a rule: those of its header (`#core/ledger/docket.ts`) and of its content. */
+export const ofInvalidDocket: readonly DeclaredRefusal[] = invalidDocket.map((code) => ({
+  code,
+  kind: 'unprocessable',
 }));
 
 /** Refusals of a route that calls the wallet service. */

@@ -30,6 +30,25 @@ export const certificateSchema = z
   .describe('Proof that a quorum of one validator set decided a docket in one round.')
   .meta({ id: 'ConsensusCertificate' });
 
+/** A docket that is not stored, as a conflict shows it. */
+export const docketHeaderSchema = z
+  .object({
+    registerId: text,
+    docketNumber,
+    previousHash: hash,
+    timestamp,
+    validatorAddress: address,
+    transactionIds: z.array(text),
+    hash,
+    merkleRoot: hash,
+    logRoot: hash,
+    validatorSetHash: hash,
+    isGenesis: z.boolean(),
+    genesisConfig: text.optional(),
+    sizeBytes: z.int(),
+  })
+  .meta({ id: 'DocketHeader' });
+
 const voteSchema = z
   .object({
     voteId: text,

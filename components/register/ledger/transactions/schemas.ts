@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ALGORITHMS } from '#core/crypto/algorithm.ts';
 import { TRANSACTION_TYPES } from '#core/ledger/transaction.ts';
+import { pageSchema } from '#kit/http/http.ts';
 
 const text = z.string();
 const payload = text.describe('Base64 of the exact hashed bytes.');
@@ -13,17 +14,14 @@ const identity = {
   did: text,
 };
 
-/** The members that the record of a transaction gives. */
-const recordFields = {
-  transactionType: z.enum(TRANSACTION_TYPES),
+/** Members of the record of a transaction, as answers repeat them. */
+const sharedFields = {
   senderAddress: text,
   recipients: z.array(text).describe('Wallet addresses.'),
-  timestamp: text.describe('ISO 8601, UTC.'),
   createdAt: text.describe('ISO 8601, as it is signed.'),
   expiresAt: text.optional().describe('ISO 8601, as it is signed.'),
   blueprintId: text.optional(),
   actionId: text.optional(),
-  previousTransactionId: text.nullable(),
   payloadHash: text.describe('SHA-256 of the payload, 64 lower-case hex digits.'),
   payloadSize: z.int().describe('Bytes of the payload.'),
   metadata: z.record(z.string(), z.string()),
@@ -36,6 +34,35 @@ const recordFields = {
   ),
   bound: z.boolean().describe('Whether the id is derived from the content.'),
 };
+
+/** The members that the record of a transaction gives. */
+const recordFields = {
+  ...sharedFields,
+  transactionType: z.enum(TRANSACTION_TYPES),
+  timestamp: text.describe('ISO 8601, UTC.'),
+  previousTransactionId: text.nullable(),
+};
+
+/** The record of a transaction, whose exact bytes are hashed. */
+export const sealedRecordSchema = z
+  .object({
+    ...sharedFields,
+    txId: text,
+    registerId: text,
+    type: z.enum(TRANSACTION_TYPES),
+    previousTransactionId: text.optional(),
+  })
+  .meta({ id: 'SealedRecord' });
+
+/** What the submission of a transaction answers until it is sealed. */
+export const acceptedSchema = z
+  .object({
+    transactionId: text,
+    txId: text.describe('The same as transactionId.'),
+    status: z.literal('pending'),
+    timestamp: text.describe('ISO 8601, UTC.'),
+  })
+  .meta({ id: 'SubmittedTransaction' });
 
 /** A sealed transaction in a list: everything but its payload. */
 export const transactionItemSchema = z
@@ -67,3 +94,10 @@ export const unsealedTransactionSchema = z
       .describe('Why the validators rejected it.'),
   })
   .meta({ id: 'UnsealedTransaction' });
+
+export const transactionPageSchema = pageSchema(
+  z.union([transactionItemSchema, unsealedTransactionSchema]),
+).extend({
+  totalCountIsLowerBound: z.boolean().optional().describe('More transactions may match.'),
+  next: text.optional().describe('Cursor of the next page of a filtered list, for "before".'),
+});
