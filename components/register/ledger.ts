@@ -138,6 +138,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const cosigners = createCosigners({ db: database.read, findMembers, verifier, log, cosign });
   const checkpoints = createCheckpoints({ wallets, cosigners, clock });
   return {
+    idempotency,
     registers: {
       ...control,
       confirmations,
