@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { ForwardedRefusal } from '#kit/http/http.ts';
 import type { SubmitAnswer } from '../../clients/validators.ts';
 
 /** The answer of a route, as it is stored for repetitions of the request. */
@@ -18,6 +19,14 @@ const coded = z.looseObject({ code: z.string() });
 /** Code of a validator's refusal; undefined when there is none. */
 export function refusedWith({ status, body }: Answer): string | undefined {
   return status < 300 ? undefined : coded.safeParse(body).data?.code;
+}
+
+/**
+ * Returns when a validator accepted the transaction.
+ * @throws ForwardedRefusal with the validator's refusal
+ */
+export function assertAccepted(answer: SubmitAnswer): void {
+  if (answer.status >= 300) throw new ForwardedRefusal(answer);
 }
 
 /**

@@ -182,7 +182,7 @@ async function operate(
   return answerOf(answer, { txId, proposalId, votesReceived, votesRequired });
 }
 
-async function changePolicy(deps: ManagedChangeDeps, at: At, requested: Of<'policy'>): Promise<Answer> {
+async function changePolicy(deps: ManagedChangeDeps, at: At, requested: Of<'policy'>) {
   const { register, subject, rules } = at;
   const { entry } = await resolveSigner(deps.wallets, subject, rules);
   const { policy, transitionMode, justification: reason } = requested;
@@ -190,18 +190,22 @@ async function changePolicy(deps: ManagedChangeDeps, at: At, requested: Of<'poli
   return updatePolicy(deps, { register, subject }, change);
 }
 
+const accepted = (body: unknown): Answer => ({ status: 202, body });
+
 async function submit(deps: ManagedChangeDeps, at: At, requested: ManagedChange): Promise<Answer> {
   switch (requested.change) {
     case 'metadata':
       return changeMetadata(deps, at, requested);
     case 'policy':
-      return changePolicy(deps, at, requested);
+      return accepted(await changePolicy(deps, at, requested));
     case 'devModeOff':
       await assertGoverns(deps, at);
-      return disableDevMode(deps, at.register);
+      return accepted(await disableDevMode(deps, at.register));
     case 'vote': {
       const { proposalId, decision } = requested;
-      return vote(deps, { register: at.register, subject: at.subject, proposalId }, { decision });
+      return accepted(
+        await vote(deps, { register: at.register, subject: at.subject, proposalId }, { decision }),
+      );
     }
     default:
       return operate(deps, at, requested);
