@@ -1,5 +1,5 @@
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
-import { createRefusals } from '#kit/http/http.ts';
+import { createRefusals, type DeclaredRefusal } from '#kit/http/http.ts';
 
 /** Every error code that only this component answers. */
 const codes = {
@@ -87,8 +87,64 @@ const codes = {
 
 type RegisterErrorCode = keyof typeof codes;
 
+/** Codes of other services and of the core that routes pass on. */
+const passedOn = {
+  TX_CONFLICT: ['conflict', 'Another transaction has this id.'],
+  MEMPOOL_FULL: ['rate_limited', 'The memory pool is full; retry later.'],
+  REGISTER_BEHIND: ['unavailable', 'The validator has not decided the latest dockets yet; retry.'],
+  VALIDATION_STOPPED: ['conflict', 'The validation of the register is stopped.'],
+  VALIDATOR_DRAINING: ['unavailable', 'The validator is draining.'],
+  VALIDATOR_PAUSED: ['unavailable', 'The validator is paused.'],
+  JOURNAL_UNAVAILABLE: ['unavailable', 'The log of the validator cannot be written.'],
+  WALLET_LOCKED: ['locked', 'The wallet is locked.'],
+  PERSON_REQUIRED: ['forbidden', 'The token belongs to a service, which has no wallets.'],
+  VAL_SCHEMA_001: ['unprocessable', 'The definition has faults; `errors` lists them.'],
+  MECHANISM_NOT_SUPPORTED: ['unprocessable', 'Only the rotating leader election is supported.'],
+  TIMEOUT: ['timeout', 'Another service did not answer in time.'],
+  BAD_GATEWAY: ['bad_gateway', 'A validator sent an answer that cannot be read.'],
+} as const satisfies Record<string, readonly [ErrorKind, string]>;
+
 /** Declares codes as refusals of a route. */
-export const refusals = createRefusals(codes);
+export const refusals = createRefusals({ ...codes, ...passedOn });
+
+/** Codes of the rules of the ledger (`#core/errors/validation-codes.ts`), under each status that they have. */
+export const ofLedgerRules: readonly DeclaredRefusal[] = (
+  ['invalid', 'forbidden', 'too_large', 'unprocessable', 'unavailable'] as const
+).map((kind) => ({
+  code: 'VAL_*',
+  kind,
+  message: 'A rule of the ledger is violated; `errors` lists the violations.',
+}));
+
+const invalidDocket = [
+  'DOCKET_NUMBER_SEQUENCE',
+  'GENESIS_REQUIRES_NO_PREVIOUS',
+  'HASH_MISMATCH',
+  'MERKLE_MISMATCH',
+  'PREVIOUS_DOCKET_REQUIRED',
+  'PREVIOUS_HASH_MISMATCH',
+  'REGISTER_ID_REQUIRED',
+  'TIMESTAMP_NOT_AFTER_PREVIOUS',
+  'VAL_*',
+];
+
+/** Codes of a docket that violates a rule: those of its header (`#core/ledger/docket.ts`) and of its content. */
+export const ofInvalidDocket: readonly DeclaredRefusal[] = invalidDocket.map((code) => ({
+  code,
+  kind: 'unprocessable',
+}));
+
+/** Refusals of a route that calls the wallet service. */
+export const ofWallets = refusals('WALLET_LOCKED', 'TIMEOUT');
+
+/** Refusals of a route that signs and submits a transaction, with those of the validator. */
+export const ofSubmission: readonly DeclaredRefusal[] = [
+  ...ofLedgerRules,
+  ...ofWallets,
+  ...refusals('SENDER_NOT_AUTHORIZED', 'TX_CONFLICT', 'MEMPOOL_FULL', 'REGISTER_NOT_FOUND'),
+  ...refusals('REGISTER_NOT_READY', 'REGISTER_BEHIND', 'VALIDATOR_UNAVAILABLE', 'VALIDATOR_DRAINING'),
+  ...refusals('VALIDATOR_PAUSED', 'JOURNAL_UNAVAILABLE', 'BAD_GATEWAY'),
+];
 
 /** Refusals of a route whose `resource` is a visible register. */
 export const ofVisibleRegister = refusals('REGISTER_NOT_FOUND');

@@ -1,3 +1,4 @@
+import type { Idempotency } from '#kit/db/idempotency.ts';
 import type { App } from '#kit/http/http.ts';
 import { type BlueprintsDeps, mountBlueprints } from './blueprints/publishing/routes.ts';
 import { mountPolicy, type PolicyDeps } from './governance/policy/routes.ts';
@@ -17,40 +18,43 @@ import { type ManagedDeps, mountManaged } from './registers/managed/routes.ts';
 import { mountSystemRegister, type SystemRegisterDeps } from './system/system-register/routes.ts';
 
 export interface Deps {
-  readonly registers: RegistersDeps;
-  readonly transactions: TransactionsDeps;
+  /** Of the routes that take an Idempotency-Key. */
+  readonly idempotency: Idempotency;
+  readonly registers: Omit<RegistersDeps, 'idempotency'>;
+  readonly transactions: Omit<TransactionsDeps, 'idempotency'>;
   readonly dockets: DocketsDeps;
   readonly proofs: ProofsDeps;
   readonly export: ExportDeps;
-  readonly governance: GovernanceDeps;
-  readonly policy: PolicyDeps;
+  readonly governance: Omit<GovernanceDeps, 'idempotency'>;
+  readonly policy: Omit<PolicyDeps, 'idempotency'>;
   readonly validators: ValidatorsDeps;
   readonly conflicts: ConflictsDeps;
-  readonly managed: ManagedDeps;
+  readonly managed: Omit<ManagedDeps, 'idempotency'>;
   readonly odata: ODataDeps;
   readonly queries: QueriesDeps;
   readonly participants: ParticipantsDeps;
-  readonly blueprints: BlueprintsDeps;
+  readonly blueprints: Omit<BlueprintsDeps, 'idempotency'>;
   readonly systemRegister: SystemRegisterDeps;
   readonly recovery: RecoveryRouteDeps;
 }
 
 /** Mounts every HTTP route of the register service. Members of `deps` are read by handlers only. */
 export function mountRoutes(app: App, deps: Deps): void {
-  mountRegisters(app, deps.registers);
-  mountTransactions(app, deps.transactions);
+  const { idempotency } = deps;
+  mountRegisters(app, { ...deps.registers, idempotency });
+  mountTransactions(app, { ...deps.transactions, idempotency });
   mountDockets(app, deps.dockets);
   mountProofs(app, deps.proofs);
   mountExport(app, deps.export);
-  mountGovernance(app, deps.governance);
-  mountPolicy(app, deps.policy);
+  mountGovernance(app, { ...deps.governance, idempotency });
+  mountPolicy(app, { ...deps.policy, idempotency });
   mountValidators(app, deps.validators);
   mountConflicts(app, deps.conflicts);
-  mountManaged(app, deps.managed);
+  mountManaged(app, { ...deps.managed, idempotency });
   mountOData(app, deps.odata);
   mountQueries(app, deps.queries);
   mountParticipants(app, deps.participants);
-  mountBlueprints(app, deps.blueprints);
+  mountBlueprints(app, { ...deps.blueprints, idempotency });
   mountSystemRegister(app, deps.systemRegister);
   mountRecovery(app, deps.recovery);
 }

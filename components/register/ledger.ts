@@ -131,13 +131,14 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const registerId = systemIdOf(parts);
   const reads = { db: database.read, validators, findMembers, segments };
   const idempotency = createIdempotency({ database, clock, log });
-  const control = { database, wallets, validators, findMembers, verifier, clock, idempotency };
+  const control = { database, wallets, validators, findMembers, verifier, clock };
   const notify = () => bus.publish(SUBJECTS.registerEvents);
   const cosign: Validators['cosign'] = (at, request) => validators.cosign(at, request);
   const named = { database, validators, verifier, clock, log };
   const cosigners = createCosigners({ db: database.read, findMembers, verifier, log, cosign });
   const checkpoints = createCheckpoints({ wallets, cosigners, clock });
   return {
+    idempotency,
     registers: {
       ...control,
       confirmations,
@@ -149,7 +150,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       onUpdated: notify,
       onDeleted: notify,
     },
-    transactions: { ...reads, database, wallets, clock, idempotency, confirmations },
+    transactions: { ...reads, database, wallets, clock, confirmations },
     dockets: {
       database,
       validators,

@@ -80,7 +80,8 @@ const leaderElectionSchema = z
     message: 'leaderTimeoutMs is not larger than heartbeatIntervalMs',
   });
 
-const policySchema = z.looseObject({
+/** Schema of a policy. parsePolicy judges one. */
+export const policySchema = z.looseObject({
   version: z.int().min(1).default(1),
   governance: governanceSchema.prefault({}),
   validators: validatorsSchema.prefault({}),

@@ -32,6 +32,8 @@ export function createRefusals<const T extends CodeTable>(
 export interface RefusingRoute {
   readonly policy: PolicyName;
   readonly rateLimit: RateLimitPolicy | 'none';
+  /** An anonymous route judges a token that is sent. */
+  readonly optionalToken?: true;
   readonly hasIdempotency: boolean;
   readonly schema: FastifySchema;
   readonly refusals: readonly DeclaredRefusal[];
@@ -48,15 +50,19 @@ const anywhere: readonly DeclaredRefusal[] = [
   generic('unavailable', 'The service is stopping, or a service that it needs does not answer.'),
 ];
 
-const ofCallers: readonly DeclaredRefusal[] = [
+const ofTokens: readonly DeclaredRefusal[] = [
   generic('unauthenticated', 'A valid access token is required.'),
-  generic('forbidden', 'The policy of the route, or of the resource, refuses the caller.'),
   { code: 'REVOCATIONS_STALE', kind: 'unavailable', message: 'Revocations cannot be read at present.' },
   {
     code: 'TOKEN_KEYS_UNAVAILABLE',
     kind: 'unavailable',
     message: 'Keys of tokens cannot be read at present.',
   },
+];
+
+const ofCallers: readonly DeclaredRefusal[] = [
+  ...ofTokens,
+  generic('forbidden', 'The policy of the route, or of the resource, refuses the caller.'),
 ];
 
 const ofBodies: readonly DeclaredRefusal[] = [
@@ -76,6 +82,7 @@ export function refusalsOf(route: RefusingRoute): readonly DeclaredRefusal[] {
   return [
     ...route.refusals,
     ...(route.policy === 'Anonymous' ? [] : ofCallers),
+    ...(route.optionalToken === true ? ofTokens : []),
     ...(route.rateLimit === 'none' ? [] : [generic('rate_limited', 'Too many requests; see Retry-After.')]),
     ...(schema.params === undefined ? [] : [generic('not_found', 'The resource does not exist.')]),
     ...(hasInput ? [generic('invalid', 'The input does not have the declared form.')] : []),

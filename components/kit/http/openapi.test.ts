@@ -188,15 +188,18 @@ describe('schemas for other languages', () => {
     });
   });
 
-  it('have an optional body where null is accepted', async () => {
+  it('have an optional body where null is accepted, with its examples', async () => {
     const app = openApp();
-    const body = z.object({ reason: z.string().optional() }).nullish();
+    const examples = [{ reason: 'a' }];
+    const body = z.object({ reason: z.string().optional() }).nullish().meta({ examples });
     app.post('/things', { config, schema: { operationId: 'createThing', body } }, () => ({}));
     const { paths } = await documentOf(app);
     expect(paths['/things'].post.requestBody).toEqual({
       required: false,
       content: {
-        'application/json': { schema: { type: 'object', properties: { reason: { type: 'string' } } } },
+        'application/json': {
+          schema: { type: 'object', properties: { reason: { type: 'string' } }, examples },
+        },
       },
     });
     expect((await app.inject({ method: 'POST', url: '/things' })).statusCode).toBe(200);

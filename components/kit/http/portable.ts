@@ -43,16 +43,19 @@ function portableMember(name: string, member: unknown): unknown {
 const nullableBody = z.looseObject({
   content: z.record(
     z.string(),
-    z.object({ schema: z.object({ anyOf: z.tuple([jsonObject, z.object({ type: z.literal('null') })]) }) }),
+    z.object({
+      schema: z.looseObject({ anyOf: z.tuple([jsonObject, z.object({ type: z.literal('null') })]) }),
+    }),
   ),
 });
 
 function withoutNullBody(body: unknown): unknown {
   const nullable = nullableBody.safeParse(body).data;
   if (nullable === undefined) return body;
-  const content = Object.entries(nullable.content).map(
-    ([mediaType, { schema }]) => [mediaType, { schema: schema.anyOf[0] }] as const,
-  );
+  const content = Object.entries(nullable.content).map(([mediaType, { schema }]) => {
+    const { anyOf, ...others } = schema;
+    return [mediaType, { schema: { ...anyOf[0], ...others } }] as const;
+  });
   return { ...nullable, required: false, content: Object.fromEntries(content) };
 }
 

@@ -205,6 +205,22 @@ describe('a route', () => {
     expect((await app.inject({ ...post, headers })).statusCode).toBe(403);
   });
 
+  it('declares the refusals of a token that an anonymous caller may send', async () => {
+    const app = build();
+    addRoute(app, {
+      ...things,
+      policy: 'Anonymous',
+      optionalToken: true,
+      path: '/state',
+      operationId: 'getState',
+      answers: { 204: empty('Done.') },
+      handle: () => {
+        throw new AppError('unauthenticated', 'UNAUTHORIZED', 'The token is revoked.');
+      },
+    });
+    expect((await app.inject({ url: '/state', headers: bearer })).statusCode).toBe(401);
+  });
+
   it('passes on the refusal of another service with its own path', async () => {
     const app = build();
     addRoute(app, {

@@ -1,4 +1,6 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
+import type { RulesPart } from '#core/ledger/governance/control.ts';
+import type { Operation, ProposalStatus } from '#core/ledger/governance/operation.ts';
 
 /**
  * Maximum bytes of an index entry for texts chosen by a client, as in migration 0007; longer values are found by
@@ -256,6 +258,20 @@ interface PolicyVersionsTable {
   updated_by: string | null;
 }
 
+/** What a control transaction did, in the history. */
+export const operationEvents = ['proposed', 'voted', 'enacted', 'rejected', 'changed', 'ejected'] as const;
+export type OperationEvent = (typeof operationEvents)[number];
+
+/** Facts of a control transaction that only the history shows. */
+export interface OperationDetail {
+  readonly event: OperationEvent;
+  readonly actionId?: string | undefined;
+  readonly senderAddress?: string | undefined;
+  readonly parts?: readonly RulesPart[] | undefined;
+  readonly operation?: Operation | undefined;
+  readonly proposalStatus?: ProposalStatus | undefined;
+}
+
 interface GovernanceOperationsTable {
   register_no: number;
   docket_number: number;
@@ -265,14 +281,14 @@ interface GovernanceOperationsTable {
   proposal_id: string | null;
   proposer: string | null;
   target: string | null;
-  detail: Json<Record<string, unknown>>;
+  detail: Json<OperationDetail>;
   sealed_at: string;
 }
 
 interface GovernanceProposalsTable {
   register_no: number;
   proposal_id: string;
-  status: string;
+  status: ProposalStatus;
   opened_docket: number;
   closed_docket: number | null;
   expires_at: string;

@@ -139,7 +139,8 @@ function pendingOf({ txId, sealed }: Pooled): UnsealedTransaction {
 
 function memberAt(members: readonly TestMember[], { validatorId }: ValidatorAddress): TestMember {
   const member = members.find((one) => one.validatorId === validatorId);
-  if (member === undefined) throw new AppError('unavailable', 'UNAVAILABLE', 'no validator is reachable');
+  if (member === undefined)
+    throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'no validator is reachable');
   return member;
 }
 
@@ -297,7 +298,7 @@ export function fakeValidators(members: readonly TestMember[]): FakeValidators {
   };
   function answer({ validatorId }: ValidatorAddress): void {
     if (fake.down || fake.away.has(validatorId))
-      throw new AppError('unavailable', 'UNAVAILABLE', 'no validator is reachable');
+      throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'no validator is reachable');
   }
   return fake;
 }

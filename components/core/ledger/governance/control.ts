@@ -53,7 +53,16 @@ const CONTROL_KINDS = [
 ] as const;
 export type ControlKind = (typeof CONTROL_KINDS)[number];
 
-export type RulesPart = 'register' | 'roster' | 'validators' | 'policy' | 'crypto-policy' | 'proposals';
+/** Parts of the rules that a control transaction may change. */
+export const RULES_PARTS = [
+  'register',
+  'roster',
+  'validators',
+  'policy',
+  'crypto-policy',
+  'proposals',
+] as const;
+export type RulesPart = (typeof RULES_PARTS)[number];
 
 /** A change of a proposal's status. */
 export interface ProposalChange {

@@ -10,14 +10,16 @@ import { canonicalJson } from '#core/encoding/jcs.ts';
 import { isJsonObject } from '#core/encoding/json.ts';
 import { AppError, violation } from '#core/errors/errors.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
+import { ForwardedRefusal } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
-import { type Answer, refusedWith } from '../../governance/control/answer.ts';
+import { refusedWith } from '../../governance/control/answer.ts';
 import { type ControlDeps, submitControl } from '../../governance/control/submit.ts';
 import type { Confirmations } from '../../ledger/transactions/confirmations.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { findVersion, type PublishedVersion } from '../publications/store.ts';
 import { unreadableTexts } from '../publications/texts.ts';
+import type { PresentedPublication } from './schemas.ts';
 
 export interface PublishDeps extends ControlDeps {
   readonly database: Database<RegisterSchema>;
@@ -71,27 +73,20 @@ async function findPublished(
   return findVersion(db, { registerNo: register.registerNo, blueprintId }, { txId });
 }
 
-function answerFor(register: PublishingRegister, publication: Publication, facts: object): Answer {
+type Facts = Pick<PresentedPublication, 'version' | 'changeType' | 'submitted' | 'alreadyPublished'>;
+
+function present(register: PublishingRegister, publication: Publication, facts: Facts): PresentedPublication {
   const { blueprintId, txId, execDefHash, structuralHash } = publication;
   const { registerId } = register;
-  const body = {
-    blueprintId,
-    registerId,
-    txId,
-    publicationTxId: txId,
-    execDefHash,
-    structuralHash,
-    ...facts,
-  };
-  return { status: 200, body };
+  return { blueprintId, registerId, txId, publicationTxId: txId, execDefHash, structuralHash, ...facts };
 }
 
 function alreadyThere(
   register: PublishingRegister,
   publication: Publication,
   version: PublishedVersion,
-): Answer {
-  return answerFor(register, publication, {
+): PresentedPublication {
+  return present(register, publication, {
     version: versionText(version),
     changeType: version.changeType,
     submitted: false,
@@ -117,13 +112,14 @@ async function expectedVersion(
 /**
  * Publishes a definition on a register, signed by the installation. Publishing the same definition twice on a register
  * is one publication. The caller must check that the person may publish.
+ * @throws ForwardedRefusal of the validator
  */
 export async function publishDefinition(
   deps: PublishDeps,
   register: PublishingRegister,
   definition: Definition,
   publishedBy: string,
-): Promise<Answer> {
+): Promise<PresentedPublication> {
   const { registerId } = register;
   const { read } = deps.database;
   const publication = buildPublication(registerId, definition, publishedBy);
@@ -135,8 +131,9 @@ export async function publishDefinition(
   const draft = { blueprintId, actionId: PUBLISH_ACTION, payload, metadata, transactionId: txId };
   const { answer } = await submitControl(deps, register, draft, 'system');
   if (answer.status < 300)
-    return answerFor(register, publication, { ...expected, submitted: true, alreadyPublished: false });
-  if (!alreadySubmittedCodes.includes(refusedWith(answer))) return answer;
+    return present(register, publication, { ...expected, submitted: true, alreadyPublished: false });
+  if (!alreadySubmittedCodes.includes(refusedWith(answer))) throw new ForwardedRefusal(answer);
   const sealed = await deps.confirmations.wait({ registerId, txId }, { timeoutMs: waitMs, find });
-  return sealed === undefined ? answer : alreadyThere(register, publication, sealed);
+  if (sealed === undefined) throw new ForwardedRefusal(answer);
+  return alreadyThere(register, publication, sealed);
 }

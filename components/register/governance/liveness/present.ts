@@ -1,9 +1,11 @@
+import type { z } from 'zod';
 import { walletAddress } from '#core/crypto/address.ts';
 import { parsePublicKey } from '#core/crypto/public-key.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import { activeMembers, type LedgerRules, type LedgerValidator } from '#core/ledger/governance/rules.ts';
 import type { ValidatorView } from '../../clients/validators.ts';
+import type { operationalSchema } from './schemas.ts';
 
 /** DID of a validator: that of the address of its key. */
 export function didOf({ algorithm, publicKey }: Pick<LedgerValidator, 'algorithm' | 'publicKey'>): string {
@@ -29,7 +31,11 @@ function lastHeard(views: readonly ValidatorView[], nowMs: number): Map<string, 
  * Which members of the set are alive, according to the heartbeats known to the validators that answer. Informational
  * only.
  */
-export function presentOperational(rules: LedgerRules, views: readonly ValidatorView[], nowMs: number) {
+export function presentOperational(
+  rules: LedgerRules,
+  views: readonly ValidatorView[],
+  nowMs: number,
+): z.output<typeof operationalSchema> {
   const ttlMs = rules.policy.validators.operationalTtlSeconds * 1000;
   const heard = lastHeard(views, nowMs);
   const [ahead] = views.toSorted((left, right) => right.height - left.height || right.round - left.round);
@@ -42,7 +48,7 @@ export function presentOperational(rules: LedgerRules, views: readonly Validator
       {
         validatorId: member.validatorId,
         did: didOf(member),
-        status: leftMs > 0 ? 'active' : 'inactive',
+        status: leftMs > 0 ? ('active' as const) : ('inactive' as const),
         ttlRemainingSeconds: Math.ceil(leftMs / 1000),
         lastHeartbeat: apiTimestamp(heardAtMs),
         isProposer: ahead?.proposer === member.validatorId,

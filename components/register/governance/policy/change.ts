@@ -14,12 +14,12 @@ import { parsePolicy, type RegisterPolicy } from '#core/ledger/policy.ts';
 import { refusal } from '../../errors.ts';
 import type { Subject } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
-import type { Answer } from '../control/answer.ts';
-import { answerOf, refusedWith } from '../control/answer.ts';
+import { assertAccepted, refusedWith } from '../control/answer.ts';
 import { type RosterSigner, resolveSigner } from '../control/roster-authorisation.ts';
 import { submitControl } from '../control/submit.ts';
-import { type DecideDeps, decide } from '../proposals/decide.ts';
+import { type DecideDeps, decide, presentVotes } from '../proposals/decide.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
+import type { submittedModeSchema, submittedPolicySchema } from './schemas.ts';
 
 export interface ChangeDeps extends DecideDeps, RulesDeps {}
 
@@ -44,6 +44,8 @@ interface CryptoPolicyPatch {
   readonly proposedAt?: string | undefined;
   readonly approvals?: readonly Approval[] | undefined;
 }
+
+type SubmittedPolicy = z.output<typeof submittedPolicySchema>;
 
 /** JSON merge patch (RFC 7396): members that the patch omits stay, null removes a member. */
 function mergePatch(current: unknown, patch: JsonObject): JsonObject {
@@ -82,24 +84,22 @@ async function submitOperation(
   at: { readonly change: Change; readonly rules: LedgerRules; readonly member: RosterSigner },
   operation: Operation,
   newVersion: number,
-): Promise<Answer> {
+): Promise<SubmittedPolicy> {
   const { register } = at.change;
   const proposer = at.member.signer;
   const decided = await decide(deps, { register, rules: at.rules, proposer }, operation, 'auto');
-  const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
+  const { txId, answer } = decided;
   if (refusedWith(answer) === 'VAL_POLICY_004') {
     throw refusal('POLICY_VERSION_CONFLICT', { details: { currentVersion: newVersion - 1 } });
   }
-  return answerOf(answer, {
+  assertAccepted(answer);
+  return {
     txId,
     registerId: register.registerId,
     newVersion,
     status: 'submitted',
-    requiresGovernanceVote: proposalId !== undefined,
-    ...(proposalId !== undefined && { proposalId }),
-    votesReceived,
-    votesRequired,
-  });
+    ...presentVotes(decided),
+  };
 }
 
 function commonOf(
@@ -121,7 +121,7 @@ export async function updatePolicy(
   deps: ChangeDeps,
   change: Change,
   requested: PolicyPatch,
-): Promise<Answer> {
+): Promise<SubmittedPolicy> {
   const rules = await loadRules(deps, change.register);
   const member = await resolveSigner(deps.wallets, change.subject, rules, requested.updatedBy);
   const policy = patchedPolicy(rules.policy, requested.policy);
@@ -157,7 +157,7 @@ export async function updateCryptoPolicy(
   deps: ChangeDeps,
   change: Change,
   requested: CryptoPolicyPatch,
-): Promise<Answer> {
+): Promise<SubmittedPolicy> {
   const rules = await loadRules(deps, change.register);
   const member = await resolveSigner(deps.wallets, change.subject, rules, requested.updatedBy);
   const now = formatLedgerTimestamp(deps.clock.nowMicros());
@@ -174,7 +174,10 @@ export async function updateCryptoPolicy(
  * Turns development mode off, permanently: the one change of the crypto policy that the installation signs itself. A
  * refusal by the validators is answered with 422.
  */
-export async function disableDevMode(deps: ChangeDeps, register: Register): Promise<Answer> {
+export async function disableDevMode(
+  deps: ChangeDeps,
+  register: Register,
+): Promise<z.output<typeof submittedModeSchema>> {
   const { cryptoPolicy } = await loadRules(deps, register);
   if (!cryptoPolicy.devMode) throw refusal('DEV_MODE_ALREADY_DISABLED');
   const version = cryptoPolicy.version + 1;
@@ -188,13 +191,12 @@ export async function disableDevMode(deps: ChangeDeps, register: Register): Prom
   const { txId, answer } = await submitControl(deps, register, draft, 'system');
   const isRefused = answer.status >= 400 && answer.status < 500 && answer.status !== 429;
   if (isRefused) throw refusal('POLICY_UPDATE_REJECTED', { details: { reason: refusedWith(answer) } });
-  if (answer.status >= 300) return answer;
-  const body = {
+  assertAccepted(answer);
+  return {
     registerId: register.registerId,
     txId,
     policyVersion: version,
     status: 'submitted',
     message: 'Accepted for sealing. Development mode is off once the register shows devMode false.',
   };
-  return { status: 200, body };
 }

@@ -1,40 +1,47 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isAppError } from '#core/errors/errors.ts';
+import type { CryptoPolicy } from '#core/ledger/control-record.ts';
 import { TRANSITION_MODES } from '#core/ledger/governance/operation.ts';
-import { isDefaultPolicy } from '#core/ledger/policy.ts';
+import { isDefaultPolicy, type RegisterPolicy } from '#core/ledger/policy.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import {
   type App,
-  callerOf,
-  idempotencyHeaders,
-  jsonAnswer,
+  addRoute,
+  bearerOf,
+  json,
+  type PageQuery,
   page,
   pageWindow,
   paging,
 } from '#kit/http/http.ts';
-import { bearerOf } from '../../bearer.ts';
-import { refusal } from '../../errors.ts';
-import { getVisibleRegister, getWritableRegister } from '../../registers/state/access.ts';
+import { ofSubmission, ofVisibleRegister, ofWritableRegister, refusal, refusals } from '../../errors.ts';
+import { writableRegister } from '../../registers/state/access.ts';
+import type { Register } from '../../registers/state/store.ts';
 import { reasonText } from '../../registers/state/texts.ts';
-import { type Answer, isAccepted, sendAnswer } from '../control/answer.ts';
 import { submittedApproval, word } from '../proposals/operation.ts';
 import { presentTime } from '../proposals/present.ts';
-import { loadRules } from '../rules/load.ts';
+import { visibleRules } from '../rules/load.ts';
 import type { PolicyKind, PolicyVersion } from '../rules/store.ts';
-import { type Change, type ChangeDeps, disableDevMode, updateCryptoPolicy, updatePolicy } from './change.ts';
+import { type ChangeDeps, disableDevMode, updateCryptoPolicy, updatePolicy } from './change.ts';
+import {
+  cryptoPolicySchema,
+  cryptoPolicyVersionsSchema,
+  policySchema,
+  policyVersionsSchema,
+  submittedModeSchema,
+  submittedPolicySchema,
+} from './schemas.ts';
 import { listPolicyVersions } from './store.ts';
 
 export interface PolicyDeps extends ChangeDeps {
   readonly idempotency: Idempotency;
 }
 
-const tags = ['Policy'];
 const registerParams = z.object({ registerId: z.string() });
-const json = z.record(z.string(), z.unknown());
+const changedMembers = z.record(z.string(), z.unknown());
 
 const updateBody = z.object({
-  policy: json.describe('The next policy; members left out stay unchanged, null removes one.'),
+  policy: changedMembers.describe('The next policy; members left out stay unchanged, null removes one.'),
   updatedBy: z.string().min(1).max(255).describe('Your own DID on the roster.'),
   transitionMode: word(TRANSITION_MODES).optional().describe('Required from public to consent.'),
   justification: reasonText.optional(),
@@ -43,17 +50,16 @@ const updateBody = z.object({
 });
 
 const cryptoBody = z.object({
-  cryptoPolicy: json,
+  cryptoPolicy: changedMembers,
   updatedBy: z.string().min(1).max(255).optional(),
   justification: reasonText.optional(),
   proposedAt: z.string().max(64).optional(),
   approvals: z.array(submittedApproval).max(50).optional(),
 });
 
-function presentVersion(member: 'policy' | 'cryptoPolicy', row: PolicyVersion) {
+/** Facts of a version of either policy. */
+function presentFacts(row: PolicyVersion) {
   return {
-    version: row.version,
-    [member]: JSON.parse(row.document) as unknown,
     txId: row.txId,
     docketNumber: row.docketNumber,
     effectiveFromDocket: row.docketNumber === 0 ? 0 : row.docketNumber + 1,
@@ -62,181 +68,167 @@ function presentVersion(member: 'policy' | 'cryptoPolicy', row: PolicyVersion) {
   };
 }
 
-/** The versions of a policy, under both member names in use by clients. */
-function mountHistory(app: App, deps: PolicyDeps, path: string, kind: PolicyKind): void {
-  const operationId = kind === 'policy' ? 'listRegisterPolicyVersions' : 'listRegisterCryptoPolicyVersions';
-  const member = kind === 'policy' ? 'policy' : 'cryptoPolicy';
-  app.get(
-    path,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId,
-        tags,
-        summary: 'Versions, newest first',
-        params: registerParams,
-        querystring: paging(),
-        response: jsonAnswer('A page of versions.'),
-      },
-    },
-    async (request) => {
-      const { query } = request;
-      const { read } = deps.database;
-      const { registerId } = registerParams.parse(request.params);
-      const register = await getVisibleRegister(read, callerOf(request), registerId);
-      await loadRules(deps, register);
-      const of = { registerNo: register.registerNo, kind };
-      const { items, total } = await listPolicyVersions(read, of, pageWindow(query));
-      const versions = items.map((row) => presentVersion(member, row));
-      return { registerId: register.registerId, versions, ...page(versions, query, total) };
-    },
-  );
+function presentPolicyVersion(row: PolicyVersion) {
+  const policy: RegisterPolicy = JSON.parse(row.document);
+  return { version: row.version, policy, ...presentFacts(row) };
 }
 
-function mountReads(app: App, deps: PolicyDeps): void {
-  app.get(
-    '/api/registers/:registerId/policy',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'getRegisterPolicy',
-        tags,
-        summary: 'The policy in force',
-        params: registerParams,
-        response: jsonAnswer('The policy.'),
-      },
+function presentCryptoVersion(row: PolicyVersion) {
+  const cryptoPolicy: CryptoPolicy = JSON.parse(row.document);
+  return { version: row.version, cryptoPolicy, ...presentFacts(row) };
+}
+
+/** A page of versions of a policy, under both member names in use by clients. */
+async function versionsPage<T>(
+  { database }: PolicyDeps,
+  { registerNo, registerId }: Register,
+  query: PageQuery,
+  { kind, present }: { readonly kind: PolicyKind; readonly present: (row: PolicyVersion) => T },
+) {
+  const { items, total } = await listPolicyVersions(database.read, { registerNo, kind }, pageWindow(query));
+  const versions = items.map(present);
+  return { registerId, versions, ...page(versions, query, total) };
+}
+
+const common = { tag: 'Policy', params: registerParams } as const;
+const ofRules = [...ofVisibleRegister, ...refusals('REGISTER_NOT_READY')];
+
+function mountPolicyReads(app: App, deps: PolicyDeps): void {
+  const read = {
+    ...common,
+    method: 'GET',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'Api',
+    refusals: ofRules,
+    resource: visibleRules(deps),
+  } as const;
+  addRoute(app, {
+    ...read,
+    path: '/api/registers/:registerId/policy',
+    operationId: 'getRegisterPolicy',
+    summary: 'The policy in force',
+    answers: {
+      200: json(
+        'The policy.',
+        z.object({
+          registerId: z.string(),
+          policy: policySchema,
+          isDefault: z.boolean().describe('Whether it is the policy of a register created without one.'),
+        }),
+      ),
     },
-    async (request) => {
-      const register = await getVisibleRegister(
-        deps.database.read,
-        callerOf(request),
-        request.params.registerId,
-      );
-      const { policy } = await loadRules(deps, register);
+    handle: ({ resource: { register, rules } }) => {
+      const { policy } = rules;
       return { registerId: register.registerId, policy, isDefault: isDefaultPolicy(policy) };
     },
-  );
-  app.get(
-    '/api/registers/:registerId/crypto-policy',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'getRegisterCryptoPolicy',
-        tags,
-        summary: 'The crypto policy in force',
-        params: registerParams,
-        response: jsonAnswer('The crypto policy.'),
-      },
+  });
+  addRoute(app, {
+    ...read,
+    path: '/api/registers/:registerId/policy/history',
+    operationId: 'listRegisterPolicyVersions',
+    summary: 'Versions, newest first',
+    query: paging(),
+    answers: { 200: json('A page of versions.', policyVersionsSchema) },
+    handle: ({ resource: { register }, query }) =>
+      versionsPage(deps, register, query, { kind: 'policy', present: presentPolicyVersion }),
+  });
+  addRoute(app, {
+    ...read,
+    path: '/api/registers/:registerId/crypto-policy',
+    operationId: 'getRegisterCryptoPolicy',
+    summary: 'The crypto policy in force',
+    answers: {
+      200: json('The crypto policy.', z.object({ registerId: z.string(), cryptoPolicy: cryptoPolicySchema })),
     },
-    async (request) => {
-      const register = await getVisibleRegister(
-        deps.database.read,
-        callerOf(request),
-        request.params.registerId,
-      );
-      const { cryptoPolicy } = await loadRules(deps, register);
-      return { registerId: register.registerId, cryptoPolicy };
-    },
-  );
-  mountHistory(app, deps, '/api/registers/:registerId/policy/history', 'policy');
-  mountHistory(app, deps, '/api/registers/:registerId/crypto-policy/history', 'crypto');
+    handle: ({ resource: { register, rules } }) => ({
+      registerId: register.registerId,
+      cryptoPolicy: rules.cryptoPolicy,
+    }),
+  });
+  addRoute(app, {
+    ...read,
+    path: '/api/registers/:registerId/crypto-policy/history',
+    operationId: 'listRegisterCryptoPolicyVersions',
+    summary: 'Versions, newest first',
+    query: paging(),
+    answers: { 200: json('A page of versions.', cryptoPolicyVersionsSchema) },
+    handle: ({ resource: { register }, query }) =>
+      versionsPage(deps, register, query, { kind: 'crypto', present: presentCryptoVersion }),
+  });
 }
 
-interface PolicyChangeRequest {
-  readonly name: string;
-  readonly registerId: string;
-  readonly act: (change: Change) => Promise<Answer>;
-}
-
-/** Submits a change of a register, once per Idempotency-Key if there is one. */
-async function changeOnce(
-  deps: PolicyDeps,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  change: PolicyChangeRequest,
-) {
-  const subject = { caller: callerOf(request), token: bearerOf(request) };
-  const register = await getWritableRegister(deps.database.read, subject.caller, change.registerId);
-  const key = request.headers['idempotency-key'];
-  const scope = [`${change.name}:${register.registerId}:${subject.caller.subject}`];
-  const act = () => change.act({ register, subject });
-  return sendAnswer(reply, await deps.idempotency.once({ key, scope, body: request.body }, act, isAccepted));
-}
+const submitted = json('The transaction was submitted.', submittedPolicySchema);
+const ofVersions = [
+  ...ofWritableRegister,
+  ...ofSubmission,
+  ...refusals('NOT_ON_ROSTER', 'POLICY_VERSION_CONFLICT', 'INVALID_POLICY'),
+];
 
 function mountUpdates(app: App, deps: PolicyDeps): void {
-  app.post(
-    '/api/registers/:registerId/policy/update',
-    {
-      config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'proposeRegisterPolicy',
-        tags,
-        summary: 'Propose the next policy',
-        params: registerParams,
-        body: updateBody,
-        headers: idempotencyHeaders,
-        response: jsonAnswer('The transaction was submitted.', 202),
+  const update = {
+    ...common,
+    method: 'POST',
+    policy: 'CanManageRegisters',
+    rateLimit: 'Strict',
+    resource: writableRegister(() => deps.database.read),
+  } as const;
+  addRoute(app, {
+    ...update,
+    path: '/api/registers/:registerId/policy/update',
+    operationId: 'proposeRegisterPolicy',
+    summary: 'Propose the next policy',
+    body: {
+      schema: updateBody,
+      example: {
+        policy: { governance: { quorumFormula: 'supermajority' } },
+        updatedBy: 'did:platform:w:w1qdf3q6tl433zl3al00lzv4uqgyy0lucqpq2nf2tsv9txnyqjgr3ss2uttek',
+        justification: 'Two thirds must agree',
       },
     },
-    (request, reply) =>
-      changeOnce(deps, request, reply, {
-        name: 'policy',
-        registerId: request.params.registerId,
-        act: (change) => updatePolicy(deps, change, request.body),
-      }),
-  );
-  app.post(
-    '/api/registers/:registerId/governance/crypto-policy',
-    {
-      config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'proposeRegisterCryptoPolicy',
-        tags,
-        summary: 'Propose the next crypto policy',
-        params: registerParams,
-        body: cryptoBody,
-        headers: idempotencyHeaders,
-        response: jsonAnswer('The transaction was submitted.', 202),
-      },
+    idempotency: deps.idempotency,
+    answers: { 202: submitted },
+    refusals: [...ofVersions, ...refusals('TRANSITION_MODE_REQUIRED', 'MECHANISM_NOT_SUPPORTED')],
+    handle: ({ caller, body, resource: register, request }) =>
+      updatePolicy(deps, { register, subject: { caller, token: bearerOf(request) } }, body),
+  });
+  addRoute(app, {
+    ...update,
+    path: '/api/registers/:registerId/governance/crypto-policy',
+    operationId: 'proposeRegisterCryptoPolicy',
+    summary: 'Propose the next crypto policy',
+    body: {
+      schema: cryptoBody,
+      example: { cryptoPolicy: { acceptedSignatureAlgorithms: ['ED25519', 'NISTP256'] } },
     },
-    (request, reply) =>
-      changeOnce(deps, request, reply, {
-        name: 'crypto-policy',
-        registerId: request.params.registerId,
-        act: (change) => updateCryptoPolicy(deps, change, request.body),
-      }),
-  );
-  app.post(
-    '/api/registers/:registerId/disable-dev-mode',
-    {
-      config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'disableDevelopmentMode',
-        tags,
-        summary: 'Turn development mode off permanently',
-        params: registerParams,
-        response: jsonAnswer('The transaction was submitted.'),
-      },
-    },
-    async (request, reply) => {
-      const register = await getWritableRegister(
-        deps.database.read,
-        callerOf(request),
-        request.params.registerId,
-      );
-      const answer = await disableDevMode(deps, register).catch((error: unknown) => {
+    idempotency: deps.idempotency,
+    answers: { 202: submitted },
+    refusals: ofVersions,
+    handle: ({ caller, body, resource: register, request }) =>
+      updateCryptoPolicy(deps, { register, subject: { caller, token: bearerOf(request) } }, body),
+  });
+  addRoute(app, {
+    ...update,
+    path: '/api/registers/:registerId/disable-dev-mode',
+    operationId: 'disableDevelopmentMode',
+    summary: 'Turn development mode off permanently',
+    answers: { 200: json('The transaction was submitted.', submittedModeSchema) },
+    refusals: [
+      ...ofWritableRegister,
+      ...ofSubmission,
+      ...refusals('DEV_MODE_ALREADY_DISABLED', 'POLICY_UPDATE_REJECTED', 'VALIDATORS_UNREACHABLE'),
+    ],
+    handle: ({ resource: register }) =>
+      disableDevMode(deps, register).catch((error: unknown) => {
         // These routes answer 502 when no validator can be reached.
         if (isAppError(error) && error.code === 'VALIDATOR_UNAVAILABLE')
           throw refusal('VALIDATORS_UNREACHABLE', { cause: error });
         throw error;
-      });
-      return sendAnswer(reply, answer);
-    },
-  );
+      }),
+  });
 }
 
 /** Policies of a register: in force, history, next version. */
 export function mountPolicy(app: App, deps: PolicyDeps): void {
-  mountReads(app, deps);
+  mountPolicyReads(app, deps);
   mountUpdates(app, deps);
 }

@@ -34,6 +34,16 @@ interface Decided extends SubmittedControl {
   readonly votesRequired: number;
 }
 
+/** The votes on a submitted operation, for answers. */
+export function presentVotes({ proposalId, votesReceived, votesRequired }: Decided) {
+  return {
+    requiresGovernanceVote: proposalId !== undefined,
+    ...(proposalId !== undefined && { proposalId }),
+    votesReceived,
+    votesRequired,
+  };
+}
+
 /** The action ids of operations that carry their approvals; the names are those of the specification. */
 const actions: Readonly<Record<OperationType, string>> = {
   'add-member': 'add-member',

@@ -2,11 +2,13 @@ import { z } from 'zod';
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { findMemberAddress } from '#core/ledger/did.ts';
 import { eligibleVoters, requiredApprovals } from '#core/ledger/governance/approvals.ts';
-import { approvalDigest, operationSchema } from '#core/ledger/governance/operation.ts';
+import { approvalDigest, operationSchema, type ProposalStatus } from '#core/ledger/governance/operation.ts';
 import { type LedgerRules, rosterHash, votersOf } from '#core/ledger/governance/rules.ts';
 import { ownerMayBypass } from '#core/ledger/policy.ts';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
 import { targetOf } from '../rules/project.ts';
 import type { Operation, ProposalRow } from '../rules/store.ts';
+import type { ballotSchema, historyEntrySchema, proposalSchema, rosterSchema } from './schemas.ts';
 
 /** A ledger timestamp as routes answer it. */
 export function presentTime(text: string): string {
@@ -15,7 +17,7 @@ export function presentTime(text: string): string {
 }
 
 /** The roster, its voters and the number of votes that decide. */
-export function presentRoster(rules: LedgerRules) {
+export function presentRoster(rules: LedgerRules): ReadonlyDeep<z.output<typeof rosterSchema>> {
   const voters = votersOf(rules);
   const { quorumFormula } = rules.policy.governance;
   const votes = new Set(voters.map((entry) => entry.subject));
@@ -45,7 +47,7 @@ export function presentRoster(rules: LedgerRules) {
 }
 
 /** One entry of the governance history. */
-export function presentOperation(row: Operation) {
+export function presentOperation(row: Operation): ReadonlyDeep<z.output<typeof historyEntrySchema>> {
   return {
     txId: row.txId,
     docketNumber: row.docketNumber,
@@ -87,14 +89,18 @@ export function readProposal(row: ProposalRow) {
  * Status of a proposal. Expiry by time is not written to the ledger, and a proposal made for an older roster can no
  * longer pass; both are derived here.
  */
-function statusOf(row: ProposalRow, nowMs: number): string {
+function statusOf(row: ProposalRow, nowMs: number): ProposalStatus {
   const isOpen = row.status === 'Pending' || row.status === 'Approved';
   const end = findTimestamp(row.expiresAt);
   return isOpen && end !== undefined && ticksToMs(end) <= nowMs ? 'Expired' : row.status;
 }
 
 /** A proposal in a list. */
-export function presentProposal(row: ProposalRow, rules: LedgerRules, nowMs: number) {
+export function presentProposal(
+  row: ProposalRow,
+  rules: LedgerRules,
+  nowMs: number,
+): ReadonlyDeep<z.output<typeof proposalSchema>> {
   const proposal = readProposal(row);
   const { operation, votes, required, eligible } = proposal;
   const { approvalSignatures: _approvals, ...unsigned } = operation;
@@ -122,7 +128,11 @@ export function presentProposal(row: ProposalRow, rules: LedgerRules, nowMs: num
 }
 
 /** One proposal, with the digests that members who have not voted may sign. */
-export function presentBallot(row: ProposalRow, rules: LedgerRules, nowMs: number) {
+export function presentBallot(
+  row: ProposalRow,
+  rules: LedgerRules,
+  nowMs: number,
+): ReadonlyDeep<z.output<typeof ballotSchema>> {
   const { operation, rosterHashBefore, votes } = readProposal(row);
   const voted = new Set(votes.map((vote) => vote.did));
   const open = eligibleVoters(rules, operation).filter((entry) => !voted.has(entry.subject));

@@ -5,30 +5,29 @@ import { GOVERNANCE_BLUEPRINT } from '#core/ledger/governance/control.ts';
 import { operationPayloadSchema, PROPOSAL_STATUSES } from '#core/ledger/governance/operation.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import {
-  type App,
-  callerOf,
-  idempotencyHeaders,
-  jsonAnswer,
-  page,
-  pageWindow,
-  paging,
-} from '#kit/http/http.ts';
-import { bearerOf } from '../../bearer.ts';
+import { type App, addRoute, bearerOf, json, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
 import type { Validators } from '../../clients/validators.ts';
-import { refusal } from '../../errors.ts';
-import type { Subject } from '../../registers/state/access.ts';
-import { getVisibleRegister, getWritableRegister } from '../../registers/state/access.ts';
+import { ofSubmission, ofVisibleRegister, ofWritableRegister, refusal, refusals } from '../../errors.ts';
+import { type Subject, writableRegister } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { reasonText } from '../../registers/state/texts.ts';
-import { type Answer, answerOf, isAccepted, sendAnswer } from '../control/answer.ts';
+import { assertAccepted } from '../control/answer.ts';
 import { resolveSigner } from '../control/roster-authorisation.ts';
 import { submitSigned } from '../control/submit.ts';
 import { assertStaysOperational, mayForce } from '../liveness/operational.ts';
-import { loadRules, type RulesDeps } from '../rules/load.ts';
-import { type DecideDeps, decide } from './decide.ts';
+import { loadRules, type RulesDeps, visibleRules } from '../rules/load.ts';
+import { type DecideDeps, decide, presentVotes } from './decide.ts';
 import { forceQuery, operationBody, operationOf, submittedApproval, word } from './operation.ts';
 import { presentBallot, presentOperation, presentProposal, presentRoster } from './present.ts';
+import {
+  ballotSchema,
+  historyEntrySchema,
+  proposalSchema,
+  rosterSchema,
+  submittedEnactmentSchema,
+  submittedOperationSchema,
+  submittedVoteSchema,
+} from './schemas.ts';
 import { findProposal, listOperations, listProposals } from './store.ts';
 import { enact, vote } from './vote.ts';
 
@@ -37,7 +36,6 @@ export interface GovernanceDeps extends DecideDeps, RulesDeps {
   readonly idempotency: Idempotency;
 }
 
-const tags = ['Governance'];
 const registerParams = z.object({ registerId: z.string() });
 const proposalParams = z.object({ registerId: z.string(), proposalId: z.string() });
 const hash = z.string().regex(/^[0-9a-fA-F]{64}$/, 'expected 64 hex characters');
@@ -99,131 +97,94 @@ function proposalIdOf(text: string): string {
   return id;
 }
 
+const read = {
+  method: 'GET',
+  tag: 'Governance',
+  policy: 'RequireAuthenticated',
+  rateLimit: 'Api',
+} as const;
+const ofRules = [...ofVisibleRegister, ...refusals('REGISTER_NOT_READY')];
+
 function mountReads(app: App, deps: GovernanceDeps): void {
-  app.get(
-    '/api/registers/:registerId/governance/roster',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'getGovernanceRoster',
-        tags,
-        summary: 'Who governs the register, replayed from the chain',
-        params: registerParams,
-        response: jsonAnswer('The roster.'),
-      },
+  const common = {
+    ...read,
+    params: registerParams,
+    refusals: ofRules,
+    resource: visibleRules(deps),
+  } as const;
+  addRoute(app, {
+    ...common,
+    path: '/api/registers/:registerId/governance/roster',
+    operationId: 'getGovernanceRoster',
+    summary: 'Who governs the register, replayed from the chain',
+    answers: { 200: json('The roster.', rosterSchema) },
+    handle: ({ resource: { rules } }) => presentRoster(rules),
+  });
+  addRoute(app, {
+    ...common,
+    path: '/api/registers/:registerId/governance/history',
+    operationId: 'listGovernanceOperations',
+    summary: 'Proposals, votes and changes, newest first',
+    query: paging(),
+    answers: {
+      200: json('A page of operations.', pageSchema(historyEntrySchema).extend({ registerId: z.string() })),
     },
-    async (request) => {
-      const register = await getVisibleRegister(
-        deps.database.read,
-        callerOf(request),
-        request.params.registerId,
-      );
-      return presentRoster(await loadRules(deps, register));
+    handle: async ({ query, resource: { register } }) => {
+      const { registerNo, registerId } = register;
+      const { items, total } = await listOperations(deps.database.read, registerNo, pageWindow(query));
+      return { registerId, ...page(items.map(presentOperation), query, total) };
     },
-  );
-  app.get(
-    '/api/registers/:registerId/governance/history',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'listGovernanceOperations',
-        tags,
-        summary: 'Proposals, votes and changes, newest first',
-        params: registerParams,
-        querystring: paging(),
-        response: jsonAnswer('A page of operations.'),
-      },
-    },
-    async (request) => {
-      const { query } = request;
-      const register = await getVisibleRegister(
-        deps.database.read,
-        callerOf(request),
-        request.params.registerId,
-      );
-      await loadRules(deps, register);
-      const { items, total } = await listOperations(
-        deps.database.read,
-        register.registerNo,
-        pageWindow(query),
-      );
-      return { registerId: register.registerId, ...page(items.map(presentOperation), query, total) };
-    },
-  );
+  });
 }
 
 function mountProposals(app: App, deps: GovernanceDeps): void {
-  app.get(
-    '/api/registers/:registerId/governance/proposals',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'listGovernanceProposals',
-        tags,
-        summary: 'Proposals, newest first',
-        params: registerParams,
-        querystring: proposalsQuery,
-        response: jsonAnswer('A page of proposals.'),
-      },
+  addRoute(app, {
+    ...read,
+    path: '/api/registers/:registerId/governance/proposals',
+    operationId: 'listGovernanceProposals',
+    summary: 'Proposals, newest first',
+    params: registerParams,
+    query: proposalsQuery,
+    answers: {
+      200: json('A page of proposals.', pageSchema(proposalSchema).extend({ registerId: z.string() })),
     },
-    async (request) => {
-      const { query } = request;
-      const register = await getVisibleRegister(
-        deps.database.read,
-        callerOf(request),
-        request.params.registerId,
-      );
-      const rules = await loadRules(deps, register);
-      const found = await listProposals(
-        deps.database.read,
-        register.registerNo,
-        query.status,
-        pageWindow(query),
-      );
+    refusals: ofRules,
+    resource: visibleRules(deps),
+    handle: async ({ query, resource: { register, rules } }) => {
+      const { registerNo, registerId } = register;
+      const found = await listProposals(deps.database.read, registerNo, query.status, pageWindow(query));
       const nowMs = deps.clock.nowMs();
       const items = found.items.map((row) => presentProposal(row, rules, nowMs));
-      return { registerId: register.registerId, ...page(items, query, found.total) };
+      return { registerId, ...page(items, query, found.total) };
     },
-  );
-  app.get(
-    '/api/registers/:registerId/governance/proposals/:proposalId',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'getGovernanceProposal',
-        tags,
-        summary: 'One proposal, with the digests that voters sign',
-        params: proposalParams,
-        response: jsonAnswer('The proposal.'),
-      },
-    },
-    async (request) => {
-      const { params } = request;
-      const register = await getVisibleRegister(deps.database.read, callerOf(request), params.registerId);
-      const rules = await loadRules(deps, register);
-      const row = await findProposal(
-        deps.database.read,
-        register.registerNo,
-        proposalIdOf(params.proposalId),
-      );
+  });
+  addRoute(app, {
+    ...read,
+    path: '/api/registers/:registerId/governance/proposals/:proposalId',
+    operationId: 'getGovernanceProposal',
+    summary: 'One proposal, with the digests that voters sign',
+    params: proposalParams,
+    answers: { 200: json('The proposal.', ballotSchema) },
+    refusals: [...ofRules, ...refusals('PROPOSAL_NOT_FOUND')],
+    resource: visibleRules(deps),
+    handle: async ({ params, resource: { register, rules } }) => {
+      const proposalId = proposalIdOf(params.proposalId);
+      const row = await findProposal(deps.database.read, register.registerNo, proposalId);
       if (row === undefined) throw refusal('PROPOSAL_NOT_FOUND');
       return presentBallot(row, rules, deps.clock.nowMs());
     },
-  );
+  });
 }
 
 /** Submits a governance transaction that was signed outside this service; the validators judge it. */
-async function submitExternal(
-  deps: GovernanceDeps,
-  register: Register,
-  signed: z.output<typeof signedBody>,
-): Promise<Answer> {
+async function submitExternal(deps: GovernanceDeps, register: Register, signed: z.output<typeof signedBody>) {
   const control = { ...signed, blueprintId: GOVERNANCE_BLUEPRINT };
   const { txId, answer } = await submitSigned(deps, register, {
     ...control,
     transactionId: signed.transactionId.toLowerCase(),
   });
-  return answerOf(answer, { txId, registerId: register.registerId, status: 'submitted' });
+  assertAccepted(answer);
+  return { txId, registerId: register.registerId, status: 'submitted' } as const;
 }
 
 async function propose(
@@ -231,7 +192,7 @@ async function propose(
   register: Register,
   subject: Subject & { readonly isForced: boolean },
   body: z.output<typeof proposeBody>,
-): Promise<Answer> {
+): Promise<z.output<typeof submittedOperationSchema>> {
   const rules = await loadRules(deps, register);
   const at = { register, rules };
   if ('transaction' in body) {
@@ -244,98 +205,81 @@ async function propose(
   const operation = await operationOf(body, { proposerDid: entry.subject, now }, deps.wallets);
   await assertStaysOperational(deps, at, operation, subject.isForced);
   const decided = await decide(deps, { ...at, proposer }, operation, body.mode);
-  const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
-  return answerOf(answer, {
+  const { txId, answer } = decided;
+  assertAccepted(answer);
+  return {
     txId,
     registerId: register.registerId,
     operationType: operation.operationType,
     status: 'submitted',
-    requiresGovernanceVote: proposalId !== undefined,
-    ...(proposalId !== undefined && { proposalId }),
-    votesReceived,
-    votesRequired,
-  });
+    ...presentVotes(decided),
+  };
 }
 
+const write = {
+  method: 'POST',
+  tag: 'Governance',
+  policy: 'RequireAuthenticated',
+  rateLimit: 'Strict',
+} as const;
+const ofChanges = [...ofWritableRegister, ...ofSubmission, ...refusals('NOT_ON_ROSTER')];
+
+const proposeExample = {
+  operationType: 'add-member',
+  targetDid: 'did:platform:w:w1qdf3q6tl433zl3al00lzv4uqgyy0lucqpq2nf2tsv9txnyqjgr3ss2uttek',
+  targetRole: 'Auditor',
+  justification: 'She audits the register from May',
+} as const;
+
 function mountWrites(app: App, deps: GovernanceDeps): void {
-  app.post(
-    '/api/registers/:registerId/governance/propose',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'proposeGovernanceChange',
-        tags,
-        summary:
-          'Change the roster, the validators or a policy; opens a proposal where other members must agree',
-        params: registerParams,
-        querystring: forceQuery,
-        body: proposeBody,
-        headers: idempotencyHeaders,
-        response: jsonAnswer('The transaction was submitted.', 202),
-      },
+  const resource = writableRegister(() => deps.database.read);
+  addRoute(app, {
+    ...write,
+    path: '/api/registers/:registerId/governance/propose',
+    operationId: 'proposeGovernanceChange',
+    summary: 'Change the roster, the validators or a policy; opens a proposal where other members must agree',
+    params: registerParams,
+    query: forceQuery,
+    body: { schema: proposeBody, example: proposeExample },
+    idempotency: deps.idempotency,
+    answers: { 202: json('The transaction was submitted.', submittedOperationSchema) },
+    refusals: ofChanges,
+    resource,
+    handle: ({ caller, query, body, resource: register, request }) => {
+      const isForced = mayForce(caller, query.force);
+      return propose(deps, register, { caller, token: bearerOf(request), isForced }, body);
     },
-    async (request, reply) => {
-      const subject = { caller: callerOf(request), token: bearerOf(request) };
-      const { body } = request;
-      const isForced = mayForce(subject.caller, request.query.force);
-      const register = await getWritableRegister(
-        deps.database.read,
-        subject.caller,
-        request.params.registerId,
-      );
-      const key = request.headers['idempotency-key'];
-      const scope = [`governance:${register.registerId}:${subject.caller.subject}`];
-      const answer = await deps.idempotency.once(
-        { key, scope, body },
-        () => propose(deps, register, { ...subject, isForced }, body),
-        isAccepted,
-      );
-      return sendAnswer(reply, answer);
-    },
-  );
-  app.post(
-    '/api/registers/:registerId/governance/proposals/:proposalId/approvals',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'voteOnGovernanceProposal',
-        tags,
-        summary: 'Vote on a proposal',
-        params: proposalParams,
-        body: voteBody,
-        response: jsonAnswer('The vote was submitted.', 202),
-      },
-    },
-    async (request, reply) => {
-      const subject = { caller: callerOf(request), token: bearerOf(request) };
-      const { body, params } = request;
-      const register = await getWritableRegister(deps.database.read, subject.caller, params.registerId);
-      if ('transaction' in body)
-        return sendAnswer(reply, await submitExternal(deps, register, body.transaction));
+  });
+  addRoute(app, {
+    ...write,
+    path: '/api/registers/:registerId/governance/proposals/:proposalId/approvals',
+    operationId: 'voteOnGovernanceProposal',
+    summary: 'Vote on a proposal',
+    params: proposalParams,
+    body: { schema: voteBody, example: { decision: 'approve', comment: 'Agreed in the May meeting' } },
+    answers: { 202: json('The vote was submitted.', submittedVoteSchema) },
+    refusals: [...ofChanges, ...refusals('PROPOSAL_NOT_FOUND', 'PROPOSAL_CLOSED')],
+    resource,
+    handle: ({ caller, params, body, resource: register, request }) => {
+      if ('transaction' in body) return submitExternal(deps, register, body.transaction);
       const proposalId = proposalIdOf(params.proposalId);
-      return sendAnswer(reply, await vote(deps, { register, subject, proposalId }, body));
+      return vote(deps, { register, subject: { caller, token: bearerOf(request) }, proposalId }, body);
     },
-  );
-  app.post(
-    '/api/registers/:registerId/governance/proposals/:proposalId/enact',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'enactGovernanceProposal',
-        tags,
-        summary: 'Put an approved proposal into effect, where that has not happened by itself',
-        params: proposalParams,
-        response: jsonAnswer('The transaction was submitted.', 202),
-      },
-    },
-    async (request, reply) => {
-      const subject = { caller: callerOf(request), token: bearerOf(request) };
-      const { params } = request;
-      const register = await getWritableRegister(deps.database.read, subject.caller, params.registerId);
+  });
+  addRoute(app, {
+    ...write,
+    path: '/api/registers/:registerId/governance/proposals/:proposalId/enact',
+    operationId: 'enactGovernanceProposal',
+    summary: 'Put an approved proposal into effect, where that has not happened by itself',
+    params: proposalParams,
+    answers: { 202: json('The transaction was submitted.', submittedEnactmentSchema) },
+    refusals: [...ofChanges, ...refusals('PROPOSAL_NOT_FOUND', 'PROPOSAL_CLOSED')],
+    resource,
+    handle: ({ caller, params, resource: register, request }) => {
       const proposalId = proposalIdOf(params.proposalId);
-      return sendAnswer(reply, await enact(deps, { register, subject, proposalId }));
+      return enact(deps, { register, subject: { caller, token: bearerOf(request) }, proposalId });
     },
-  );
+  });
 }
 
 /** Roster, history and proposals of a register. */

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { ProposalStatus } from '#core/ledger/governance/operation.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import type { Operation, ProposalRow } from '../rules/store.ts';
@@ -61,7 +62,7 @@ function proposalOf(row: ProposalColumns): ProposalRow {
 export async function listProposals(
   db: Db,
   registerNo: number,
-  status: string | undefined,
+  status: ProposalStatus | undefined,
   window: Window,
 ): Promise<Listed<ProposalRow>> {
   let rows = db.selectFrom('governance_proposals').where('register_no', '=', registerNo);

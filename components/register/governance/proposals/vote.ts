@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { governanceDraft } from '#core/ledger/governance/build.ts';
 import { type Approval, GOVERNANCE_PAYLOAD_VERSION } from '#core/ledger/governance/operation.ts';
@@ -5,11 +6,11 @@ import type { OpenProposal } from '#core/ledger/governance/rules.ts';
 import { refusal } from '../../errors.ts';
 import type { Subject } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
-import type { Answer } from '../control/answer.ts';
-import { answerOf } from '../control/answer.ts';
+import { assertAccepted } from '../control/answer.ts';
 import { resolveSigner } from '../control/roster-authorisation.ts';
 import { type ControlDeps, submitControl } from '../control/submit.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
+import type { submittedEnactmentSchema } from './schemas.ts';
 import { findProposal } from './store.ts';
 
 interface VoteDeps extends ControlDeps, RulesDeps {}
@@ -40,7 +41,10 @@ async function loadBallot(deps: VoteDeps, box: BallotBox, did: string | undefine
   return { proposal, member };
 }
 
-function accepted(box: BallotBox, proposal: OpenProposal, txId: string): object {
+type SubmittedVote = z.output<typeof submittedEnactmentSchema>;
+
+/** Presents a vote or an enactment that a validator accepted. */
+function presentSubmitted(box: BallotBox, proposal: OpenProposal, txId: string): SubmittedVote {
   return {
     txId,
     registerId: box.register.registerId,
@@ -53,7 +57,7 @@ function accepted(box: BallotBox, proposal: OpenProposal, txId: string): object 
 }
 
 /** Votes on an open proposal with the caller's wallet, or submits votes that others signed. */
-export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Promise<Answer> {
+export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Promise<SubmittedVote> {
   const { decision, comment, approvals, approverDid } = ballot;
   if (decision === undefined && approvals === undefined)
     throw new AppError('invalid', 'INVALID_REQUEST', 'Give a decision, or approvals that others signed.');
@@ -67,14 +71,16 @@ export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Prom
   };
   const draft = governanceDraft('control.governance.approve', payload);
   const { txId, answer } = await submitControl(deps, box.register, draft, member.signer);
-  return answerOf(answer, accepted(box, proposal, txId));
+  assertAccepted(answer);
+  return presentSubmitted(box, proposal, txId);
 }
 
 /** Enacts an approved proposal with the caller's wallet. The register service does the same in the background. */
-export async function enact(deps: VoteDeps, box: BallotBox): Promise<Answer> {
+export async function enact(deps: VoteDeps, box: BallotBox): Promise<SubmittedVote> {
   const { proposal, member } = await loadBallot(deps, box, undefined);
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, enactsProposalId: box.proposalId };
   const draft = governanceDraft('control.governance.enact', payload);
   const { txId, answer } = await submitControl(deps, box.register, draft, member.signer);
-  return answerOf(answer, accepted(box, proposal, txId));
+  assertAccepted(answer);
+  return presentSubmitted(box, proposal, txId);
 }

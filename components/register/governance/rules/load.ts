@@ -12,6 +12,7 @@ import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { findGenesisPayload } from '../../registers/genesis/store.ts';
+import { visibleRegister } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { type DocketFacts, type FoldedDocket, foldDocket, foldGenesis, type PlacedRecord } from './fold.ts';
 import { projectionOf } from './project.ts';
@@ -100,4 +101,13 @@ export async function loadRules(deps: RulesDeps, register: RegisterFacts): Promi
   const text = await findRulesText(deps.database.read, register.registerNo);
   if (text !== undefined) return readRules(text);
   return register.height === 0 ? initialRules(deps, register) : replayRules(deps, register);
+}
+
+/** `resource` of a route: the register of the path if the caller may read it, with its rules. */
+export function visibleRules(deps: RulesDeps) {
+  const findRegister = visibleRegister(() => deps.database.read);
+  return async (request: Parameters<typeof findRegister>[0]) => {
+    const register = await findRegister(request);
+    return { register, rules: await loadRules(deps, register) };
+  };
 }

@@ -3,6 +3,7 @@ import type { ProposalChange, RulesChange } from '#core/ledger/governance/contro
 import type { Operation as LedgerOperation } from '#core/ledger/governance/operation.ts';
 import { activeMembers, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import { rulesJson } from '#core/ledger/governance/rules-json.ts';
+import type { OperationEvent } from '../../database/schema.ts';
 import type { FoldedDocket, FoldStep, PlacedRecord } from './fold.ts';
 import type { Operation, PolicyVersion, Projection, ProposalRow } from './store.ts';
 
@@ -72,7 +73,7 @@ export function targetOf(operation: LedgerOperation): string | undefined {
 }
 
 /** The event of a control transaction, as one word of the history. */
-function eventOf({ kind, operation, proposals }: RulesChange): string {
+function eventOf({ kind, operation, proposals }: RulesChange): OperationEvent {
   if (operation !== undefined) return 'enacted';
   if (kind !== 'proposal') return 'changed';
   const [proposal] = proposals.map((one) => one.proposal);

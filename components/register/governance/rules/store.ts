@@ -1,9 +1,10 @@
 import { sql } from 'kysely';
 import type { PoolClient } from 'pg';
+import type { ProposalStatus } from '#core/ledger/governance/operation.ts';
 import { parsePolicy } from '#core/ledger/policy.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
 import { type BoundStatement, statement } from '#kit/db/statement.ts';
-import type { RegisterSchema } from '../../database/schema.ts';
+import type { OperationDetail, RegisterSchema } from '../../database/schema.ts';
 import { withoutNul } from '../../database/text.ts';
 import type { Member, RosterEntry } from '../../registers/state/store.ts';
 
@@ -34,14 +35,14 @@ export interface Operation {
   readonly proposer: string | undefined;
   /** the target of the operation, such as a DID or a validator id */
   readonly target: string | undefined;
-  readonly detail: Readonly<Record<string, unknown>>;
+  readonly detail: OperationDetail;
   /** timestamp of the docket */
   readonly sealedAt: string;
 }
 
 export interface ProposalRow {
   readonly proposalId: string;
-  readonly status: string;
+  readonly status: ProposalStatus;
   readonly openedDocket: number;
   readonly closedDocket: number | undefined;
   readonly expiresAt: string;

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { normalisePublicKey } from '#core/crypto/public-key.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
@@ -14,13 +15,13 @@ import { refusal } from '../../errors.ts';
 import { findAnnounced } from '../../registers/directory/store.ts';
 import type { Subject } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
-import type { Answer } from '../control/answer.ts';
-import { answerOf } from '../control/answer.ts';
+import { assertAccepted } from '../control/answer.ts';
 import { resolveSigner } from '../control/roster-authorisation.ts';
 import { submitControl } from '../control/submit.ts';
 import { assertStaysOperational } from '../liveness/operational.ts';
-import { type DecideDeps, decide } from '../proposals/decide.ts';
+import { type DecideDeps, decide, presentVotes } from '../proposals/decide.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
+import type { registrationSchema, submittedChangeSchema } from './schemas.ts';
 
 export interface SetDeps extends DecideDeps, RulesDeps {
   readonly validators: Pick<Validators, 'submit' | 'provePossession' | 'view'>;
@@ -82,7 +83,7 @@ export async function registerValidator(
   deps: SetDeps,
   register: Register,
   requested: RegistrationRequest,
-): Promise<Answer> {
+): Promise<z.output<typeof registrationSchema>> {
   const rules = await loadRules(deps, register);
   const validatorEntry = await entryOf(deps, register.registerId, requested);
   const { registerId } = register;
@@ -90,13 +91,14 @@ export async function registerValidator(
   const draft = governanceDraft('control.validator.register', payload);
   const { txId, answer } = await submitControl(deps, register, draft, 'system');
   const isPublic = rules.policy.validators.registrationMode === 'public';
-  return answerOf(answer, {
+  assertAccepted(answer);
+  return {
     txId,
     registerId,
     validatorId: requested.validatorId,
     status: isPublic ? 'active' : 'pending',
     message: 'The change takes effect when its docket is sealed.',
-  });
+  };
 }
 
 export type SetAct = 'approve' | 'reject' | 'suspend' | 'rotate-key';
@@ -150,7 +152,7 @@ export async function changeSet(
   deps: SetDeps,
   change: SetChange,
   by: { readonly did?: string | undefined; readonly reason?: string | undefined },
-): Promise<Answer> {
+): Promise<z.output<typeof submittedChangeSchema>> {
   const { register, subject, validatorId } = change;
   const rules = await loadRules(deps, register);
   const validator = getValidator(rules, validatorId);
@@ -164,15 +166,13 @@ export async function changeSet(
   const operation = await operationOf(deps, change, validator, common);
   await assertStaysOperational(deps, { register, rules }, operation, change.isForced);
   const decided = await decide(deps, { register, rules, proposer }, operation, 'auto');
-  const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
-  return answerOf(answer, {
+  const { txId, answer } = decided;
+  assertAccepted(answer);
+  return {
     txId,
     registerId: register.registerId,
     validatorId,
     status: 'submitted',
-    requiresGovernanceVote: proposalId !== undefined,
-    ...(proposalId !== undefined && { proposalId }),
-    votesReceived,
-    votesRequired,
-  });
+    ...presentVotes(decided),
+  };
 }

@@ -4,23 +4,29 @@ import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
-import type { LedgerRules } from '#core/ledger/governance/rules.ts';
-import { type App, callerOf, jsonAnswer } from '#kit/http/http.ts';
-import { bearerOf } from '../../bearer.ts';
-import { getVisibleRegister, getWritableRegister } from '../../registers/state/access.ts';
-import type { Register } from '../../registers/state/store.ts';
+import { type App, addRoute, bearerOf, json } from '#kit/http/http.ts';
+import { ofSubmission, ofVisibleRegister, ofWritableRegister, refusals } from '../../errors.ts';
+import { writableRegister } from '../../registers/state/access.ts';
 import { reasonText } from '../../registers/state/texts.ts';
-import { sendAnswer } from '../control/answer.ts';
 import { mayForce, viewsOf } from '../liveness/operational.ts';
 import { presentOperational } from '../liveness/present.ts';
+import { operationalSchema } from '../liveness/schemas.ts';
 import { forceQuery } from '../proposals/operation.ts';
-import { loadRules } from '../rules/load.ts';
+import { visibleRules } from '../rules/load.ts';
 import { presentApproved, presentValidator } from './present.ts';
 import { changeSet, getValidator, registerValidator, type SetAct, type SetDeps } from './register.ts';
+import {
+  approvedSchema,
+  countsSchema,
+  refreshedSchema,
+  registrationSchema,
+  submittedChangeSchema,
+  validatorOfRegisterSchema,
+  validatorsSchema,
+} from './schemas.ts';
 
 export type ValidatorsDeps = SetDeps;
 
-const tags = ['Validators'];
 const registerParams = z.object({ registerId: z.string() });
 const validatorParams = z.object({ registerId: z.string(), validatorId: z.string() });
 const validatorId = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
@@ -59,87 +65,80 @@ function assertManages(caller: Caller): void {
   if (!manages) throw new AppError('forbidden', 'FORBIDDEN', 'This needs the role Administrator.');
 }
 
-interface VisibleSet {
-  readonly register: Register;
-  readonly rules: LedgerRules;
-}
+const tag = 'Validators';
 
-async function loadVisible(deps: ValidatorsDeps, caller: Caller, registerId: string): Promise<VisibleSet> {
-  const register = await getVisibleRegister(deps.database.read, caller, registerId);
-  return { register, rules: await loadRules(deps, register) };
-}
+const read = {
+  method: 'GET',
+  tag,
+  policy: 'RequireAuthenticated',
+  rateLimit: 'Api',
+} as const;
+const ofRules = [...ofVisibleRegister, ...refusals('REGISTER_NOT_READY')];
 
 function mountOfRegister(app: App, deps: ValidatorsDeps): void {
-  app.get(
-    '/api/registers/:registerId/validators/approved',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'listApprovedValidators',
-        tags,
-        summary: 'Approved validators of the ledger',
-        params: registerParams,
-        response: jsonAnswer('The validators.'),
-      },
+  const common = {
+    ...read,
+    params: registerParams,
+    refusals: ofRules,
+    resource: visibleRules(deps),
+  } as const;
+  addRoute(app, {
+    ...common,
+    path: '/api/registers/:registerId/validators/approved',
+    operationId: 'listApprovedValidators',
+    summary: 'Approved validators of the ledger',
+    answers: { 200: json('The validators.', approvedSchema) },
+    handle: ({ resource: { rules } }) => presentApproved(rules),
+  });
+  addRoute(app, {
+    ...common,
+    path: '/api/registers/:registerId/validators/operational',
+    operationId: 'listOperationalValidators',
+    summary: 'Which validators are alive',
+    answers: { 200: json('The validators.', operationalSchema) },
+    handle: async ({ resource: { register, rules } }) =>
+      presentOperational(rules, await viewsOf(deps, register), deps.clock.nowMs()),
+  });
+  addRoute(app, {
+    ...common,
+    method: 'POST',
+    path: '/api/validators/:registerId/refresh',
+    operationId: 'refreshOperationalValidators',
+    summary: 'Query again which validators are alive',
+    answers: { 200: json('The validators.', refreshedSchema) },
+    handle: async ({ resource: { register, rules } }) => {
+      const nowMs = deps.clock.nowMs();
+      const operational = presentOperational(rules, await viewsOf(deps, register), nowMs);
+      return { ...operational, refreshedAt: apiTimestamp(nowMs) };
     },
-    async (request) => {
-      const { rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
-      return presentApproved(rules);
-    },
-  );
-  app.get(
-    '/api/registers/:registerId/validators/operational',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'listOperationalValidators',
-        tags,
-        summary: 'Which validators are alive',
-        params: registerParams,
-        response: jsonAnswer('The validators.'),
-      },
-    },
-    async (request) => {
-      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
-      return presentOperational(rules, await viewsOf(deps, register), deps.clock.nowMs());
-    },
-  );
+  });
 }
 
 function mountLists(app: App, deps: ValidatorsDeps): void {
-  const config = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
-  app.get(
-    '/api/validators/:registerId',
-    {
-      config,
-      schema: {
-        operationId: 'listRegisterValidators',
-        tags,
-        summary: 'Validators of a register in any status',
-        params: registerParams,
-        response: jsonAnswer('The validators.'),
-      },
-    },
-    async (request) => {
-      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
+  const common = {
+    ...read,
+    params: registerParams,
+    refusals: ofRules,
+    resource: visibleRules(deps),
+  } as const;
+  addRoute(app, {
+    ...common,
+    path: '/api/validators/:registerId',
+    operationId: 'listRegisterValidators',
+    summary: 'Validators of a register in any status',
+    answers: { 200: json('The validators.', validatorsSchema) },
+    handle: ({ resource: { register, rules } }) => {
       const validators = rules.validators.map(presentValidator);
       return { registerId: register.registerId, validators, count: validators.length };
     },
-  );
-  app.get(
-    '/api/validators/:registerId/count',
-    {
-      config,
-      schema: {
-        operationId: 'countRegisterValidators',
-        tags,
-        summary: 'Number of validators by status',
-        params: registerParams,
-        response: jsonAnswer('The counts.'),
-      },
-    },
-    async (request) => {
-      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
+  });
+  addRoute(app, {
+    ...common,
+    path: '/api/validators/:registerId/count',
+    operationId: 'countRegisterValidators',
+    summary: 'Number of validators by status',
+    answers: { 200: json('The counts.', countsSchema) },
+    handle: ({ resource: { register, rules } }) => {
       const byStatus: Record<string, number> = {};
       for (const { status } of rules.validators) {
         const name = status.toLowerCase();
@@ -147,21 +146,14 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       }
       return { registerId: register.registerId, count: byStatus['active'] ?? 0, byStatus };
     },
-  );
-  app.get(
-    '/api/validators/:registerId/pending',
-    {
-      config,
-      schema: {
-        operationId: 'listPendingValidators',
-        tags,
-        summary: 'Validators that are pending approval',
-        params: registerParams,
-        response: jsonAnswer('The validators.'),
-      },
-    },
-    async (request) => {
-      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
+  });
+  addRoute(app, {
+    ...common,
+    path: '/api/validators/:registerId/pending',
+    operationId: 'listPendingValidators',
+    summary: 'Validators that are pending approval',
+    answers: { 200: json('The validators.', validatorsSchema) },
+    handle: ({ resource: { register, rules } }) => {
       const waiting = rules.validators.filter(({ status }) => status === 'Pending');
       return {
         registerId: register.registerId,
@@ -169,72 +161,51 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
         count: waiting.length,
       };
     },
-  );
-}
-
-function mountOne(app: App, deps: ValidatorsDeps): void {
-  const config = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
-  app.get(
-    '/api/validators/:registerId/:validatorId',
-    {
-      config,
-      schema: {
-        operationId: 'getRegisterValidator',
-        tags,
-        summary: 'One validator of a register',
-        params: validatorParams,
-        response: jsonAnswer('The validator.'),
-      },
-    },
-    async (request) => {
-      const { params } = request;
-      const { register, rules } = await loadVisible(deps, callerOf(request), params.registerId);
+  });
+  addRoute(app, {
+    ...common,
+    path: '/api/validators/:registerId/:validatorId',
+    operationId: 'getRegisterValidator',
+    summary: 'One validator of a register',
+    params: validatorParams,
+    answers: { 200: json('The validator.', validatorOfRegisterSchema) },
+    refusals: [...ofRules, ...refusals('VALIDATOR_NOT_FOUND')],
+    handle: ({ params, resource: { register, rules } }) => {
       const validator = getValidator(rules, params.validatorId);
       return { registerId: register.registerId, ...presentValidator(validator) };
     },
-  );
-  app.post(
-    '/api/validators/:registerId/refresh',
-    {
-      config,
-      schema: {
-        operationId: 'refreshOperationalValidators',
-        tags,
-        summary: 'Query again which validators are alive',
-        params: registerParams,
-        response: jsonAnswer('The validators.'),
-      },
-    },
-    async (request) => {
-      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
-      const nowMs = deps.clock.nowMs();
-      const operational = presentOperational(rules, await viewsOf(deps, register), nowMs);
-      return { ...operational, refreshedAt: apiTimestamp(nowMs) };
-    },
-  );
+  });
 }
 
+/** Refusals of a change of a set. */
+const ofChanges = [
+  ...ofWritableRegister,
+  ...ofSubmission,
+  ...refusals('VALIDATOR_NOT_FOUND', 'VALIDATOR_KEY_CHANGED'),
+];
+
 function mountRegistration(app: App, deps: ValidatorsDeps): void {
-  app.post(
-    '/api/validators/register',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'registerValidator',
-        tags,
-        summary: 'Register a validator for a register',
-        body: registerBody,
-        response: jsonAnswer('The transaction was submitted.', 202),
-      },
+  const findRegister = writableRegister(() => deps.database.read);
+  addRoute(app, {
+    method: 'POST',
+    path: '/api/validators/register',
+    operationId: 'registerValidator',
+    tag,
+    summary: 'Register a validator for a register',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'Strict',
+    body: {
+      schema: registerBody,
+      example: { registerId: '5f0c6f7d2f0a4f0fb8d1f7c1c3a2e9b4', validatorId: 'validator-3' },
     },
-    async (request, reply) => {
-      const caller = callerOf(request);
+    answers: { 202: json('The transaction was submitted.', registrationSchema) },
+    refusals: ofChanges,
+    resource: ({ caller, body }) => {
       assertManages(caller);
-      const { body } = request;
-      const register = await getWritableRegister(deps.database.read, caller, body.registerId);
-      return sendAnswer(reply, await registerValidator(deps, register, body));
+      return findRegister({ caller, params: body });
     },
-  );
+    handle: ({ body, resource: register }) => registerValidator(deps, register, body),
+  });
 }
 
 interface ActBody {
@@ -243,81 +214,80 @@ interface ActBody {
   readonly key?: { readonly publicKey?: string | undefined; readonly proofOfPossession?: string | undefined };
 }
 
-function mountAct<S extends z.ZodType>(
-  app: App,
-  deps: ValidatorsDeps,
-  act: { readonly name: SetAct; readonly id: string; readonly summary: string; readonly body: S },
-  read: (body: z.output<S>) => ActBody,
-): void {
-  app.post(
-    `/api/validators/:registerId/:validatorId/${act.name}`,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: act.id,
-        tags,
-        summary: act.summary,
-        params: validatorParams,
-        querystring: forceQuery,
-        body: act.body,
-        response: jsonAnswer('The transaction was submitted.', 202),
-      },
+/** A change of the validator set: the last part of its path, and how its body is read. */
+interface ActRoute<S extends z.ZodType> {
+  readonly name: SetAct;
+  readonly operationId: string;
+  readonly summary: string;
+  readonly body: { readonly schema: S; readonly example: z.input<S> };
+  read(body: z.output<S>): ActBody;
+}
+
+function mountAct<S extends z.ZodType>(app: App, deps: ValidatorsDeps, act: ActRoute<S>): void {
+  const { name, operationId, summary, body: declared } = act;
+  const findRegister = writableRegister(() => deps.database.read);
+  addRoute(app, {
+    method: 'POST',
+    path: `/api/validators/:registerId/:validatorId/${name}`,
+    operationId,
+    tag,
+    summary,
+    policy: 'RequireAuthenticated',
+    rateLimit: 'Strict',
+    params: validatorParams,
+    query: forceQuery,
+    body: declared,
+    answers: { 202: json('The transaction was submitted.', submittedChangeSchema) },
+    refusals: [...ofChanges, ...refusals('NOT_ON_ROSTER')],
+    resource: (request) => {
+      assertManages(request.caller);
+      return findRegister(request);
     },
-    async (request, reply) => {
-      const subject = { caller: callerOf(request), token: bearerOf(request) };
-      assertManages(subject.caller);
-      const params = validatorParams.parse(request.params);
-      const register = await getWritableRegister(deps.database.read, subject.caller, params.registerId);
-      const isForced = mayForce(subject.caller, z.object({ force: z.boolean() }).parse(request.query).force);
-      const { key, ...by } = read(act.body.parse(request.body));
-      const change = { register, subject, validatorId: params.validatorId, act: act.name, isForced, key };
-      const answer = await changeSet(deps, change, by);
-      return sendAnswer(reply, answer);
+    handle: ({ caller, params, query, body, resource: register, request }) => {
+      const subject = { caller, token: bearerOf(request) };
+      const isForced = mayForce(caller, query.force);
+      const { key, ...by } = act.read(body);
+      const { validatorId: id } = params;
+      return changeSet(deps, { register, subject, validatorId: id, act: name, isForced, key }, by);
     },
-  );
+  });
 }
 
 /** Validators of a register: approval, liveness, changes of the set. */
 export function mountValidators(app: App, deps: ValidatorsDeps): void {
   mountOfRegister(app, deps);
   mountLists(app, deps);
-  mountOne(app, deps);
   mountRegistration(app, deps);
-  mountAct(
-    app,
-    deps,
-    { name: 'approve', id: 'approveValidator', summary: 'Approve a validator', body: approveBody },
-    (body) => ({
-      did: body?.approvedBy,
-      reason: body?.approvalNotes,
-    }),
-  );
-  mountAct(
-    app,
-    deps,
-    { name: 'reject', id: 'rejectValidator', summary: 'Reject or remove a validator', body: rejectBody },
-    (body) => ({ did: body?.rejectedBy, reason: body?.reason }),
-  );
-  mountAct(
-    app,
-    deps,
-    {
-      name: 'suspend',
-      id: 'suspendValidator',
-      summary: 'Suspend a validator',
-      body: suspendBody,
-    },
-    (body) => ({ did: body?.suspendedBy, reason: body?.reason }),
-  );
-  const rotate = {
+  mountAct(app, deps, {
+    name: 'approve',
+    operationId: 'approveValidator',
+    summary: 'Approve a validator',
+    body: { schema: approveBody, example: { approvalNotes: 'Its operator signed the agreement' } },
+    read: (body) => ({ did: body?.approvedBy, reason: body?.approvalNotes }),
+  });
+  mountAct(app, deps, {
+    name: 'reject',
+    operationId: 'rejectValidator',
+    summary: 'Reject or remove a validator',
+    body: { schema: rejectBody, example: { reason: 'Its operator left' } },
+    read: (body) => ({ did: body?.rejectedBy, reason: body?.reason }),
+  });
+  mountAct(app, deps, {
+    name: 'suspend',
+    operationId: 'suspendValidator',
+    summary: 'Suspend a validator',
+    body: { schema: suspendBody, example: { reason: 'It misses its slots' } },
+    read: (body) => ({ did: body?.suspendedBy, reason: body?.reason }),
+  });
+  mountAct(app, deps, {
     name: 'rotate-key',
-    id: 'rotateValidatorKey',
+    operationId: 'rotateValidatorKey',
     summary: 'Rotate the key of a validator',
-    body: rotateBody,
-  } as const;
-  mountAct(app, deps, rotate, (body) => ({
-    did: body?.rotatedBy,
-    reason: body?.reason,
-    key: { publicKey: body?.publicKey, proofOfPossession: body?.proofOfPossession },
-  }));
+    body: { schema: rotateBody, example: { reason: 'Yearly rotation' } },
+    read: (body) => ({
+      did: body?.rotatedBy,
+      reason: body?.reason,
+      key: { publicKey: body?.publicKey, proofOfPossession: body?.proofOfPossession },
+    }),
+  });
 }

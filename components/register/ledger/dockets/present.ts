@@ -1,5 +1,8 @@
+import type { z } from 'zod';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
+import type { docketSchema } from './schemas.ts';
 import type { StoredDocket } from './store.ts';
 
 function presentVote(vote: ConsensusVote) {
@@ -18,7 +21,11 @@ function presentVote(vote: ConsensusVote) {
 }
 
 /** A docket in a list: without transaction ids and transactions. */
-export function presentDocket(registerId: string, docket: StoredDocket, votes: readonly ConsensusVote[]) {
+export function presentDocket(
+  registerId: string,
+  docket: StoredDocket,
+  votes: readonly ConsensusVote[],
+): ReadonlyDeep<z.output<typeof docketSchema>> {
   const certificate: Certificate = JSON.parse(docket.certificate);
   return {
     docketId: String(docket.docket_number),

@@ -82,3 +82,37 @@ export function bundleOfBody(registerId: string, body: z.output<typeof docketBod
     attestations: consensusVotes,
   };
 }
+
+const exampleHash = (byte: string) => byte.repeat(32);
+
+/** An example of the body; its hashes and signatures are made up. */
+export const docketExample: z.input<typeof docketBody> = {
+  docketNumber: 7,
+  previousHash: exampleHash('a1'),
+  timestamp: '2026-05-04T09:30:00.0000000Z',
+  validatorAddress: 'w1quj8qvh6u2mlj6fnjx0953fsvlkhcepkg4j9d5f5zfvtnume7ap4q47gykc',
+  transactionIds: [exampleHash('b2')],
+  merkleRoot: exampleHash('c3'),
+  logRoot: exampleHash('d4'),
+  validatorSetHash: exampleHash('e5'),
+  hash: exampleHash('f6'),
+  sizeBytes: 812,
+  certificate: {
+    version: 1,
+    height: 7,
+    round: 0,
+    docketHash: exampleHash('f6'),
+    merkleRoot: exampleHash('c3'),
+    logRoot: exampleHash('d4'),
+    validatorSetHash: exampleHash('e5'),
+    signatures: [
+      {
+        validatorId: 'validator-0',
+        index: 0,
+        timestamp: '2026-05-04T09:30:00.1000000Z',
+        signature: 'c2lnbmF0dXJl',
+      },
+    ],
+  },
+  transactions: [{ record: 'eyJhY3Rpb25JZCI6IjEifQ==', payload: 'eyJhbW91bnQiOjEyfQ==' }],
+};

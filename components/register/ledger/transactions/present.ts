@@ -1,9 +1,12 @@
+import type { z } from 'zod';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { transactionDid } from '#core/ledger/did.ts';
 import { parseRecord, type SealedRecord } from '#core/ledger/record.ts';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
 import type { UnsealedTransaction } from '../../clients/validators.ts';
 import type { SealedItem, SealedRow } from '../sealed/store.ts';
+import type { transactionItemSchema, transactionSchema, unsealedTransactionSchema } from './schemas.ts';
 
 function recordFields(record: SealedRecord) {
   const ticks = findTimestamp(record.createdAt);
@@ -30,7 +33,7 @@ function recordFields(record: SealedRecord) {
 }
 
 /** A sealed transaction in a list: everything but its payload. */
-export function presentItem(row: SealedItem) {
+export function presentItem(row: SealedItem): ReadonlyDeep<z.output<typeof transactionItemSchema>> {
   return {
     ...recordFields(parseRecord(row.record)),
     payloadHashForm: row.payloadHashForm,
@@ -42,12 +45,15 @@ export function presentItem(row: SealedItem) {
 }
 
 /** A sealed transaction; `payload` is the base64 of the exact hashed bytes. */
-export function presentSealed(row: SealedRow) {
+export function presentSealed(row: SealedRow): ReadonlyDeep<z.output<typeof transactionSchema>> {
   return { ...presentItem(row), payload: encodeBase64(row.payload) };
 }
 
 /** A transaction that is not sealed, as a validator reports it. */
-export function presentUnsealed(registerId: string, transaction: UnsealedTransaction) {
+export function presentUnsealed(
+  registerId: string,
+  transaction: UnsealedTransaction,
+): ReadonlyDeep<z.output<typeof unsealedTransactionSchema>> {
   const location = { docketId: null, docketNumber: null, status: transaction.status };
   if (transaction.status === 'pending' && transaction.record.length > 0) {
     return { ...recordFields(parseRecord(transaction.record)), ...location };

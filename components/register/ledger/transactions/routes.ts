@@ -4,25 +4,33 @@ import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/times
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import {
   type App,
-  callerOf,
+  addRoute,
+  answer,
+  bearerOf,
   decimal,
-  idempotencyHeaders,
-  jsonAnswer,
+  json,
+  jsonText,
   page,
   pageWindow,
   paging,
 } from '#kit/http/http.ts';
-import { bearerOf } from '../../bearer.ts';
-import { refusal } from '../../errors.ts';
-import { sendAnswer } from '../../governance/control/answer.ts';
-import { getVisibleRegister, getWritableRegister } from '../../registers/state/access.ts';
+import { ofSubmission, ofVisibleRegister, ofWritableRegister, refusal, refusals } from '../../errors.ts';
+import { assertAccepted } from '../../governance/control/answer.ts';
+import { visibleRegister, writableRegister } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { findSealed } from '../sealed/store.ts';
 import type { Confirmations } from './confirmations.ts';
 import { type ListDeps, type ListQuery, listTransactions } from './list.ts';
 import { presentSealed, presentUnsealed } from './present.ts';
 import { getSealed, getTransaction, keyed, listPending, type ReadDeps, txIdOf } from './read.ts';
-import { type SubmitDeps, type SubmitRequest, submit } from './submit.ts';
+import {
+  acceptedSchema,
+  sealedRecordSchema,
+  transactionPageSchema,
+  transactionSchema,
+  unsealedTransactionSchema,
+} from './schemas.ts';
+import { type SubmitDeps, submit } from './submit.ts';
 
 export interface TransactionsDeps extends ReadDeps, SubmitDeps, ListDeps {
   readonly idempotency: Idempotency;
@@ -63,8 +71,6 @@ const submitQuery = z.object({
     .describe('Whole seconds to wait for the confirmation; 10 when absent.'),
 });
 
-const acceptedBody = z.object({ txId: z.string() });
-
 const instant = z.string().transform((text, context) => {
   const ticks = findTimestamp(text);
   if (ticks !== undefined) return Number(ticksToMicros(ticks));
@@ -89,30 +95,17 @@ const listQuery = paging().extend({
 
 const registerParams = z.object({ registerId: z.string() });
 const transactionParams = z.object({ registerId: z.string(), txId: z.string() });
-const tags = ['Transactions'];
 
 /** A larger body is not a transaction; between the limit of a record and this limit the answer can say so. */
 const bodyLimitBytes = 4 * 1024 * 1024;
 
-interface Answer {
-  readonly status: number;
-  readonly body: unknown;
-  readonly retryAfterSeconds?: number;
-}
+const route = { tag: 'Transactions', policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
 
-async function accept(
-  deps: TransactionsDeps,
-  register: Register,
-  request: { readonly body: SubmitRequest; readonly token: string },
-): Promise<Answer> {
-  const { txId, answer } = await submit(deps, register, request.body, request.token);
-  if (answer.status >= 300) {
-    const { status, body, retryAfterSeconds } = answer;
-    return { status, body, ...(retryAfterSeconds > 0 && { retryAfterSeconds }) };
-  }
-  const timestamp = apiTimestamp(deps.clock.nowMs());
-  return { status: 202, body: { transactionId: txId, txId, status: 'pending', timestamp } };
-}
+const submitExample = {
+  senderAddress: 'w1quj8qvh6u2mlj6fnjx0953fsvlkhcepkg4j9d5f5zfvtnume7ap4q47gykc',
+  payload: 'eyJpbnZvaWNlIjoiMjAyNi0wMTcifQ==',
+  metadata: { blueprintId: 'invoices', actionId: '1' },
+};
 
 /** Waits for the docket that seals a transaction; undefined when the time is up. */
 async function confirmed(deps: TransactionsDeps, register: Register, txId: string, timeoutMs: number) {
@@ -122,46 +115,36 @@ async function confirmed(deps: TransactionsDeps, register: Register, txId: strin
 }
 
 function mountSubmit(app: App, deps: TransactionsDeps): void {
-  app.post(
-    '/api/registers/:registerId/transactions',
-    {
-      bodyLimit: bodyLimitBytes,
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'submitTransaction',
-        tags,
-        summary: 'Submit a transaction, signed by the wallet service or by you',
-        params: registerParams,
-        querystring: submitQuery,
-        body: submitBody,
-        headers: idempotencyHeaders,
-        response: {
-          ...jsonAnswer('The transaction is sealed (with wait=confirmed).'),
-          ...jsonAnswer('The transaction is pending.', 202),
-        },
-      },
+  addRoute(app, {
+    ...route,
+    method: 'POST',
+    path: '/api/registers/:registerId/transactions',
+    operationId: 'submitTransaction',
+    summary: 'Submit a transaction, signed by the wallet service or by you',
+    params: registerParams,
+    query: submitQuery,
+    body: { schema: submitBody, example: submitExample },
+    bodyLimitBytes,
+    resource: writableRegister(() => deps.db),
+    idempotency: deps.idempotency,
+    answers: {
+      200: json('The transaction is sealed (with wait=confirmed).', transactionSchema),
+      202: json('The transaction is pending.', acceptedSchema),
     },
-    async (request, reply) => {
-      const caller = callerOf(request);
-      const { body, query } = request;
-      const register = await getWritableRegister(deps.db, caller, request.params.registerId);
-      const token = bearerOf(request);
-      const key = request.headers['idempotency-key'];
-      const scope = [`transactions:${register.registerId}:${caller.subject}`];
-      const answer = await deps.idempotency.once(
-        { key, scope, body },
-        () => accept(deps, register, { body, token }),
-        ({ status }) => status < 300,
-      );
-      if (answer.status >= 300) return sendAnswer(reply, answer);
-      const { txId } = acceptedBody.parse(answer.body);
-      const row =
-        query.wait === undefined ? undefined : await confirmed(deps, register, txId, query.timeout * 1000);
-      return row === undefined
-        ? reply.code(answer.status).send(answer.body)
-        : reply.code(200).send(presentSealed(row));
+    refusals: [...ofWritableRegister, ...refusals('TRANSACTION_TOO_LARGE'), ...ofSubmission],
+    handle: async ({ body, resource, request }) => {
+      const { txId, answer: verdict } = await submit(deps, resource, body, bearerOf(request));
+      assertAccepted(verdict);
+      const timestamp = apiTimestamp(deps.clock.nowMs());
+      return answer(202, { transactionId: txId, txId, status: 'pending' as const, timestamp });
     },
-  );
+    finish: async (first, { query, resource }) => {
+      const accepted = acceptedSchema.parse(first.body);
+      if (query.wait === undefined) return answer(202, accepted);
+      const row = await confirmed(deps, resource, accepted.txId, query.timeout * 1000);
+      return row === undefined ? answer(202, accepted) : answer(200, presentSealed(row));
+    },
+  });
 }
 
 function pageOf(query: ListQuery, found: Awaited<ReturnType<typeof listTransactions>>) {
@@ -173,73 +156,77 @@ function pageOf(query: ListQuery, found: Awaited<ReturnType<typeof listTransacti
   };
 }
 
-export function mountTransactions(app: App, deps: TransactionsDeps): void {
-  mountSubmit(app, deps);
-  app.get(
-    '/api/registers/:registerId/transactions',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'listTransactions',
-        tags,
-        summary: 'Sealed transactions, newest first, or pending ones, oldest first',
-        params: registerParams,
-        querystring: listQuery,
-        response: jsonAnswer('A page of transactions.'),
-      },
-    },
-    async (request) => {
-      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
-      const { query } = request;
-      if (query.status === 'confirmed') return pageOf(query, await listTransactions(deps, register, query));
+function mountList(app: App, deps: TransactionsDeps): void {
+  addRoute(app, {
+    ...route,
+    method: 'GET',
+    path: '/api/registers/:registerId/transactions',
+    operationId: 'listTransactions',
+    summary: 'Sealed transactions, newest first, or pending ones, oldest first',
+    params: registerParams,
+    query: listQuery,
+    resource: visibleRegister(() => deps.db),
+    answers: { 200: json('A page of transactions.', transactionPageSchema) },
+    refusals: [
+      ...ofVisibleRegister,
+      ...refusals('TX_NOT_FOUND', 'PAGE_TOO_DEEP', 'VALIDATOR_UNAVAILABLE'),
+      ...refusals('QUERY_INVALID', 'QUERY_NOT_SUPPORTED', 'QUERY_TOO_BROAD', 'QUERY_TIMEOUT'),
+    ],
+    handle: async ({ query, resource }) => {
+      if (query.status === 'confirmed') return pageOf(query, await listTransactions(deps, resource, query));
       if (query.$filter !== undefined)
         throw refusal('QUERY_NOT_SUPPORTED', { message: '$filter is for confirmed transactions.' });
-      const waiting = await listPending(deps, register);
+      const waiting = await listPending(deps, resource);
       const { offset, limit } = pageWindow(query);
       const items = waiting.slice(offset, offset + limit);
       return page(
-        items.map((one) => presentUnsealed(register.registerId, one)),
+        items.map((one) => presentUnsealed(resource.registerId, one)),
         query,
         waiting.length,
       );
     },
-  );
-  app.get(
-    '/api/registers/:registerId/transactions/:txId',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'getTransaction',
-        tags,
-        summary: 'One transaction, sealed or pending',
-        params: transactionParams,
-        response: jsonAnswer('The transaction.'),
-      },
-    },
-    async (request) => {
-      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
-      const found = await getTransaction(deps, register, txIdOf(request.params.txId));
+  });
+}
+
+function mountOne(app: App, deps: TransactionsDeps): void {
+  const one = {
+    ...route,
+    method: 'GET',
+    params: transactionParams,
+    resource: visibleRegister(() => deps.db),
+  } as const;
+  const unknown = [...ofVisibleRegister, ...refusals('TX_NOT_FOUND', 'VALIDATOR_UNAVAILABLE')];
+  addRoute(app, {
+    ...one,
+    path: '/api/registers/:registerId/transactions/:txId',
+    operationId: 'getTransaction',
+    summary: 'One transaction, sealed or pending',
+    answers: { 200: json('The transaction.', z.union([transactionSchema, unsealedTransactionSchema])) },
+    refusals: unknown,
+    handle: async ({ params, resource }) => {
+      const found = await getTransaction(deps, resource, txIdOf(params.txId));
       return found.kind === 'sealed'
         ? presentSealed(found.row)
-        : presentUnsealed(register.registerId, found.transaction);
+        : presentUnsealed(resource.registerId, found.transaction);
     },
-  );
-  app.get(
-    '/api/registers/:registerId/transactions/:txId/record',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'getTransactionRecord',
-        tags,
-        summary: 'The sealed record, exactly the hashed bytes',
-        params: transactionParams,
-        response: jsonAnswer('The record.'),
-      },
+  });
+
+  addRoute(app, {
+    ...one,
+    path: '/api/registers/:registerId/transactions/:txId/record',
+    operationId: 'getTransactionRecord',
+    summary: 'The sealed record, exactly the hashed bytes',
+    answers: { 200: json('The record.', sealedRecordSchema) },
+    refusals: [...unknown, ...refusals('TX_NOT_SEALED')],
+    handle: async ({ params, resource }) => {
+      const row = await getSealed(deps, resource, txIdOf(params.txId));
+      return answer(200, jsonText(row.record), { 'content-type': 'application/json' });
     },
-    async (request, reply) => {
-      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
-      const row = await getSealed(deps, register, txIdOf(request.params.txId));
-      return reply.type('application/json').send(row.record);
-    },
-  );
+  });
+}
+
+export function mountTransactions(app: App, deps: TransactionsDeps): void {
+  mountSubmit(app, deps);
+  mountList(app, deps);
+  mountOne(app, deps);
 }

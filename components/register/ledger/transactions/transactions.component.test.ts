@@ -111,13 +111,24 @@ describe('transactions', () => {
 
   it("returns a validator's refusal with its status and body, and the path of the called route", async () => {
     const elsewhere = '/api/v1/transactions/validate';
-    const facts = { isValid: false, added: false, code: 'MEMPOOL_FULL', errors: [{ code: 'MEMPOOL_FULL' }] };
-    const body = { ...facts, instance: elsewhere, path: elsewhere };
+    const facts = {
+      type: 'urn:platform:error:mempool-full',
+      title: 'Too Many Requests',
+      status: 429,
+      detail: 'The register has no room.',
+      error: 'The register has no room.',
+      isValid: false,
+      added: false,
+      code: 'MEMPOOL_FULL',
+      errors: [{ code: 'MEMPOOL_FULL' }],
+    };
+    const timestamp = expect.stringMatching(/^20..-/);
+    const body = { ...facts, timestamp: '2026-05-04T09:30:00.000Z', instance: elsewhere, path: elsewhere };
     register.validators.refuseNext({ status: 429, body, retryAfterSeconds: 7 });
     const refused = await submit({}, { headers: { 'idempotency-key': 'refused' } });
     const path = `/api/registers/${registerId}/transactions`;
     const traceId = expect.stringMatching(/^[0-9a-f]{32}$/);
-    const expected = { ...facts, instance: path, path, traceId };
+    const expected = { ...facts, timestamp, instance: path, path, traceId };
     expect([refused.status, refused.body, refused.headers['retry-after']]).toEqual([429, expected, '7']);
     const again = await submit({}, { headers: { 'idempotency-key': 'refused' } });
     expect(again.status).toBe(202);

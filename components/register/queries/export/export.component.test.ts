@@ -108,7 +108,7 @@ describe('export', () => {
     await register.seal(registerId);
     const sign = register.wallets.signCheckpoint;
     register.wallets.signCheckpoint = () =>
-      Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'away'));
+      Promise.reject(new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'away'));
     const refused = await read();
     register.wallets.signCheckpoint = sign;
     expect(refused.status).toBe(503);

@@ -130,7 +130,7 @@ describe('proofs', () => {
     const { header } = await sealOne();
     const sign = register.wallets.signCheckpoint;
     register.wallets.signCheckpoint = () =>
-      Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'away'));
+      Promise.reject(new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'away'));
     const proof = await get(`/transactions/${header.transactionIds[0]}/inclusion-proof`);
     const checkpoint = await get('/checkpoint');
     register.wallets.signCheckpoint = sign;

@@ -17,6 +17,7 @@ import { buildGenesis } from '../genesis/genesis.ts';
 import { insertGenesisWork } from '../genesis/store.ts';
 import { subscribe } from '../subscriptions/store.ts';
 import type { Draft } from './draft.ts';
+import type { Begun } from './schemas.ts';
 import { insertRegister } from './store.ts';
 
 export interface BeginDeps {
@@ -34,16 +35,6 @@ interface Beginning {
   readonly organizationId: string;
   readonly roster: readonly RosterAttestation[];
   readonly validators: readonly Possessed[];
-}
-
-/** The answer of finalize for a register that has begun. */
-interface Begun {
-  readonly registerId: string;
-  readonly id: string;
-  readonly status: 'created';
-  readonly genesisTransactionId: string;
-  readonly genesisDocketId: '0';
-  readonly createdAt: string;
 }
 
 function recordOf(

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import {
@@ -6,6 +7,7 @@ import {
   attestationDigest,
   type RosterRole,
 } from '#core/ledger/owner-attestation.ts';
+import type { requestedAttestationSchema } from './schemas.ts';
 
 /** A key that a wallet derives for a context. */
 interface DerivedFrom {
@@ -64,7 +66,9 @@ export function requestAttestations(
 }
 
 /** `walletId` names the wallet to sign with; `derivationPath` names its key, if it is not the wallet's own. */
-export function presentAttestation(requested: RequestedAttestation) {
+export function presentAttestation(
+  requested: RequestedAttestation,
+): z.output<typeof requestedAttestationSchema> {
   const { derivedFrom } = requested;
   return {
     ...(requested.userId !== undefined && { userId: requested.userId }),

@@ -5,6 +5,7 @@ import type { DefaultSet } from '../directory/default-set.ts';
 import type { Subject } from '../state/access.ts';
 import { type AttestDeps, attestAll, judgeAttestations, type ReturnedAttestation } from './attest.ts';
 import { type BeginDeps, beginRegister } from './begin.ts';
+import type { Begun } from './schemas.ts';
 import { closeRegistration, countWrongNonce, findRegistration, type Registration } from './store.ts';
 
 interface FinalizeRequest {
@@ -51,7 +52,7 @@ export async function finalize(
   deps: FinalizeDeps,
   subject: Subject,
   request: FinalizeRequest,
-): Promise<unknown> {
+): Promise<Begun> {
   const registration = await openOf(deps, request, subject);
   if (registration.answer !== undefined) return registration.answer;
   const { draft, organizationId } = registration;

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import type { z } from 'zod';
 import { sha256 } from '#core/crypto/hash.ts';
 import { encodeBase64Url } from '#core/encoding/base64.ts';
 import { apiTimestamp, formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
@@ -15,6 +16,7 @@ import type { Subject } from '../state/access.ts';
 import { loadChain } from '../state/store.ts';
 import { type Draft, presentAttestation, requestAttestations } from './draft.ts';
 import { type RosterRequest, resolveRoster } from './roster.ts';
+import type { registrationSchema } from './schemas.ts';
 import { openRegistration } from './store.ts';
 
 interface InitiateRequest extends RosterRequest {
@@ -64,7 +66,11 @@ async function chooseId(deps: InitiateDeps, caller: Caller, requested: string | 
 }
 
 /** First phase of the creation: writes the draft and returns what its members must sign. */
-export async function initiate(deps: InitiateDeps, subject: Subject, request: InitiateRequest) {
+export async function initiate(
+  deps: InitiateDeps,
+  subject: Subject,
+  request: InitiateRequest,
+): Promise<z.output<typeof registrationSchema>> {
   const { caller } = subject;
   const policy = firstPolicy(request);
   const registerId = await chooseId(deps, caller, request.registerId);

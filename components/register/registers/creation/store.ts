@@ -3,6 +3,7 @@ import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import type { Member, Register, RosterEntry } from '../state/store.ts';
 import type { Draft } from './draft.ts';
+import type { Begun } from './schemas.ts';
 
 export interface Registration {
   readonly registerId: string;
@@ -12,7 +13,7 @@ export interface Registration {
   readonly draft: Draft;
   readonly expiresAt: Date;
   /** the answer of finalize, once finalised */
-  readonly answer: unknown;
+  readonly answer: Begun | undefined;
 }
 
 /** Opens a registration unless the organisation has `atMost` open ones; returns whether it was written. */
@@ -63,7 +64,7 @@ export async function findRegistration(
       wrongNonces: row.wrong_nonces,
       draft: row.draft as Draft,
       expiresAt: row.expires_at,
-      answer: row.answer ?? undefined,
+      answer: (row.answer as Begun | null) ?? undefined,
     }
   );
 }
@@ -80,7 +81,7 @@ export async function countWrongNonce(tx: Transactor<RegisterSchema>, registerId
 export async function closeRegistration(
   tx: Transactor<RegisterSchema>,
   registerId: string,
-  answer: unknown,
+  answer: Begun,
 ): Promise<boolean> {
   const closed = await tx
     .updateTable('registrations')

@@ -10,7 +10,6 @@ import { findRosterSigner } from '../../governance/control/roster-authorisation.
 import { loadRules } from '../../governance/rules/load.ts';
 import type { FindMembers } from '../directory/ask.ts';
 import type { Subject } from '../state/access.ts';
-import { getVisibleRegister } from '../state/access.ts';
 import type { Deletion, Register } from '../state/store.ts';
 import type { StopNotifications } from './stop-notifications.ts';
 import { markDeleted } from './store.ts';
@@ -52,8 +51,7 @@ export async function deleteAndNotify(
  * Deletes a register on this installation. The caller needs an Owner or Admin wallet of the current roster; System
  * registers cannot be deleted. The data is kept for a week; replicas on other installations stay.
  */
-export async function deleteRegister(deps: DeleteDeps, subject: Subject, id: string): Promise<void> {
-  const register = await getVisibleRegister(deps.database.read, subject.caller, id);
+export async function deleteRegister(deps: DeleteDeps, subject: Subject, register: Register): Promise<void> {
   await assertMayDelete(deps, subject, register);
   await deleteAndNotify(deps, register, { policy: 'Tombstone' });
 }

@@ -1,8 +1,11 @@
+import type { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
 import type { Register } from '../state/store.ts';
+import type { registerSchema } from './schemas.ts';
 
 /** A register in answers. */
-export function presentRegister(register: Register) {
+export function presentRegister(register: Register): ReadonlyDeep<z.output<typeof registerSchema>> {
   return {
     id: register.registerId,
     registerId: register.registerId,

@@ -1,26 +1,35 @@
 import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { AppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import {
   type App,
-  callerOf,
-  emptyAnswer,
-  idempotencyHeaders,
-  jsonAnswer,
+  addRoute,
+  answer,
+  bearerOf,
+  empty,
+  json,
   page,
+  pageSchema,
   pageWindow,
   paging,
 } from '#kit/http/http.ts';
-import { bearerOf } from '../../bearer.ts';
 import type { Validators } from '../../clients/validators.ts';
 import { storable } from '../../database/text.ts';
-import { refusal } from '../../errors.ts';
-import { sendAnswer } from '../../governance/control/answer.ts';
+import {
+  ofSubmission,
+  ofVisibleRegister,
+  ofWallets,
+  ofWritableRegister,
+  refusal,
+  refusals,
+} from '../../errors.ts';
 import { type FinalizeDeps, finalize } from '../creation/finalize.ts';
 import { type InitiateDeps, initiate } from '../creation/initiate.ts';
-import { getVisibleRegister, scopeOf } from '../state/access.ts';
+import { begunSchema, registrationSchema } from '../creation/schemas.ts';
+import { getWritableRegister, scopeOf, visibleRegister } from '../state/access.ts';
 import { countRegisters, listRegisters } from '../state/store.ts';
 import {
   descriptionText,
@@ -32,6 +41,7 @@ import {
 } from '../state/texts.ts';
 import { type DeleteDeps, deleteRegister } from './delete.ts';
 import { presentRegister } from './present.ts';
+import { registerSchema } from './schemas.ts';
 import { type UpdateDeps, updateRegister } from './update.ts';
 
 export interface RegistersDeps extends InitiateDeps, FinalizeDeps, UpdateDeps, DeleteDeps {
@@ -108,152 +118,170 @@ const updateBody = z.looseObject({
 });
 
 const registerParams = z.object({ registerId: z.string() });
-const tags = ['Registers'];
+const updatedSchema = registerSchema.extend({
+  pendingChange: z.object({ txId: z.string() }).describe('The transaction that is not sealed yet.'),
+});
+const countSchema = z.object({
+  count: z.int(),
+  byStatus: z.record(z.string(), z.int()),
+  byPurpose: z.record(z.string(), z.int()),
+});
+const exampleId = '5f0c1d9e3b7a4c2688e1f4a2b6d80c11';
+
+const route = { tag: 'Registers', policy: 'RequireAuthenticated' } as const;
+const changes = {
+  ...route,
+  path: '/api/registers/:registerId',
+  rateLimit: 'Strict',
+  params: registerParams,
+} as const;
+const reads = { ...route, method: 'GET', rateLimit: 'Api' } as const;
+
+function refuseImmutable(body: z.output<typeof updateBody>): void {
+  const set = immutable.filter((name) => Object.hasOwn(body, name));
+  if (set.length > 0) throw refusal('IMMUTABLE_FIELD', { details: { fields: set } });
+}
 
 function mountChanges(app: App, deps: RegistersDeps): void {
-  app.put(
-    '/api/registers/:registerId',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'updateRegister',
-        tags,
-        summary: 'Change title, description, metadata or advertisement',
-        params: registerParams,
-        body: updateBody,
-        response: {
-          ...jsonAnswer('The register as it is now.'),
-          ...jsonAnswer('The change is pending.', 202),
-        },
-      },
+  addRoute(app, {
+    ...changes,
+    method: 'PUT',
+    operationId: 'updateRegister',
+    summary: 'Change title, description, metadata or advertisement',
+    body: { schema: updateBody, example: { title: 'Invoices', metadata: { region: 'north' } } },
+    resource: async ({ caller, params, body }) => {
+      refuseImmutable(body);
+      return getWritableRegister(deps.database.read, caller, params.registerId);
     },
-    async (request, reply) => {
-      const { body, params } = request;
-      const set = immutable.filter((name) => Object.hasOwn(body, name));
-      if (set.length > 0) throw refusal('IMMUTABLE_FIELD', { details: { fields: set } });
-      const subject = { caller: callerOf(request), token: bearerOf(request) };
-      return sendAnswer(reply, await updateRegister(deps, subject, params.registerId, body));
+    answers: {
+      200: json('The register as it is now.', registerSchema),
+      202: json('The change is pending.', updatedSchema),
     },
-  );
-  app.delete(
-    '/api/registers/:registerId',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'deleteRegister',
-        tags,
-        summary: 'Delete a register here, by a wallet of an Owner or Admin',
-        params: registerParams,
-        response: emptyAnswer('The register is deleted here.'),
-      },
+    refusals: [...ofWritableRegister, ...refusals('IMMUTABLE_FIELD'), ...ofSubmission],
+    handle: async ({ caller, body, resource, request }) => {
+      const subject = { caller, token: bearerOf(request) };
+      const { register, pendingTxId } = await updateRegister(deps, subject, resource, body);
+      const shown = presentRegister(register);
+      return pendingTxId === undefined
+        ? answer(200, shown)
+        : answer(202, { ...shown, pendingChange: { txId: pendingTxId } });
     },
-    async (request, reply) => {
-      const subject = { caller: callerOf(request), token: bearerOf(request) };
-      await deleteRegister(deps, subject, request.params.registerId);
-      reply.header('warning', '199 - "Other installations keep their replicas."');
-      return reply.code(204).send();
+  });
+
+  addRoute(app, {
+    ...changes,
+    method: 'DELETE',
+    operationId: 'deleteRegister',
+    summary: 'Delete a register here, by a wallet of an Owner or Admin',
+    resource: visibleRegister(() => deps.database.read),
+    answers: { 204: empty('The register is deleted here.') },
+    refusals: [
+      ...ofVisibleRegister,
+      ...refusals('SYSTEM_REGISTER_PROTECTED', 'DELETE_NOT_ATTESTED', 'REGISTER_NOT_READY'),
+      ...ofWallets,
+    ],
+    handle: async ({ caller, resource, request }) => {
+      await deleteRegister(deps, { caller, token: bearerOf(request) }, resource);
+      return answer(204, undefined, { warning: '199 - "Other installations keep their replicas."' });
     },
-  );
+  });
 }
 
 function mountCreation(app: App, deps: RegistersDeps): void {
-  app.post(
-    '/api/registers/initiate',
-    {
-      config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'initiateRegister',
-        tags,
-        summary: 'Begin a register; returns the required attestations',
-        body: initiateBody,
-        headers: idempotencyHeaders,
-        response: jsonAnswer('The required attestations.', 201),
+  addRoute(app, {
+    ...route,
+    method: 'POST',
+    path: '/api/registers/initiate',
+    operationId: 'initiateRegister',
+    summary: 'Begin a register; returns the required attestations',
+    policy: 'CanManageRegisters',
+    rateLimit: 'Strict',
+    body: {
+      schema: initiateBody,
+      example: {
+        title: 'Invoices',
+        description: 'Invoices of the northern region',
+        metadata: { region: 'north' },
       },
     },
-    async (request, reply) => {
-      const caller = callerOf(request);
-      const { body } = request;
-      if (body.purpose === 'System' && decide('CanCreateSystemRegisters', caller) !== 'allow') {
-        throw new AppError(
-          'forbidden',
-          'FORBIDDEN',
-          'Only the system organisation creates system registers.',
-        );
-      }
-      const subject = { caller, token: bearerOf(request) };
-      const key = request.headers['idempotency-key'];
-      const scope = [`initiate:${caller.subject}`];
-      const answer = await deps.idempotency.once({ key, scope, body }, async () => ({
-        status: 201,
-        body: await initiate(deps, subject, body),
-      }));
-      return reply.code(answer.status).send(answer.body);
-    },
-  );
-  app.post(
-    '/api/registers/finalize',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'finalizeRegister',
-        tags,
-        summary: 'Create the register from its attestations; its genesis is submitted',
-        body: finalizeBody,
-        response: jsonAnswer('The register.'),
+    resource: async ({ caller, body }) => assertMayCreate(caller, body.purpose),
+    idempotency: deps.idempotency,
+    answers: { 201: json('The required attestations.', registrationSchema) },
+    refusals: [
+      ...refusals('INVALID_POLICY', 'MECHANISM_NOT_SUPPORTED', 'REGISTER_EXISTS', 'REGISTRATION_LIMIT'),
+      ...refusals('OWNER_WALLET_REQUIRED', 'PERSON_REQUIRED'),
+      ...ofWallets,
+    ],
+    handle: ({ caller, body, request }) => initiate(deps, { caller, token: bearerOf(request) }, body),
+  });
+
+  addRoute(app, {
+    ...route,
+    method: 'POST',
+    path: '/api/registers/finalize',
+    operationId: 'finalizeRegister',
+    summary: 'Create the register from its attestations; its genesis is submitted',
+    rateLimit: 'Strict',
+    body: {
+      schema: finalizeBody,
+      example: {
+        registerId: exampleId,
+        nonce: 'q9tJ6o0n2yq1rUeLw8b7Zr3m4cXkVdPs5hGfTaYiNQE',
+        autoAttest: true,
       },
     },
-    async (request, reply) => {
-      const { registerId, nonce, autoAttest, signedAttestations } = request.body;
-      const subject = { caller: callerOf(request), token: bearerOf(request) };
-      const returned = signedAttestations.map(({ attestationData, ...rest }) => ({
+    answers: { 200: json('The register.', begunSchema) },
+    refusals: [
+      ...refusals('REGISTRATION_NOT_FOUND', 'REGISTRATION_FINALIZED', 'REGISTRATION_EXPIRED'),
+      ...refusals('ATTESTATION_INVALID', 'OWNER_ATTESTATION_MISSING', 'SENDER_NOT_AUTHORIZED'),
+      ...refusals('VALIDATOR_UNAVAILABLE', 'REGISTER_EXISTS'),
+      ...ofWallets,
+    ],
+    handle: ({ caller, body, request }) => {
+      const { registerId, nonce, autoAttest } = body;
+      const signedAttestations = body.signedAttestations.map(({ attestationData, ...rest }) => ({
         role: attestationData.role,
         subject: attestationData.subject,
         ...rest,
       }));
-      const finalization = { registerId, nonce, autoAttest, signedAttestations: returned };
-      return reply.code(200).send(await finalize(deps, subject, finalization));
+      const subject = { caller, token: bearerOf(request) };
+      return finalize(deps, subject, { registerId, nonce, autoAttest, signedAttestations });
     },
-  );
+  });
+}
+
+function assertMayCreate(caller: Caller, purpose: 'General' | 'System'): void {
+  if (purpose !== 'System' || decide('CanCreateSystemRegisters', caller) === 'allow') return;
+  throw new AppError('forbidden', 'FORBIDDEN', 'Only the system organisation creates system registers.');
 }
 
 export function mountRegisters(app: App, deps: RegistersDeps): void {
   mountCreation(app, deps);
   mountChanges(app, deps);
-  app.get(
-    '/api/registers',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'listRegisters',
-        tags,
-        summary: 'Registers your organisation subscribes to, and system registers',
-        querystring: listQuery,
-        response: jsonAnswer('A page of registers.'),
-      },
-    },
-    async (request) => {
-      const { query } = request;
-      const scope = scopeOf(callerOf(request));
-      const { items, total } = await listRegisters(deps.database.read, scope, {
-        ...query,
-        ...pageWindow(query),
-      });
+
+  addRoute(app, {
+    ...reads,
+    path: '/api/registers',
+    operationId: 'listRegisters',
+    summary: 'Registers your organisation subscribes to, and system registers',
+    query: listQuery,
+    answers: { 200: json('A page of registers.', pageSchema(registerSchema)) },
+    refusals: [],
+    handle: async ({ caller, query }) => {
+      const window = { ...query, ...pageWindow(query) };
+      const { items, total } = await listRegisters(deps.database.read, scopeOf(caller), window);
       return page(items.map(presentRegister), query, total);
     },
-  );
-  app.get(
-    '/api/registers/stats/count',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'countRegisters',
-        tags,
-        summary: 'Number of registers that you see, by status and purpose',
-        response: jsonAnswer('The counts.'),
-      },
-    },
-    async (request) => {
-      const caller = callerOf(request);
+  });
+
+  addRoute(app, {
+    ...reads,
+    path: '/api/registers/stats/count',
+    operationId: 'countRegisters',
+    summary: 'Number of registers that you see, by status and purpose',
+    answers: { 200: json('The counts.', countSchema) },
+    refusals: [],
+    handle: async ({ caller }) => {
       const scope = { ...scopeOf(caller), ...(caller.roles.includes('SystemAdmin') && { all: true }) };
       const groups = await countRegisters(deps.database.read, scope);
       const sumBy = (member: 'status' | 'purpose') => {
@@ -264,22 +292,17 @@ export function mountRegisters(app: App, deps: RegistersDeps): void {
       const count = groups.reduce((sum, group) => sum + group.count, 0);
       return { count, byStatus: sumBy('status'), byPurpose: sumBy('purpose') };
     },
-  );
-  app.get(
-    '/api/registers/:registerId',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'getRegister',
-        tags,
-        summary: 'One register',
-        params: z.object({ registerId: z.string() }),
-        response: jsonAnswer('The register.'),
-      },
-    },
-    async (request) => {
-      const { registerId } = request.params;
-      return presentRegister(await getVisibleRegister(deps.database.read, callerOf(request), registerId));
-    },
-  );
+  });
+
+  addRoute(app, {
+    ...reads,
+    path: '/api/registers/:registerId',
+    operationId: 'getRegister',
+    summary: 'One register',
+    params: registerParams,
+    resource: visibleRegister(() => deps.database.read),
+    answers: { 200: json('The register.', registerSchema) },
+    refusals: ofVisibleRegister,
+    handle: ({ resource }) => presentRegister(resource),
+  });
 }

@@ -6,7 +6,7 @@ import { GOVERNANCE_PAYLOAD_VERSION } from '#core/ledger/governance/operation.ts
 import type { RosterRole } from '#core/ledger/owner-attestation.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import type { Answer } from '../../governance/control/answer.ts';
+import { assertAccepted } from '../../governance/control/answer.ts';
 import { findRosterSigner } from '../../governance/control/roster-authorisation.ts';
 import { type ControlDeps, submitControl } from '../../governance/control/submit.ts';
 import { loadRules } from '../../governance/rules/load.ts';
@@ -14,10 +14,9 @@ import { findLocation } from '../../ledger/sealed/store.ts';
 import { everywhere } from '../../ledger/segments/store.ts';
 import type { Confirmations } from '../../ledger/transactions/confirmations.ts';
 import type { Subject } from '../state/access.ts';
-import { getRegister, getWritableRegister } from '../state/access.ts';
+import { getRegister } from '../state/access.ts';
 import type { SeenRegister } from '../state/store.ts';
 import { assertReadable } from '../state/texts.ts';
-import { presentRegister } from './present.ts';
 import { setAdvertise } from './store.ts';
 
 export interface UpdateDeps extends ControlDeps {
@@ -36,7 +35,13 @@ interface RegisterUpdate {
   readonly advertise?: boolean | undefined;
 }
 
-/** Waits about one docket interval, then answers 202 with the pending transaction. */
+/** A register after an update; `pendingTxId` names the control transaction that is not sealed yet. */
+interface UpdatedRegister {
+  readonly register: SeenRegister;
+  readonly pendingTxId?: string;
+}
+
+/** Waits about one docket interval. */
 const waitMs = 5_000;
 const governing: readonly RosterRole[] = ['Owner', 'Admin'];
 
@@ -59,30 +64,30 @@ async function changeFacts(
   deps: UpdateDeps,
   register: SeenRegister,
   update: RegisterUpdate,
-): Promise<Answer> {
+): Promise<UpdatedRegister> {
   const { registerId, registerNo, organizationId } = register;
   const { title, description, metadata } = update;
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, title, description, metadata };
   const draft = governanceDraft('control.register.updatemetadata', payload);
   const { txId, answer } = await submitControl(deps, register, draft, 'system');
-  if (answer.status >= 300) return answer;
+  assertAccepted(answer);
   const find = () => findLocation(deps.database.read, { registerNo, keySegments: everywhere }, txId);
   const sealed = await deps.confirmations.wait({ registerId, txId }, { timeoutMs: waitMs, find });
-  const shown = presentRegister(await getRegister(deps.database.read, registerId, organizationId));
-  return sealed === undefined
-    ? { status: 202, body: { ...shown, pendingChange: { txId } } }
-    : { status: 200, body: shown };
+  const changed = await getRegister(deps.database.read, registerId, organizationId);
+  return { register: changed, ...(sealed === undefined && { pendingTxId: txId }) };
 }
 
-/** Updates a register: 200 when the ledger has sealed the change, 202 while it is pending. */
+/**
+ * Updates a register, and waits a while until the ledger has sealed the change.
+ * @param register accepts submissions of the caller
+ * @throws ForwardedRefusal of the validator
+ */
 export async function updateRegister(
   deps: UpdateDeps,
   subject: Subject,
-  id: string,
+  register: SeenRegister,
   update: RegisterUpdate,
-): Promise<Answer> {
-  const { read } = deps.database;
-  const register = await getWritableRegister(read, subject.caller, id);
+): Promise<UpdatedRegister> {
   await assertMayUpdate(deps, register, subject);
   assertReadable(update, register);
   const { advertise } = update;
@@ -94,5 +99,5 @@ export async function updateRegister(
   }
   const isFact = [update.title, update.description, update.metadata].some((member) => member !== undefined);
   if (isFact) return changeFacts(deps, register, update);
-  return { status: 200, body: presentRegister(await getRegister(read, register.registerId)) };
+  return { register: await getRegister(deps.database.read, register.registerId) };
 }

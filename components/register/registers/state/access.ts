@@ -62,6 +62,11 @@ interface RegisterRequest {
 
 type FindRegister = (request: RegisterRequest) => Promise<SeenRegister>;
 
+/** `resource` of a route: the register of the path, without an access check. */
+export function anyRegister(db: () => Reader<RegisterSchema>): FindRegister {
+  return ({ params }) => getRegister(db(), params.registerId);
+}
+
 /** `resource` of a route: the register of the path if the caller may read it. */
 export function visibleRegister(db: () => Reader<RegisterSchema>): FindRegister {
   return ({ caller, params }) => getVisibleRegister(db(), caller, params.registerId);

@@ -3,8 +3,10 @@ import type { Reader } from '#kit/db/db.ts';
 import type { RegisterHeadsTable, RegisterSchema, RegistersTable } from '../../database/schema.ts';
 
 /** `Deleted`: kept for a while for validators that still write its last dockets; no route shows it. */
-export type RegisterStatus = 'Checking' | 'Online' | 'Recovery' | 'Offline' | 'Halted' | 'Deleted';
-type RegisterPurpose = 'General' | 'System';
+export const registerStatuses = ['Checking', 'Online', 'Recovery', 'Offline', 'Halted', 'Deleted'] as const;
+export type RegisterStatus = (typeof registerStatuses)[number];
+export const registerPurposes = ['General', 'System'] as const;
+type RegisterPurpose = (typeof registerPurposes)[number];
 
 export interface KeyFacts {
   readonly publicKey: string;

@@ -1,9 +1,9 @@
 import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Database } from '#kit/db/db.ts';
+import { ForwardedRefusal } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type PublishDeps, publishDefinition } from '../../blueprints/publishing/publish.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { refusedWith } from '../../governance/control/answer.ts';
 import { announcedSince } from '../../registers/directory/store.ts';
 import type { SeenRegister } from '../../registers/state/store.ts';
 import { type BeginSystemDeps, beginSystemRegister, installationDid } from './begin.ts';
@@ -58,13 +58,16 @@ async function publishMissing(deps: BootstrapDeps, register: Target): Promise<vo
   const missing = await missingSeeds(deps.database.read, register.registerNo);
   const publisher = await installationDid(deps.wallets);
   for (const definition of seedDefinitions.filter(({ id }) => missing.includes(id))) {
-    const answer = await publishDefinition(deps, register, definition, publisher);
-    if (answer.status < 300) continue;
-    const code = refusedWith(answer);
-    deps.log.warn(
-      { blueprintId: definition.id, code },
-      'an initial blueprint of the system register was not accepted; it is submitted again',
-    );
+    try {
+      await publishDefinition(deps, register, definition, publisher);
+    } catch (error) {
+      if (!(error instanceof ForwardedRefusal)) throw error;
+      const { code } = error.refusal;
+      deps.log.warn(
+        { blueprintId: definition.id, code },
+        'an initial blueprint of the system register was not accepted; it is submitted again',
+      );
+    }
   }
 }
 

@@ -1,7 +1,9 @@
+import type { z } from 'zod';
 import { versionText } from '#core/blueprint/changes.ts';
 import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
 import type { PublishedVersion } from '../../blueprints/publications/store.ts';
 import { systemRegisterTitle } from './begin.ts';
+import type { blueprintSchema, definitionSchema, systemRegisterSchema, versionSchema } from './schemas.ts';
 import type { SystemRegisterState } from './state.ts';
 
 /** The time of a docket, in the format of answers. */
@@ -13,7 +15,7 @@ function publishedAt({ publishedAt: text }: PublishedVersion): string {
 export function presentState(
   { register, status, reason, blueprintCount }: SystemRegisterState,
   facts: { readonly registerId: string; readonly networkId: string },
-) {
+): z.output<typeof systemRegisterSchema> {
   return {
     registerId: facts.registerId,
     name: register?.title ?? systemRegisterTitle,
@@ -27,7 +29,7 @@ export function presentState(
 }
 
 /** A blueprint in a list: its latest version. */
-export function presentBlueprint(version: PublishedVersion) {
+export function presentBlueprint(version: PublishedVersion): z.output<typeof blueprintSchema> {
   return {
     blueprintId: version.blueprintId,
     title: version.title,
@@ -41,7 +43,7 @@ export function presentBlueprint(version: PublishedVersion) {
 }
 
 /** An entry of the list of versions (specification document 2, section 2). */
-export function presentVersion(version: PublishedVersion) {
+export function presentVersion(version: PublishedVersion): z.output<typeof versionSchema> {
   return {
     blueprintId: version.blueprintId,
     version: versionText(version),
@@ -60,6 +62,9 @@ export function presentVersion(version: PublishedVersion) {
 }
 
 /** One version with its published definition. */
-export function presentDefinition(version: PublishedVersion, definition: unknown) {
+export function presentDefinition(
+  version: PublishedVersion,
+  definition: Record<string, unknown>,
+): z.output<typeof definitionSchema> {
   return { ...presentBlueprint(version), ...presentVersion(version), definition };
 }

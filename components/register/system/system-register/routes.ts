@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { scanJson, toValue } from '#core/encoding/json.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { Reader } from '#kit/db/db.ts';
-import { type App, jsonAnswer, page, pageWindow, paging } from '#kit/http/http.ts';
+import { type App, addRoute, json, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
 import {
   findPayload,
   findVersion,
@@ -12,12 +12,20 @@ import {
   type VersionKey,
 } from '../../blueprints/publications/store.ts';
 import { definitionOf } from '../../blueprints/publishing/publish.ts';
+import { definitionExample } from '../../blueprints/publishing/schemas.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { storable } from '../../database/text.ts';
-import { refusal } from '../../errors.ts';
+import { refusal, refusals } from '../../errors.ts';
 import { findRegister, type SeenRegister } from '../../registers/state/store.ts';
 import { classify } from './classify.ts';
 import { presentBlueprint, presentDefinition, presentState, presentVersion } from './present.ts';
+import {
+  blueprintSchema,
+  changeSchema,
+  definitionSchema,
+  systemRegisterSchema,
+  versionSchema,
+} from './schemas.ts';
 import { loadSystemRegister } from './state.ts';
 
 export interface SystemRegisterDeps {
@@ -26,8 +34,7 @@ export interface SystemRegisterDeps {
   readonly networkId: string;
 }
 
-const tags = ['System register'];
-const config = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
+const route = { tag: 'System register', policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
 const blueprintId = storable(256).min(1);
 const params = z.object({ blueprintId });
 const largestNumber = 2_147_483_647;
@@ -73,103 +80,96 @@ async function definitionIn(
   return payloadShape.parse(toValue(scanJson(payload))).definition;
 }
 
+/** What routes about one blueprint share. */
+function ofBlueprint(deps: SystemRegisterDeps) {
+  return {
+    ...route,
+    resource: () => getSystemRegister(deps),
+    refusals: refusals('BLUEPRINT_NOT_FOUND'),
+  } as const;
+}
+
 function mountVersions(app: App, deps: SystemRegisterDeps): void {
-  app.get(
-    '/api/system-register/blueprints/:blueprintId/versions/:version',
-    {
-      config,
-      schema: {
-        operationId: 'getBlueprintVersion',
-        tags,
-        summary: 'One version, by number, ordinal or publication',
-        params: params.extend({ version: z.string().max(64) }),
-        response: jsonAnswer('The definition.'),
-      },
+  addRoute(app, {
+    ...ofBlueprint(deps),
+    method: 'GET',
+    path: '/api/system-register/blueprints/:blueprintId/versions/:version',
+    operationId: 'getBlueprintVersion',
+    summary: 'One version, by number, ordinal or publication',
+    params: params.extend({ version: z.string().max(64) }),
+    answers: { 200: json('The definition.', definitionSchema) },
+    handle: async ({ params: named, resource }) => {
+      const version = await getVersion(deps, resource, named.blueprintId, versionKey(named.version));
+      return presentDefinition(version, await definitionIn(deps, resource, version));
     },
-    async (request) => {
-      const register = await getSystemRegister(deps);
-      const { blueprintId: id, version: text } = request.params;
-      const version = await getVersion(deps, register, id, versionKey(text));
-      return presentDefinition(version, await definitionIn(deps, register, version));
-    },
-  );
-  app.get(
-    '/api/system-register/blueprints/:blueprintId/versions',
-    {
-      config,
-      schema: {
-        operationId: 'listBlueprintVersions',
-        tags,
-        summary: 'Versions of a blueprint, newest first',
-        params,
-        querystring: paging({ defaultSize: 100 }),
-        response: jsonAnswer('The versions.'),
-      },
-    },
-    async (request) => {
-      const { registerNo } = await getSystemRegister(deps);
-      const of = { registerNo, blueprintId: request.params.blueprintId };
-      const versions = await listVersions(deps.db, of, pageWindow(request.query));
-      if (versions.length === 0 && request.query.page === 1) throw refusal('BLUEPRINT_NOT_FOUND');
+  });
+
+  addRoute(app, {
+    ...ofBlueprint(deps),
+    method: 'GET',
+    path: '/api/system-register/blueprints/:blueprintId/versions',
+    operationId: 'listBlueprintVersions',
+    summary: 'Versions of a blueprint, newest first',
+    params,
+    query: paging({ defaultSize: 100 }),
+    answers: { 200: json('The versions.', z.array(versionSchema)) },
+    handle: async ({ params: named, query, resource: { registerNo } }) => {
+      const of = { registerNo, blueprintId: named.blueprintId };
+      const versions = await listVersions(deps.db, of, pageWindow(query));
+      if (versions.length === 0 && query.page === 1) throw refusal('BLUEPRINT_NOT_FOUND');
       return versions.map(presentVersion);
     },
-  );
+  });
 }
 
 function mountClassification(app: App, deps: SystemRegisterDeps): void {
-  app.post(
-    '/api/system-register/blueprints/:blueprintId/classify-change',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'classifyBlueprintChange',
-        tags,
-        summary: 'The version that publishing a definition would give',
-        params,
-        body: z.strictObject({ newBlueprint: z.record(z.string(), z.unknown()) }),
-        response: jsonAnswer('The classification.'),
-      },
+  addRoute(app, {
+    ...ofBlueprint(deps),
+    method: 'POST',
+    path: '/api/system-register/blueprints/:blueprintId/classify-change',
+    operationId: 'classifyBlueprintChange',
+    summary: 'The version that publishing a definition would give',
+    rateLimit: 'Strict',
+    params,
+    body: {
+      schema: z.strictObject({ newBlueprint: z.record(z.string(), z.unknown()) }),
+      example: { newBlueprint: definitionExample },
     },
-    async (request) => {
-      const register = await getSystemRegister(deps);
-      const { blueprintId: id } = request.params;
-      const version = await getVersion(deps, register, id, 'latest');
-      const proposed = definitionOf(id, request.body.newBlueprint);
-      const definition = await definitionIn(deps, register, version);
-      return classify(deps.db, register, { version, definition }, proposed);
+    answers: { 200: json('The classification.', changeSchema) },
+    refusals: refusals('BLUEPRINT_NOT_FOUND', 'VAL_SCHEMA_001', 'TRANSACTION_TOO_LARGE'),
+    handle: async ({ params: named, body, resource }) => {
+      const id = named.blueprintId;
+      const version = await getVersion(deps, resource, id, 'latest');
+      const proposed = definitionOf(id, body.newBlueprint);
+      const definition = await definitionIn(deps, resource, version);
+      return classify(deps.db, resource, { version, definition }, proposed);
     },
-  );
+  });
 }
 
 /** The system register and its blueprints, for every signed-in caller. */
 export function mountSystemRegister(app: App, deps: SystemRegisterDeps): void {
-  app.get(
-    '/api/system-register',
-    {
-      config,
-      schema: {
-        operationId: 'getSystemRegister',
-        tags,
-        summary: 'The system register and whether it is ready',
-        response: jsonAnswer('The system register.'),
-      },
-    },
-    async () => presentState(await loadSystemRegister(deps.db, deps.registerId), deps),
-  );
-  app.get(
-    '/api/system-register/blueprints',
-    {
-      config,
-      schema: {
-        operationId: 'listBlueprints',
-        tags,
-        summary: 'Blueprints of the system register',
-        querystring: paging(),
-        response: jsonAnswer('A page of blueprints.'),
-      },
-    },
-    async (request) => {
-      const { query } = request;
+  addRoute(app, {
+    ...route,
+    method: 'GET',
+    path: '/api/system-register',
+    operationId: 'getSystemRegister',
+    summary: 'The system register and whether it is ready',
+    answers: { 200: json('The system register.', systemRegisterSchema) },
+    refusals: [],
+    handle: async () => presentState(await loadSystemRegister(deps.db, deps.registerId), deps),
+  });
+
+  addRoute(app, {
+    ...route,
+    method: 'GET',
+    path: '/api/system-register/blueprints',
+    operationId: 'listBlueprints',
+    summary: 'Blueprints of the system register',
+    query: paging(),
+    answers: { 200: json('A page of blueprints.', pageSchema(blueprintSchema)) },
+    refusals: [],
+    handle: async ({ query }) => {
       const register = await findRegister(deps.db, deps.registerId);
       const { items, total } =
         register === undefined
@@ -177,25 +177,22 @@ export function mountSystemRegister(app: App, deps: SystemRegisterDeps): void {
           : await listBlueprints(deps.db, register.registerNo, pageWindow(query));
       return page(items.map(presentBlueprint), query, total);
     },
-  );
-  app.get(
-    '/api/system-register/blueprints/:blueprintId',
-    {
-      config,
-      schema: {
-        operationId: 'getBlueprint',
-        tags,
-        summary: 'The latest version of a blueprint',
-        params,
-        response: jsonAnswer('The definition.'),
-      },
+  });
+
+  addRoute(app, {
+    ...ofBlueprint(deps),
+    method: 'GET',
+    path: '/api/system-register/blueprints/:blueprintId',
+    operationId: 'getBlueprint',
+    summary: 'The latest version of a blueprint',
+    params,
+    answers: { 200: json('The definition.', definitionSchema) },
+    handle: async ({ params: named, resource }) => {
+      const version = await getVersion(deps, resource, named.blueprintId, 'latest');
+      return presentDefinition(version, await definitionIn(deps, resource, version));
     },
-    async (request) => {
-      const register = await getSystemRegister(deps);
-      const version = await getVersion(deps, register, request.params.blueprintId, 'latest');
-      return presentDefinition(version, await definitionIn(deps, register, version));
-    },
-  );
+  });
+
   mountVersions(app, deps);
   mountClassification(app, deps);
 }

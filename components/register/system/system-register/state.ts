@@ -2,12 +2,13 @@ import type { Reader } from '#kit/db/db.ts';
 import { countBlueprints, findVersion } from '../../blueprints/publications/store.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { findRegister, type SeenRegister } from '../../registers/state/store.ts';
+import type { notReadyReasons, systemRegisterStatuses } from './schemas.ts';
 import { seedDefinitions } from './seeds.ts';
 
 /** Status values of the record. */
-type SystemRegisterStatus = 'initializing' | 'ready' | 'degraded';
+type SystemRegisterStatus = (typeof systemRegisterStatuses)[number];
 
-type NotReadyReason = 'NotCreated' | 'GenesisPending' | 'SeedsPending' | 'RegisterNotOnline';
+type NotReadyReason = (typeof notReadyReasons)[number];
 
 /** State of the system register, as every replica reads it. */
 export interface SystemRegisterState {
