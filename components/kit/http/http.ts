@@ -44,6 +44,7 @@ export type { DeclaredRefusal } from './declared-refusals.ts';
 export type { OpsServer, ReadinessCheck } from './ops.ts';
 export type { Page, PageQuery } from './paging.ts';
 export type { Problem } from './problem.ts';
+export type { ReadonlyDeep } from './readonly.ts';
 export type { TlsMaterial, TlsSource } from './tls.ts';
 export {
   addRoute,
