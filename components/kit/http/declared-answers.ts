@@ -90,6 +90,7 @@ export function problemAnswer(
   return { [problemMark]: true, problemStatus, problem, headers };
 }
 
+/** Whether a handler returned a refusal. */
 export function isProblemAnswer(value: unknown): value is ProblemAnswer {
   return typeof value === 'object' && value !== null && problemMark in value;
 }
