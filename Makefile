@@ -10,7 +10,7 @@ node_modules/.installed: package.json package-lock.json tools/link-node.cjs
 
 install: node_modules/.installed ## install what is missing
 
-cluster-demo: install ## install on the cluster that KUBECONFIG names, and look around: LOAD="command" imports images
+cluster-demo: install ## install on the cluster that KUBECONFIG names and show the result: LOAD="command" imports images
 	@[ -z "$(LOAD)" ] || npm run --silent images
 	@LOAD="$(LOAD)" npm run --silent cluster-demo
 
@@ -21,7 +21,7 @@ kind-demo: install ## the same on kind, for people with Docker (not part of CI, 
 	@kind export kubeconfig --name chancery
 	@LOAD="kind load image-archive --name chancery" npm run --silent cluster-demo
 
-demo: install ## walk the main job end to end and verify everything
+demo: install ## perform the main journey end to end and verify everything
 	@npm run --silent demo
 
 start: install ## run local mode until Ctrl-C
@@ -46,7 +46,7 @@ bench-cluster: install ## measure the operator on the cluster that KUBECONFIG na
 bench-peers: install ## measure side by side with CometBFT and Tessera (builds them: needs Go)
 	@npm run --silent bench-peers
 
-simulate: install ## seeded worlds of validators, judged after every event: SEEDS=1000 FROM=1
+simulate: install ## seeded worlds of validators, checked after every event: SEEDS=1000 FROM=1
 	@npm run --silent simulate -- --seeds $(or $(SEEDS),200) --from $(or $(FROM),1)
 
 soak: install ## the long forms of the tests (hours), with KUBECONFIG also on its cluster: LOAD="command" imports images

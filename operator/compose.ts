@@ -4,6 +4,7 @@ import { ConfigError } from '#kit/config/config.ts';
 import { createOpsServer } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { connectWorkload, type Workload, workloadOf } from '#kit/workload/workload.ts';
+import type { Installation } from './api/installation.ts';
 import { OPERATOR_CLIENT_ID } from './api/names.ts';
 import type { OperatorConfig } from './config.ts';
 import { releaseOnNamespaceDeletion } from './controllers/namespace-deletion/namespace-deletion.ts';
@@ -22,15 +23,14 @@ import { kubeconfigCredentials } from './kube/kubeconfig.ts';
 import { Leader } from './kube/leader.ts';
 import { createKubeMetrics } from './kube/metrics.ts';
 import { foreignIssuer } from './platform/foreign-identity.ts';
-import type { Installation } from './platform/installation.ts';
 import { watchInstallations } from './platform/installations.ts';
 import { warmUpSessions } from './platform/session-warmup.ts';
 import { createServiceSessions, type ServiceSessions } from './platform/sessions.ts';
 
 /** Grace time of running reconciles; the whole process has 25 s to stop. */
-const GRACE_MS = 20_000;
+const graceMs = 20_000;
 /** After this time the election starts although a kind is not listed; conditions then report the fault. */
-const SYNC_PATIENCE_MS = 10_000;
+const syncWaitMs = 10_000;
 
 /** Creates the controllers of the operator. */
 export type ControllerFactory = (
@@ -96,7 +96,7 @@ async function open({ config, runtime, cleanup, controllers, onLost }: OperatorP
   const reconcilers = controllers(dependencies, sessions);
   cleanup.add(
     'controllers',
-    async () => void (await Promise.all(reconcilers.map((each) => each.stop(GRACE_MS)))),
+    async () => void (await Promise.all(reconcilers.map((each) => each.stop(graceMs)))),
   );
   const ops = await listen(config, runtime, { caches, leader, cleanup });
   caches.start();
@@ -131,7 +131,7 @@ async function lead(
   const kinds = [configMaps, validatorSets, registers, tenants];
   const listed = Promise.all(kinds.map((each) => caches.synced(each)));
   const patience = Promise.withResolvers<void>();
-  const timer = setTimeout(patience.resolve, SYNC_PATIENCE_MS);
+  const timer = setTimeout(patience.resolve, syncWaitMs);
   await Promise.race([listed, patience.promise]);
   clearTimeout(timer);
   leader.start();

@@ -1,14 +1,15 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import type { ReadinessCheck } from '#kit/http/http.ts';
+import { operatorError } from './errors.ts';
 import type { Leader } from './kube/leader.ts';
 
 /** Largest event loop delay of a healthy process. */
-const MAX_DELAY_MS = 5_000;
+const maxDelayMs = 5_000;
 /** Attempts to renew the lease happen every two seconds; after this time without one the process is stuck. */
-const MAX_ATTEMPT_AGE_MS = 60_000;
+const maxAttemptAgeMs = 60_000;
 
-export interface LoopWatch {
+interface LoopWatch {
   readonly check: ReadinessCheck;
   stop(): void;
 }
@@ -23,7 +24,7 @@ export function watchLoop(): LoopWatch {
       check: () => {
         const worstMs = delays.max / 1_000_000;
         delays.reset();
-        if (worstMs > MAX_DELAY_MS) throw stuck(`the event loop was blocked for ${Math.round(worstMs)} ms`);
+        if (worstMs > maxDelayMs) throw stuck(`the event loop was blocked for ${Math.round(worstMs)} ms`);
       },
     },
     stop: () => void delays.disable(),
@@ -36,11 +37,11 @@ export function leaseCheck(leader: Leader): ReadinessCheck {
     name: 'lease',
     check: () => {
       const ageMs = Math.round(leader.lastAttemptAgeMs());
-      if (ageMs > MAX_ATTEMPT_AGE_MS) throw stuck(`no attempt to acquire or renew the lease for ${ageMs} ms`);
+      if (ageMs > maxAttemptAgeMs) throw stuck(`no attempt to acquire or renew the lease for ${ageMs} ms`);
     },
   };
 }
 
 function stuck(message: string): AppError {
-  return new AppError('unavailable', 'STUCK', message);
+  return operatorError('STUCK', message);
 }

@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { cliError } from './errors.ts';
 
 const newline = 0x0a;
 
@@ -16,7 +16,7 @@ export async function* readLines(
   const add = (part: Uint8Array) => {
     sizeBytes += part.length;
     if (sizeBytes > maxLineBytes) {
-      throw new AppError('unprocessable', 'LINE_TOO_LONG', `The line is longer than ${maxLineBytes} bytes`);
+      throw cliError('LINE_TOO_LONG', `The line is longer than ${maxLineBytes} bytes`);
     }
     if (part.length > 0) parts.push(part);
   };
@@ -30,6 +30,6 @@ export async function* readLines(
     add(chunk.subarray(start));
   }
   if (sizeBytes > 0) {
-    throw new AppError('unprocessable', 'LINE_UNFINISHED', 'The last line does not end: the file is cut off');
+    throw cliError('LINE_UNFINISHED', 'The last line does not end: the file is cut off');
   }
 }

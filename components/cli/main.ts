@@ -2,8 +2,8 @@
 import { createReadStream } from 'node:fs';
 import process from 'node:process';
 import { createVerifier } from '#core/crypto/verify.ts';
-import { AppError } from '#core/errors/errors.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
+import { cliError } from './errors.ts';
 import { run } from './run.ts';
 
 async function* read(path: string): AsyncGenerator<Uint8Array> {
@@ -11,7 +11,7 @@ async function* read(path: string): AsyncGenerator<Uint8Array> {
     yield* path === '-' ? process.stdin : createReadStream(path, { highWaterMark: 1024 * 1024 });
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    throw new AppError('not_found', 'FILE_UNREADABLE', text, { cause: error });
+    throw cliError('FILE_UNREADABLE', text, { cause: error });
   }
 }
 

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
 import type { Verifier } from '#core/crypto/verify.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import { findDocketHash } from '#core/ledger/register-id.ts';
+import { cliError } from './errors.ts';
 import { faultText, summaryText, verifyExport } from './verify.ts';
 
 /** Input and output of the program. */
@@ -31,7 +32,7 @@ const options = {
 
 function usage(problem: string, cause?: unknown): AppError {
   const text = `${problem}; chancery --help lists the commands`;
-  return new AppError('invalid', 'INVALID_ARGUMENTS', text, { cause });
+  return cliError('INVALID_ARGUMENTS', text, { cause });
 }
 
 function parse(args: readonly string[]) {

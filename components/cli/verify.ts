@@ -1,5 +1,5 @@
 import type { Verifier } from '#core/crypto/verify.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { MAX_EXPORT_LINE_BYTES } from '#core/ledger/export/lines.ts';
 import {
   type ExportFault,
@@ -7,10 +7,11 @@ import {
   ExportVerifier,
   findExportFault,
 } from '#core/ledger/export/verify-export.ts';
+import { cliError } from './errors.ts';
 import { readLines } from './lines.ts';
 
 /** Outcome of the verification of a file. */
-export type VerificationResult =
+type VerificationResult =
   | { readonly holds: true; readonly summary: ExportSummary }
   | { readonly holds: false; readonly fault: ExportFault };
 
@@ -42,7 +43,7 @@ export async function verifyExport(
     if (fault !== undefined) return { holds: false, fault };
     if (!isAppError(error, 'unprocessable') || !isOfLine(error.code)) throw error;
     if (line === 0) {
-      throw new AppError('invalid', 'EXPORT_UNKNOWN', 'The first line is not that of an export', {
+      throw cliError('EXPORT_UNKNOWN', 'The first line is not that of an export', {
         cause: error,
       });
     }

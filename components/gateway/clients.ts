@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
+import { gatewayError } from './errors.ts';
 import type { Upstream, Upstreams } from './forwarding/upstreams.ts';
 import type { Probe } from './health/health.ts';
 import type { FetchDocument } from './openapi/documents.ts';
-import type { ServiceName } from './routing/table.ts';
 
 const documentTimeoutMs = 2000;
 const documentLimitBytes = 8 * 1024 * 1024;
@@ -57,12 +57,12 @@ export function fetchFrom(upstreams: Upstreams, own: () => Promise<unknown>): Fe
   };
 }
 
-function found(upstreams: Upstreams, service: ServiceName): Upstream {
+function found(upstreams: Upstreams, service: string): Upstream {
   const upstream = upstreams.find(service);
   if (upstream === undefined) throw unavailable(service);
   return upstream;
 }
 
 function unavailable(service: string): AppError {
-  return new AppError('unavailable', 'SERVICE_UNAVAILABLE', `the ${service} service does not answer`);
+  return gatewayError('SERVICE_UNAVAILABLE', `the ${service} service does not answer`);
 }

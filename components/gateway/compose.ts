@@ -1,15 +1,17 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type App, createHttpServer, createOpsServer } from '#kit/http/http.ts';
-import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { connectWorkload, identityCheck, serviceSpiffeId, workloadOf } from '#kit/workload/workload.ts';
+import { clientIdOf, listServices, type Service } from '#core/identity/services.ts';
+import { type App, createHttpServer } from '#kit/http/http.ts';
+import type { Create, Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createProcess, openIdentity, type ProcessBase, type ProcessParts } from '#kit/service/process.ts';
+import { identityCheck, serviceSpiffeId } from '#kit/workload/workload.ts';
+import { securityHeaders } from './answers/security-headers.ts';
 import { fetchFrom, probeWith } from './clients.ts';
 import { endpointsOf, type GatewayConfig } from './config.ts';
 import { createClientReader } from './forwarding/client-address.ts';
 import type { ExpectPeer } from './forwarding/connector.ts';
 import { createForward } from './forwarding/forward.ts';
 import { startProbes } from './forwarding/jobs.ts';
-import { securityHeaders } from './forwarding/response-headers.ts';
 import { createSpanStepper, createTraceStepper } from './forwarding/trace.ts';
 import { createTunnels, type Tunnels } from './forwarding/upgrade.ts';
 import { createUpstreams, type IdentitySource, type Upstreams } from './forwarding/upstreams.ts';
@@ -20,7 +22,7 @@ import { createDocuments } from './openapi/documents.ts';
 import { createReference, type Reference, referencePolicy } from './openapi/reference.ts';
 import { createMatcher } from './routing/match.ts';
 import { createIsRouted } from './routing/public.ts';
-import { type RouteRule, routingTable, type ServiceName } from './routing/table.ts';
+import { type RouteRule, routingTableOf } from './routing/table.ts';
 import { createListener } from './server.ts';
 
 /** Largest request body. */
@@ -34,45 +36,67 @@ const maxHandshakeMs = 10_000;
 /** Grace period for requests in flight when the gateway stops. */
 const drainMs = 3000;
 
-/** Builds and starts the gateway: workload identity, upstream pools, own pages, public listener, operations listener. */
-export const createGateway: Create<GatewayConfig> = async (config, runtime) => {
-  const cleanup = new Cleanup();
-  try {
-    const { log, clock } = runtime;
-    const workload = await connectWorkload({ ...workloadOf(config), log, clock });
-    cleanup.add('workload', () => workload.stop());
-    return await openGateway(config, runtime, { identity: workload }, cleanup);
-  } catch (error) {
-    await cleanup.run(runtime.log);
-    throw error;
-  }
-};
+type GatewayBase = ProcessBase<GatewayConfig>;
 
-export interface GatewayDependencies {
-  readonly identity: IdentitySource;
-  /** The routing table; that of the installation when absent. */
+/** Dependencies of a gateway that a test replaces. */
+interface GatewayDependencies {
+  /** The services behind it; those of the installation when absent. */
+  readonly services?: readonly Service[];
+  /** Opens its identity; the configured one when absent. */
+  readonly identify?: (base: GatewayBase) => Promise<IdentitySource>;
+  /** The routing table; that of the services when absent. */
   readonly table?: readonly RouteRule[];
 }
 
-/** The same with a given identity, for tests. */
-export async function openGateway(
-  config: GatewayConfig,
-  runtime: Runtime,
-  { identity, table = routingTable }: GatewayDependencies,
-  cleanup: Cleanup,
-): Promise<Component> {
-  const answerTimeoutMs = config.CHANCERY_GATEWAY_ANSWER_SECONDS * 1000;
+/** Builds the gateway: identity, upstream pools, own pages, public listener. */
+export const createGateway = createGatewayOf({});
+
+/** The same with other services, or with the dependencies of a test. */
+export function createGatewayOf({
+  services = listServices(),
+  identify = openIdentity,
+  table = routingTableOf(services),
+}: GatewayDependencies): Create<GatewayConfig> {
+  return createProcess<GatewayConfig, Parts>({
+    name: 'gateway',
+    assemble: async (base) => {
+      const identity = await identify(base);
+      base.checks.push(identityCheck(identity, base.runtime));
+      return assemble(base, { services, identity, table });
+    },
+    listen: async (base, parts) => ({ http: await listenPublic(base, parts) }),
+  });
+}
+
+interface Parts extends ProcessParts {
+  readonly upstreams: Upstreams;
+  readonly app: App;
+  readonly reference: Reference;
+  readonly tunnels: Tunnels;
+  readonly table: readonly RouteRule[];
+}
+
+interface Surface {
+  readonly services: readonly Service[];
+  readonly identity: IdentitySource;
+  readonly table: readonly RouteRule[];
+}
+
+async function assemble(base: GatewayBase, { services, identity, table }: Surface): Promise<Parts> {
+  const { config, runtime, cleanup } = base;
+  const answerTimeoutMs = answerTimeoutOf(config);
+  const members = new Set(services.filter((service) => service.members === true).map(({ name }) => name));
   const upstreams = createUpstreams({
-    endpoints: endpointsOf(config),
+    endpoints: endpointsOf(config, services),
     identity,
-    expect: (service) => expectedPeer(config.CHANCERY_INSTALLATION, service),
+    expect: (name) => expectedPeer(config.CHANCERY_INSTALLATION, name, members.has(name)),
     connections: config.CHANCERY_GATEWAY_CONNECTIONS,
     answerTimeoutMs,
     log: runtime.log,
   });
   cleanup.add('upstreams', () => upstreams.close());
   cleanup.add('probes', startProbes(upstreams.all));
-  const app = await openOwnPages(runtime, upstreams, cleanup);
+  const app = await openOwnPages(base, upstreams, table);
   const reference = createReference();
   cleanup.add('reference', () => reference.close());
   const tunnels = createTunnels({
@@ -81,34 +105,35 @@ export async function openGateway(
     maxTunnels,
     deadlineMs: Math.min(answerTimeoutMs, maxHandshakeMs),
   });
-  const server = openListener(config, runtime, { upstreams, app, reference, tunnels, table });
-  const port = await listen(server, config.CHANCERY_LISTEN_HOST, config.CHANCERY_GATEWAY_PORT);
-  cleanup.add('listener', () => closeListener(server, tunnels));
-  const ops = await createOpsServer({
-    runtime,
-    host: config.CHANCERY_LISTEN_HOST,
-    port: config.CHANCERY_OPS_PORT,
-    checks: [identityCheck(identity, runtime)],
-  });
-  cleanup.add('ops', () => ops.stop());
-  return {
-    name: 'gateway',
-    addresses: { http: `${config.CHANCERY_LISTEN_HOST}:${port}`, ops: ops.address },
-    stop: () => cleanup.run(runtime.log),
-  };
+  return { upstreams, app, reference, tunnels, table };
 }
 
-/** The expected SPIFFE id: `service-{name}`, or any validator, since each validator can serve every request. */
-function expectedPeer(installation: string, service: ServiceName): ExpectPeer {
-  if (service === 'validator') {
-    const prefix = serviceSpiffeId(installation, 'validator-');
+const answerTimeoutOf = (config: GatewayConfig): number => config.CHANCERY_GATEWAY_ANSWER_SECONDS * 1000;
+
+/** Opens the public listener; returns its address. */
+async function listenPublic({ config, runtime, cleanup }: GatewayBase, parts: Parts): Promise<string> {
+  const server = openListener(config, runtime, parts);
+  const host = config.CHANCERY_LISTEN_HOST;
+  const port = await listen(server, host, config.CHANCERY_GATEWAY_PORT);
+  cleanup.add('listener', () => closeListener(server, parts.tunnels));
+  return `${host}:${port}`;
+}
+
+/** The expected SPIFFE id: `service-{name}`, or that of any member, since each member can serve every request. */
+function expectedPeer(installation: string, service: string, hasMembers: boolean): ExpectPeer {
+  if (hasMembers) {
+    const prefix = serviceSpiffeId(installation, `${service}-`);
     return (id) => id.startsWith(prefix) && id.length > prefix.length;
   }
-  const expected = serviceSpiffeId(installation, `service-${service}`);
+  const expected = serviceSpiffeId(installation, clientIdOf(service));
   return (id) => id === expected;
 }
 
-async function openOwnPages(runtime: Runtime, upstreams: Upstreams, cleanup: Cleanup): Promise<App> {
+async function openOwnPages(
+  { runtime, cleanup }: GatewayBase,
+  upstreams: Upstreams,
+  table: readonly RouteRule[],
+): Promise<App> {
   const app = createHttpServer({ runtime, title: 'Gateway' });
   cleanup.add('own pages', () => app.close());
   const nowMs = () => runtime.clock.nowMs();
@@ -119,7 +144,7 @@ async function openOwnPages(runtime: Runtime, upstreams: Upstreams, cleanup: Cle
       const own = await app.inject({ url: '/openapi.json' });
       return own.json();
     }),
-    isRouted: createIsRouted(),
+    isRouted: createIsRouted(table),
     nowMs,
     log: runtime.log,
   });
@@ -127,14 +152,6 @@ async function openOwnPages(runtime: Runtime, upstreams: Upstreams, cleanup: Cle
   mountRoutes(app, { health, nowMs, documents });
   await app.ready();
   return app;
-}
-
-interface Parts {
-  readonly upstreams: Upstreams;
-  readonly app: App;
-  readonly reference: Reference;
-  readonly tunnels: Tunnels;
-  readonly table: readonly RouteRule[];
 }
 
 function openListener(config: GatewayConfig, runtime: Runtime, parts: Parts): Server {

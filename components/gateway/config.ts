@@ -1,20 +1,19 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { ROUTED_SERVICES, type RoutedService } from '#core/identity/service-routes.ts';
-import { serviceOf } from '#core/identity/services.ts';
+import { addressSettingOf, listServices, type Service } from '#core/identity/services.ts';
 import { commonSettings, type Endpoint, endpoint, port } from '#kit/config/config.ts';
 
 /** Address of a service: one endpoint, or those of its members. */
 type EndpointsSetting = z.ZodOptional<z.ZodType<readonly Endpoint[], string>>;
 
-const oneEndpoint = (service: RoutedService): EndpointsSetting =>
+const oneEndpoint = (service: string): EndpointsSetting =>
   endpoint
     .transform((address): readonly Endpoint[] => [address])
     .optional()
     .describe(`host:port of the ${service} service's mutual-TLS listener; its paths answer 503 when absent`);
 
 /** Members of a set: they are tried in this order, and the one that answers is used until a connection to it fails. */
-const memberEndpoints = (service: RoutedService): EndpointsSetting =>
+const memberEndpoints = (service: string): EndpointsSetting =>
   z
     .string()
     .transform((text) =>
@@ -29,20 +28,19 @@ const memberEndpoints = (service: RoutedService): EndpointsSetting =>
       `comma-separated host:port of the ${service}s' mutual-TLS listeners, tried in this order when one cannot be reached; its paths answer 503 when absent`,
     );
 
-type SettingOf<Name extends string> = Name extends `${infer First}-${infer Rest}`
-  ? `CHANCERY_${Uppercase<First>}_${Uppercase<Rest>}_HTTPS`
-  : `CHANCERY_${Uppercase<Name>}_HTTPS`;
+/** Settings with the addresses of the routed services. */
+type AddressSettings = Record<`CHANCERY_${string}_HTTPS`, EndpointsSetting>;
 
-/** Name of the setting with the address of a service: `CHANCERY_TOOL_SERVER_HTTPS`. */
-const settingOf = (service: RoutedService) =>
-  `CHANCERY_${service.toUpperCase().replaceAll('-', '_')}_HTTPS` as SettingOf<RoutedService>;
+const routedOf = (services: readonly Service[]) => services.filter(({ routes }) => routes.length > 0);
 
-const serviceSettings = Object.fromEntries(
-  ROUTED_SERVICES.map((service) => [
-    settingOf(service),
-    serviceOf(service).members === true ? memberEndpoints(service) : oneEndpoint(service),
-  ]),
-) as Record<SettingOf<RoutedService>, EndpointsSetting>;
+function addressSettingsOf(services: readonly Service[]): AddressSettings {
+  return Object.fromEntries(
+    routedOf(services).map(({ name, members }) => [
+      addressSettingOf(name, 'https'),
+      members === true ? memberEndpoints(name) : oneEndpoint(name),
+    ]),
+  );
+}
 
 const cidr = z.string().refine((text) => {
   const [address = '', prefix, ...rest] = text.split('/');
@@ -62,8 +60,7 @@ const cidrList = z
   )
   .pipe(z.array(cidr));
 
-/** Every setting of the gateway; keys are environment names. */
-export const gatewaySettings = z.object({
+const ownSettings = {
   ...commonSettings,
   NATS_URL: commonSettings.NATS_URL.optional(),
   CHANCERY_GATEWAY_PORT: port
@@ -85,17 +82,28 @@ export const gatewaySettings = z.object({
   CHANCERY_TRUSTED_PROXIES: cidrList
     .default([])
     .describe('comma-separated CIDR blocks of proxies whose X-Forwarded-* headers are believed'),
-  ...serviceSettings,
-});
+};
+
+/** Every setting of a gateway in front of these services; keys are environment names. */
+export function gatewaySettingsOf(services: readonly Service[]) {
+  return z.object({ ...ownSettings, ...addressSettingsOf(services) });
+}
+
+/** Every setting of the gateway of an installation. */
+export const gatewaySettings = gatewaySettingsOf(listServices());
 
 export type GatewayConfig = z.output<typeof gatewaySettings>;
 
-/** The endpoints of each configured service; all but the validators have one. */
-export function endpointsOf(config: GatewayConfig): ReadonlyMap<RoutedService, readonly Endpoint[]> {
+/** The endpoints of each configured service; only a service with members has several. */
+export function endpointsOf(
+  config: GatewayConfig,
+  services: readonly Service[],
+): ReadonlyMap<string, readonly Endpoint[]> {
+  const addresses: Readonly<Record<`CHANCERY_${string}_HTTPS`, readonly Endpoint[] | undefined>> = config;
   return new Map(
-    ROUTED_SERVICES.flatMap((service) => {
-      const endpoints = config[settingOf(service)];
-      return endpoints === undefined ? [] : [[service, endpoints] as const];
+    routedOf(services).flatMap(({ name }) => {
+      const endpoints = addresses[addressSettingOf(name, 'https')];
+      return endpoints === undefined ? [] : [[name, endpoints] as const];
     }),
   );
 }

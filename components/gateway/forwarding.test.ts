@@ -1,32 +1,16 @@
 import { once } from 'node:events';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { waitFor } from '#kit/testing/wait.ts';
+import { answerAsRegister, megabyte } from './testing/register-answers.ts';
 import {
   call,
   createTestWorld,
-  sendRaw,
   spiffeId,
   type TestGateway,
   type TestService,
   type TestWorld,
 } from './testing/world.ts';
-
-const megabyte = 1024 * 1024;
-
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return Buffer.concat(chunks);
-}
-
-async function echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const body = await bodyOf(request);
-  response.writeHead(201, { 'content-type': 'application/json', server: 'leaky', 'x-powered-by': 'leaky' });
-  const { url, method, headers } = request;
-  response.end(JSON.stringify({ url, method, headers, bytes: body.length }));
-}
 
 describe('forwarding', () => {
   let world: TestWorld;
@@ -34,51 +18,10 @@ describe('forwarding', () => {
   let gateway: TestGateway;
   /** A test calls these to release held answers. */
   const held: (() => void)[] = [];
-  const answers: Record<string, RequestListener> = {
-    plain: (_request, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('plain'),
-    nothing: (_request, response) => response.writeHead(204).end(),
-    'read-only': (_request, response) => response.writeHead(405, { allow: 'GET, HEAD' }).end(),
-    large: (_request, response) => response.end(Buffer.alloc(8 * megabyte, 'x')),
-    reset: (request) => request.socket.destroy(),
-    echo: (request, response) => void echo(request, response).catch(() => response.destroy()),
-    hop: (_request, response) => {
-      const headers = [
-        'connection',
-        'close, x-private',
-        'x-private',
-        '1',
-        'set-cookie',
-        'a=1',
-        'set-cookie',
-        'b=2',
-      ];
-      response
-        .writeHead(200, [...headers, 'x-frame-options', 'ALLOWALL', 'proxy-authenticate', 'Basic'])
-        .end('ok');
-    },
-    stream: (_request, response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.write('data: first\n\n');
-      held.push(() => response.end('data: last\n\n'));
-    },
-    break: (request, response) => {
-      response.writeHead(200, { 'content-length': '100' });
-      response.write('half');
-      setImmediate(() => request.socket.destroy());
-    },
-    early: (_request, response) => {
-      response.writeHead(409, { 'content-type': 'application/problem+json', connection: 'close' });
-      response.end('{"code":"CONFLICT"}');
-    },
-  };
 
   beforeAll(async () => {
     world = await createTestWorld();
-    register = await world.startService('register', (request, response) => {
-      const path = request.url?.split('?')[0] ?? '';
-      const answer = answers[path.slice('/api/registers/'.length)] ?? answers['plain'];
-      answer?.(request, response);
-    });
+    register = await world.startService('register', answerAsRegister(held));
     gateway = await world.startGateway({ register: register.address, wallet: '127.0.0.1:9' });
   });
 
@@ -201,96 +144,6 @@ describe('forwarding', () => {
   it('forwards large answers completely', async () => {
     const answer = await call(gateway.port, '/api/registers/large');
     expect(answer.text.length).toBe(8 * megabyte);
-  });
-
-  it.each([0, 1, 65_536, 65_537, 10 * megabyte])('forwards a body of %d bytes', async (sizeBytes) => {
-    const answer = await call(gateway.port, '/api/registers/echo', {
-      method: 'POST',
-      body: Buffer.alloc(sizeBytes, 'x'),
-    });
-    expect(answer).toMatchObject({ status: 201 });
-    expect(answer.json()['bytes']).toBe(sizeBytes);
-  });
-
-  it('forwards a chunked body', async () => {
-    const text = await sendRaw(
-      gateway.port,
-      'POST /api/registers/echo HTTP/1.1\r\nhost: h\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n',
-    );
-    expect(text).toMatch(/^HTTP\/1\.1 201 /);
-    expect(text).toContain('"bytes":5');
-  });
-
-  it('refuses 10 MB + 1 byte with 413 before the service receives anything', async () => {
-    const before = register.seen.length;
-    const answer = await sendRaw(
-      gateway.port,
-      `POST /api/registers/echo HTTP/1.1\r\nhost: h\r\ncontent-length: ${10 * megabyte + 1}\r\n\r\n`,
-    );
-    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
-    expect(answer).toContain('"code":"PAYLOAD_TOO_LARGE"');
-    expect(answer.toLowerCase()).toContain('connection: close');
-    expect(register.seen.length).toBe(before);
-  });
-
-  it('refuses 10 MB + 1 byte with 413 when the length was not announced', async () => {
-    const socket = connect(gateway.port, '127.0.0.1');
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk.toString('latin1');
-    });
-    socket.on('error', () => undefined);
-    socket.write('POST /api/registers/echo HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n');
-    const chunk = Buffer.alloc(megabyte, 'x');
-    for (let sent = 0; sent < 11 && !socket.destroyed; sent++) {
-      socket.write(`${megabyte.toString(16)}\r\n`);
-      if (!socket.write(Buffer.concat([chunk, Buffer.from('\r\n')]))) {
-        await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined);
-      }
-    }
-    await waitFor(() => text.includes('\r\n\r\n'));
-    expect(text).toMatch(/^HTTP\/1\.1 413 /);
-    socket.destroy();
-  });
-
-  it('delivers the refusal to a client that writes its whole body first', async () => {
-    const url = `http://127.0.0.1:${gateway.port}`;
-    const body = Buffer.alloc(10 * megabyte + 1, 'x');
-    const refused = await fetch(`${url}/api/registers/echo`, { method: 'POST', body });
-    expect(refused.status).toBe(413);
-    expect(await refused.json()).toMatchObject({ code: 'PAYLOAD_TOO_LARGE' });
-    const unknown = await fetch(`${url}/api/unknown`, { method: 'POST', body });
-    expect(unknown.status).toBe(404);
-    await unknown.text();
-    const early = await fetch(`${url}/api/registers/early`, { method: 'POST', body: body.subarray(1) });
-    expect(early.status).toBe(409);
-    await early.text();
-    const down = await fetch(`${url}/api/wallets`, { method: 'POST', body: body.subarray(1) });
-    expect(down.status).toBe(503);
-    await down.text();
-  });
-
-  it('forwards an early refusal of the service while the body is still arriving', async () => {
-    const text = await sendRaw(
-      gateway.port,
-      `POST /api/registers/early HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: ${megabyte}\r\n\r\n${'x'.repeat(megabyte)}`,
-    );
-    expect(text).toMatch(/^HTTP\/1\.1 409 /);
-  });
-
-  it('answers 100-continue only for bodies that it accepts', async () => {
-    const head = 'host: h\r\nconnection: close\r\nexpect: 100-continue\r\n';
-    const refused = await sendRaw(
-      gateway.port,
-      `POST /api/registers/echo HTTP/1.1\r\n${head}content-length: ${11 * megabyte}\r\n\r\n`,
-    );
-    expect(refused).toMatch(/^HTTP\/1\.1 413 /);
-    const taken = await sendRaw(
-      gateway.port,
-      `POST /api/registers/echo HTTP/1.1\r\n${head}content-length: 2\r\n\r\nok`,
-    );
-    expect(taken).toMatch(/^HTTP\/1\.1 100 Continue/);
-    expect(taken).toContain('HTTP/1.1 201 ');
   });
 
   it('breaks the answer off when the service breaks off, and answers 502 when there is none', async () => {

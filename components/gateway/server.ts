@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '#kit/clock/clock.ts';
+import { gatewayProblems, type ProblemCode, rawProblem, sendProblem } from './answers/problem.ts';
 import { type Connections, createConnections } from './connections.ts';
 import type { ReadClient } from './forwarding/client-address.ts';
 import type { Exchange } from './forwarding/exchange.ts';
@@ -9,13 +10,12 @@ import { asksForWebSocket, type HandshakeFault, judgeHandshake } from './forward
 import type { StepTrace, TraceStep } from './forwarding/trace.ts';
 import type { Handshake } from './forwarding/upgrade.ts';
 import type { Observe } from './observe.ts';
-import { gatewayProblems, type ProblemCode, rawProblem, sendProblem } from './problem.ts';
 import type { Matcher } from './routing/match.ts';
-import type { RouteRule, ServiceName } from './routing/table.ts';
+import type { RouteRule } from './routing/table.ts';
 import { judgeTarget } from './routing/target.ts';
 
 /** Handlers of requests that are known to be public. */
-export interface Destinations {
+interface Destinations {
   forward(exchange: Exchange): void;
   /** Answers one of the gateway's own pages; `target` is the internal path of the page. */
   serve(request: IncomingMessage, response: ServerResponse, target: string): void;
@@ -23,7 +23,7 @@ export interface Destinations {
   tunnel(handshake: Handshake): Promise<number>;
 }
 
-export interface ListenerOptions {
+interface ListenerOptions {
   readonly match: Matcher;
   readonly readClient: ReadClient;
   readonly stepTrace: StepTrace;
@@ -56,7 +56,7 @@ interface Refused {
   readonly allow?: readonly string[];
 }
 
-type Verdict =
+type RequestDecision =
   | { readonly kind: 'route'; readonly rule: RouteRule; readonly path: string; readonly target: string }
   | ({ readonly kind: 'refuse' } & Refused);
 
@@ -96,8 +96,8 @@ function judgeUpgrade(
   request: IncomingMessage,
 ): 'ignore' | 'upgrade' | HandshakeFault {
   if (!asksForWebSocket(request.headers)) return 'ignore';
-  const verdict = judgeRequest(request, options.match);
-  if (verdict.kind !== 'route' || verdict.rule.webSocket !== true) return 'ignore';
+  const decision = judgeRequest(request, options.match);
+  if (decision.kind !== 'route' || decision.rule.webSocket !== true) return 'ignore';
   const fault = judgeHandshake(request);
   if (fault !== undefined) return fault;
   const { socket } = request;
@@ -113,15 +113,15 @@ async function openTunnel(
   { request, socket, head }: Pick<Handshake, 'request' | 'socket' | 'head'>,
 ): Promise<void> {
   const startedAt = performance.now();
-  const verdict = judgeRequest(request, options.match);
-  const service = verdict.kind === 'route' ? serviceOf(verdict.rule) : undefined;
-  if (verdict.kind !== 'route' || service === undefined) {
+  const decision = judgeRequest(request, options.match);
+  const service = decision.kind === 'route' ? serviceOf(decision.rule) : undefined;
+  if (decision.kind !== 'route' || service === undefined) {
     socket.destroy();
     return;
   }
   const trace = options.stepTrace('GET', request.headers['traceparent']);
   const client = options.readClient(request);
-  const { target, path } = verdict;
+  const { target, path } = decision;
   const handshake = { request, socket, head, target, path, service, client, trace };
   const status = await options.destinations.tunnel(handshake);
   trace.end(status);
@@ -138,34 +138,34 @@ function receive(
 ): void {
   const startedAt = performance.now();
   const method = request.method ?? '';
-  const verdict = judgeRequest(request, options.match);
+  const decision = judgeRequest(request, options.match);
   const trace = options.stepTrace(method, request.headers['traceparent']);
   const client = options.readClient(request);
-  const peer = verdict.kind === 'route' ? verdict.rule.service : 'none';
+  const peer = decision.kind === 'route' ? decision.rule.service : 'none';
   response.once('close', () => {
     const status = response.headersSent ? response.statusCode : 499;
     trace.end(status);
     const { clientAddress } = client;
     const { traceId } = trace;
-    options.observe({ method, path: verdict.path, peer, status, clientAddress, traceId, startedAt });
+    options.observe({ method, path: decision.path, peer, status, clientAddress, traceId, startedAt });
   });
   const upgrade = judgeUpgrade(options, connections, request);
   if (asksForWebSocket(request.headers)) {
     connections.end(request.socket);
     response.shouldKeepAlive = false;
   }
-  if (verdict.kind === 'refuse') {
-    refuse(options, response, verdict, trace);
+  if (decision.kind === 'refuse') {
+    refuse(options, response, decision, trace);
     return;
   }
-  const { target, path, rule } = verdict;
+  const { target, path, rule } = decision;
   const service = serviceOf(rule);
   if (typeof upgrade === 'object') refuse(options, response, { ...upgrade, path }, trace);
   else if (service === undefined) options.destinations.serve(request, response, target);
   else options.destinations.forward({ request, response, target, path, service, client, trace });
 }
 
-function judgeRequest(request: IncomingMessage, match: Matcher): Verdict {
+function judgeRequest(request: IncomingMessage, match: Matcher): RequestDecision {
   const target = judgeTarget(request.url ?? '');
   const { path } = target;
   if (target.kind === 'malformed' || hostCount(request.rawHeaders) !== 1) {
@@ -198,7 +198,7 @@ function hostCount(rawHeaders: readonly string[]): number {
   return count;
 }
 
-function serviceOf(rule: RouteRule): ServiceName | undefined {
+function serviceOf(rule: RouteRule): string | undefined {
   return rule.service === 'gateway' ? undefined : rule.service;
 }
 

@@ -2,10 +2,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { badHandshakes } from '#kit/testing/handshakes.ts';
 import { handshakeTo, openRawClient, type RawClient } from '#kit/testing/raw-client.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { type RouteRule, routingTable } from './routing/table.ts';
+import type { RouteRule } from './routing/table.ts';
 import { type RawConnection, type RawService, secret, startRawService } from './testing/raw-service.ts';
 import { type ServiceAnswer, serviceAnswers } from './testing/service-answers.ts';
-import { createTestWorld, spiffeId, type TestGateway, type TestWorld } from './testing/world.ts';
+import {
+  createTestWorld,
+  routingTable,
+  spiffeId,
+  type TestGateway,
+  type TestWorld,
+} from './testing/world.ts';
 
 const hub = '/hubs/register/x';
 

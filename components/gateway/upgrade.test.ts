@@ -2,11 +2,12 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { handshakeTo, openRawClient, sampleKey } from '#kit/testing/raw-client.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { acceptOf } from './forwarding/handshake.ts';
-import { type RouteRule, routingTable } from './routing/table.ts';
+import type { RouteRule } from './routing/table.ts';
 import { agreement, type RawService, type Script, startRawService } from './testing/raw-service.ts';
 import {
   call,
   createTestWorld,
+  routingTable,
   sendRaw,
   spiffeId,
   type TestGateway,

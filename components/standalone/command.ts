@@ -4,10 +4,11 @@ import { pino } from 'pino';
 import { AppError } from '#core/errors/errors.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { startTracing } from '#kit/telemetry/tracing.ts';
-import type { Given } from './infrastructure.ts';
+import type { ExternalParts } from './infrastructure.ts';
 import { type Local, startLocal } from './local.ts';
 import { parseEndpoints, parseOptions, usage } from './options.ts';
 import { describeChange, describeStart } from './screen.ts';
+import { installedServices } from './starters.ts';
 import { askControl } from './state/control.ts';
 import { openStateDirectory, type StateDirectory } from './state/directory.ts';
 import { lockDirectory } from './state/lock.ts';
@@ -33,7 +34,15 @@ async function main(): Promise<number> {
   const onChange = (event: FleetEvent): void => {
     process.stdout.write(describeChange(event, directory.root));
   };
-  const local = await startLocal({ options, directory, given: given(), log, logOf, onChange });
+  const local = await startLocal({
+    options,
+    directory,
+    external: externalParts(),
+    services: installedServices,
+    log,
+    logOf,
+    onChange,
+  });
   announce(local, directory, (performance.now() - startedAt) / 1000);
   const reason = await Promise.race([interrupted(), local.broken]);
   process.stdout.write(
@@ -59,7 +68,7 @@ async function again(directory: StateDirectory, name: string): Promise<number> {
   return 0;
 }
 
-function given(): Given {
+function externalParts(): ExternalParts {
   const { DATABASE_URL, NATS_URL, SPIFFE_ENDPOINT_SOCKET, CHANCERY_VALIDATOR_ENDPOINTS } = process.env;
   return {
     ...(DATABASE_URL ? { databaseUrl: DATABASE_URL } : {}),

@@ -1,17 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { listServices } from '#core/identity/services.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { startIssuer } from '../svid-issuer/compose.ts';
 import { startBroker } from './bus/broker.ts';
-import { type ComponentDatabases, prepareEmbedded, prepareGiven } from './database/store.ts';
+import { type ComponentDatabases, prepareEmbedded, prepareExternal } from './database/store.ts';
 import { startPostgres } from './postgres/embedded.ts';
 import { type StateDirectory, writePrivate } from './state/directory.ts';
 
 /** External replacements of embedded parts; each may be given independently. */
-export interface Given {
+export interface ExternalParts {
   readonly databaseUrl?: string | undefined;
   readonly natsUrl?: string | undefined;
   readonly spiffeSocket?: string | undefined;
@@ -19,7 +18,7 @@ export interface Given {
   readonly validatorEndpoints?: readonly string[] | undefined;
 }
 
-/** Database, bus and identity, embedded or given. */
+/** Database, bus and identity, embedded or external. */
 export interface Infrastructure {
   readonly databases: ComponentDatabases;
   readonly natsUrl: string;
@@ -33,24 +32,22 @@ export interface Infrastructure {
   stop(): Promise<void>;
 }
 
-export interface InfrastructureOptions {
+interface InfrastructureOptions {
   readonly directory: StateDirectory;
   readonly installation: string;
   /** Client ids that get an SVID. */
   readonly clientIds: readonly string[];
+  /** Services that get a role and a schema in the database. */
+  readonly stores: readonly string[];
   readonly natsPort: number;
-  readonly given: Given;
+  readonly external: ExternalParts;
   readonly log: Logger;
   readonly clock: Clock;
 }
 
-const databaseServices = listServices()
-  .filter(({ stores, status }) => stores === true && status === 'served')
-  .map(({ name }) => name);
-
 /** Starts the parts that are not external: identity, database and bus, in this order. */
 export async function startInfrastructure(options: InfrastructureOptions): Promise<Infrastructure> {
-  const { given, log } = options;
+  const { external, log } = options;
   const cleanup = new Cleanup();
   try {
     const sockets = await identity(options, cleanup);
@@ -62,9 +59,9 @@ export async function startInfrastructure(options: InfrastructureOptions): Promi
       sockets,
       processes: database.pid === undefined ? [] : [{ name: 'postgres', pid: database.pid }],
       embedded: {
-        database: given.databaseUrl === undefined,
-        bus: given.natsUrl === undefined,
-        identity: given.spiffeSocket === undefined,
+        database: external.databaseUrl === undefined,
+        bus: external.natsUrl === undefined,
+        identity: external.spiffeSocket === undefined,
       },
       broken: database.broken,
       stop: () => cleanup.run(log),
@@ -79,8 +76,8 @@ async function identity(
   options: InfrastructureOptions,
   cleanup: Cleanup,
 ): Promise<Readonly<Record<string, string>>> {
-  const { directory, installation, clientIds, given, log, clock } = options;
-  const { spiffeSocket } = given;
+  const { directory, installation, clientIds, external, log, clock } = options;
+  const { spiffeSocket } = external;
   if (spiffeSocket !== undefined) {
     return Object.fromEntries(clientIds.map((clientId) => [clientId, spiffeSocket]));
   }
@@ -104,19 +101,19 @@ interface StartedDatabase {
 }
 
 async function databases(options: InfrastructureOptions, cleanup: Cleanup): Promise<StartedDatabase> {
-  const { directory, given, log } = options;
-  if (given.databaseUrl !== undefined) {
+  const { directory, stores, external, log } = options;
+  if (external.databaseUrl !== undefined) {
     const secretOf = (name: string, make: () => string): string =>
       keepText(join(directory.secrets, name), make);
     return {
-      databases: await prepareGiven(given.databaseUrl, databaseServices, secretOf),
+      databases: await prepareExternal(external.databaseUrl, stores, secretOf),
       broken: new Promise(() => undefined),
     };
   }
   const postgres = await startPostgres({ dataDir: directory.postgres, socketDir: directory.sockets, log });
   cleanup.add('postgres', () => postgres.stop());
   return {
-    databases: await prepareEmbedded((database, role) => postgres.url(database, role), databaseServices),
+    databases: await prepareEmbedded((database, role) => postgres.url(database, role), stores),
     pid: postgres.pid,
     broken: postgres.ended,
   };
@@ -130,9 +127,9 @@ function keepText(path: string, make: () => string): string {
 }
 
 async function bus(options: InfrastructureOptions, cleanup: Cleanup): Promise<string> {
-  const { given, natsPort, log } = options;
-  if (given.natsUrl !== undefined) {
-    return given.natsUrl;
+  const { external, natsPort, log } = options;
+  if (external.natsUrl !== undefined) {
+    return external.natsUrl;
   }
   const broker = await startBroker({ host: '127.0.0.1', port: natsPort, log });
   cleanup.add('bus', () => broker.stop());

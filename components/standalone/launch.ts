@@ -2,9 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import { fileURLToPath } from 'node:url';
+import type { Service } from '#core/identity/services.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { ProcessPlan, ServiceName } from './layout.ts';
+import { localError } from './errors.ts';
+import type { ProcessPlan } from './layout.ts';
+import type { LocalServices } from './starters.ts';
 
 /** A running component, in this process or in one of its own. */
 export interface Running {
@@ -24,10 +27,11 @@ const stopDeadlineMs = 4_000;
  * Launches components in this process: the same `create` as in a pod, the same sockets, the same environment. `logOf`
  * creates the logger of each; a child logger would contain the member `service` twice.
  */
-export function launchInProcess(logOf: (name: string) => Logger): Launch {
+export function launchInProcess(local: LocalServices, logOf: (name: string) => Logger): Launch {
   return async ({ name, service, env }) => {
-    const begin = starters[service];
-    const component = await begin(env, logOf(name));
+    const starter = local.starters[service];
+    if (starter === undefined) throw new RangeError(`${service} has no starter`);
+    const component = await starter({ service, env, log: logOf(name), services: local.services });
     return {
       name,
       pid: process.pid,
@@ -37,63 +41,13 @@ export function launchInProcess(logOf: (name: string) => Logger): Launch {
   };
 }
 
-interface Stoppable {
-  stop(): Promise<void>;
-}
-
-type Starter = (env: Readonly<Record<string, string>>, log: Logger) => Promise<Stoppable>;
-
-const starters: Readonly<Record<ServiceName, Starter>> = {
-  tenant: async (env, log) => {
-    const [{ start }, { tenantSettings }, { createTenant }] = await Promise.all([
-      import('#kit/lifecycle/lifecycle.ts'),
-      import('../tenant/config.ts'),
-      import('../tenant/compose.ts'),
-    ]);
-    return start({ service: 'tenant', schema: tenantSettings, create: createTenant, env, log });
-  },
-  wallet: async (env, log) => {
-    const [{ start }, { walletSettings }, { createWallet }] = await Promise.all([
-      import('#kit/lifecycle/lifecycle.ts'),
-      import('../wallet/config.ts'),
-      import('../wallet/compose.ts'),
-    ]);
-    return start({ service: 'wallet', schema: walletSettings, create: createWallet, env, log });
-  },
-  register: async (env, log) => {
-    const [{ start }, { registerSettings }, { createRegister }] = await Promise.all([
-      import('#kit/lifecycle/lifecycle.ts'),
-      import('../register/config.ts'),
-      import('../register/compose.ts'),
-    ]);
-    return start({ service: 'register', schema: registerSettings, create: createRegister, env, log });
-  },
-  validator: async (env, log) => {
-    const [{ start }, { validatorSettings }, { createValidator }] = await Promise.all([
-      import('#kit/lifecycle/lifecycle.ts'),
-      import('../validator/config.ts'),
-      import('../validator/compose.ts'),
-    ]);
-    return start({ service: 'validator', schema: validatorSettings, create: createValidator, env, log });
-  },
-  gateway: async (env, log) => {
-    const [{ start }, { gatewaySettings }, { createGateway }] = await Promise.all([
-      import('#kit/lifecycle/lifecycle.ts'),
-      import('../gateway/config.ts'),
-      import('../gateway/compose.ts'),
-    ]);
-    return start({ service: 'gateway', schema: gatewaySettings, create: createGateway, env, log });
-  },
-};
-
 /**
  * Launches each component as a child process with its output in `logDir/NAME.log`. It is ready when its probe succeeds.
  */
-export function launchProcesses(logDir: string): Launch {
+export function launchProcesses(services: readonly Service[], logDir: string): Launch {
   return async ({ name, service, env }) => {
     const output = openSync(join(logDir, `${name}.log`), 'a', 0o600);
-    const main = new URL(`../${service}/main.ts`, import.meta.url);
-    const child = spawn(process.execPath, [main.pathname], {
+    const child = spawn(process.execPath, [programOf(services, service)], {
       env: { PATH: '/usr/bin:/bin', NODE_COMPILE_CACHE: getCompileCacheDir() ?? '', ...env },
       // Ctrl-C in a terminal signals the whole process group, but the launcher decides the order of stopping.
       detached: true,
@@ -115,10 +69,17 @@ export function launchProcesses(logDir: string): Launch {
   };
 }
 
+/** Path of the program of a service. */
+function programOf(services: readonly Service[], service: string): string {
+  const main = services.find(({ name }) => name === service)?.main;
+  if (main === undefined) throw new RangeError(`${service} has no program`);
+  return fileURLToPath(new URL(`../../${main}`, import.meta.url));
+}
+
 async function readyOrEnded(name: string, opsPort: number, ended: Promise<string>): Promise<void> {
   const reason = await Promise.race([ended, untilReady(opsPort)]);
   if (reason !== 'ready') {
-    throw new AppError('unavailable', 'COMPONENT_NOT_STARTED', `${name} did not become ready: ${reason}`);
+    throw localError('COMPONENT_NOT_STARTED', `${name} did not become ready: ${reason}`);
   }
 }
 

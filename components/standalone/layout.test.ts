@@ -1,9 +1,14 @@
-import { describe, expect, test } from 'vitest';
-import { clientIdsOf, type Ports, planProcesses, type Surroundings, validatorIds } from './layout.ts';
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import { type Catalogue, listServices } from '#core/identity/services.ts';
+import { clientIdsOf, isLocal, type Layout, type Ports, planProcesses, validatorIds } from './layout.ts';
+import { localServicesOf, type Starter, starters } from './starters.ts';
+
+const services = listServices();
 
 const ports = (first: number): Ports => ({ ops: first, https: first + 1, grpc: first + 2 });
 
-const aroundOf = (validators: number): Surroundings => ({
+const layoutOf = (validators: number): Layout => ({
+  services,
   installation: 'dev-local',
   gatewayPort: 8080,
   ports: {
@@ -32,7 +37,7 @@ const aroundOf = (validators: number): Surroundings => ({
 });
 
 describe.each([1, 4, 7])('the processes of local mode with %i validators', (count) => {
-  const stages = planProcesses(aroundOf(count));
+  const stages = planProcesses(layoutOf(count));
   const plans = stages.flat();
 
   test('start in order: none calls a later one during its start, and no validator waits for another', () => {
@@ -67,7 +72,7 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
     const ids = plans.map(({ clientId }) => clientId);
     expect(new Set(ids).size).toBe(plans.length);
     for (const { clientId, env } of plans) {
-      expect(clientIdsOf(count)).toContain(clientId);
+      expect(clientIdsOf(services, count)).toContain(clientId);
       expect(env['SPIFFE_ENDPOINT_SOCKET']).toBe(`unix:/s/${clientId}.sock`);
     }
   });
@@ -83,5 +88,24 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
     );
     expect(new Set(used).size).toBe(used.length);
     expect(plans.every(({ env }) => env['CHANCERY_LISTEN_HOST'] === '127.0.0.1')).toBe(true);
+  });
+});
+
+describe('the starters of local mode', () => {
+  test('exist for each service that it runs', () => {
+    const names = services.filter(isLocal).map(({ name }) => name);
+    expect(Object.keys(starters).toSorted()).toEqual(names.toSorted());
+  });
+
+  test('are required by type: a served row of a catalogue without a starter does not compile', () => {
+    const row = { purpose: '', principalId: '', scopes: [], calls: {} } as const;
+    const catalogue = {
+      served: { ...row, status: 'served' },
+      planned: { ...row, status: 'planned' },
+      elsewhere: { ...row, status: 'served', needs: 'kubernetes' },
+    } as const satisfies Catalogue;
+    expectTypeOf(localServicesOf<typeof catalogue>)
+      .parameter(1)
+      .toEqualTypeOf<Readonly<Record<'served', Starter>>>();
   });
 });

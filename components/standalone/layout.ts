@@ -1,18 +1,18 @@
-import { clientIdOf, listServices } from '#core/identity/services.ts';
+import {
+  type AddressedListener,
+  addressSettingOf,
+  clientIdOf,
+  type Service,
+  type ServiceName,
+} from '#core/identity/services.ts';
 
 /** The processes of local mode as data: which run, in which order, with which environment. Pure. */
 
-/** A service that local mode runs. */
-export type ServiceName = 'tenant' | 'wallet' | 'register' | 'validator' | 'gateway';
-
-/** Services with one process. */
-export type SingleName = Exclude<ServiceName, 'validator'>;
-
-/** One process: its name, the component it runs, the client id of its SVID and the environment it reads. */
+/** One process: its name, the service it runs, the client id of its SVID and the environment it reads. */
 export interface ProcessPlan {
   /** The service's name; of a validator its id. */
   readonly name: string;
-  readonly service: ServiceName;
+  readonly service: string;
   readonly clientId: string;
   readonly env: Readonly<Record<string, string>>;
 }
@@ -24,7 +24,7 @@ export interface Ports {
 }
 
 /** One validator: its identity, its listeners, and the directory of its log. */
-export interface ValidatorPlace {
+export interface ValidatorLayout {
   readonly validatorId: string;
   readonly ports: Ports;
   readonly dataDir: string;
@@ -33,15 +33,18 @@ export interface ValidatorPlace {
 }
 
 /** Inputs of the plan; every address is loopback. */
-export interface Surroundings {
+export interface Layout {
   readonly installation: string;
+  /** The services of the installation; those that local mode runs are planned. */
+  readonly services: readonly Service[];
   readonly gatewayPort: number;
-  readonly ports: Readonly<Record<SingleName, Ports>>;
-  readonly validators: readonly ValidatorPlace[];
+  /** Ports of the services with one process, by service. */
+  readonly ports: Readonly<Record<string, Ports>>;
+  readonly validators: readonly ValidatorLayout[];
   readonly tenantMtlsPort: number;
   readonly tenantInternalPort: number;
   readonly natsUrl: string;
-  readonly databaseUrl: (service: ServiceName) => string;
+  readonly databaseUrl: (service: string) => string;
   readonly socket: (clientId: string) => string;
   readonly adminEmail: string;
   readonly files: {
@@ -52,146 +55,122 @@ export interface Surroundings {
   };
 }
 
+/** Whether local mode runs a service. */
+export const isLocal = ({ status, needs }: Pick<Service, 'status' | 'needs'>): boolean =>
+  status === 'served' && needs === undefined;
+
 /** `validator-0` to `validator-{count - 1}`. */
 export function validatorIds(count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `validator-${index}`);
 }
 
 /** Every client id that gets an SVID and a secret in local mode; the operator's is used to upsert principals. */
-export function clientIdsOf(validators: number): readonly string[] {
-  const single = listServices().filter(({ members }) => members !== true);
+export function clientIdsOf(services: readonly Service[], validators: number): readonly string[] {
+  const single = services.filter(({ members }) => members !== true);
   return [...single.map(({ name }) => clientIdOf(name)), ...validatorIds(validators)];
 }
 
 const at = (port: number): string => `127.0.0.1:${port}`;
 
-function base(around: Surroundings, { ops, https }: Ports, clientId: string): Record<string, string> {
+/** Ports of a service with one process. */
+export function portsOf(layout: Pick<Layout, 'ports'>, service: string): Ports {
+  const ports = layout.ports[service];
+  if (ports === undefined) throw new RangeError(`${service} has no ports`);
+  return ports;
+}
+
+/** Settings that a service has because of its row in the catalogue. */
+function commonEnv(layout: Layout, service: Service, process: Process): Record<string, string> {
+  const { clientId, ports } = process;
   return {
-    CHANCERY_INSTALLATION: around.installation,
+    CHANCERY_INSTALLATION: layout.installation,
     CHANCERY_LISTEN_HOST: '127.0.0.1',
-    CHANCERY_OPS_PORT: String(ops),
-    CHANCERY_HTTPS_PORT: String(https),
+    CHANCERY_OPS_PORT: String(ports.ops),
+    CHANCERY_HTTPS_PORT: String(ports.https),
+    CHANCERY_GRPC_PORT: String(ports.grpc),
     CHANCERY_RATE_LIMIT_PROFILE: 'development',
-    SPIFFE_ENDPOINT_SOCKET: `unix:${around.socket(clientId).replace(/^unix:/, '')}`,
-    NATS_URL: around.natsUrl,
+    SPIFFE_ENDPOINT_SOCKET: `unix:${layout.socket(clientId).replace(/^unix:/, '')}`,
+    NATS_URL: layout.natsUrl,
+    ...(service.stores === true ? { DATABASE_URL: layout.databaseUrl(service.name) } : {}),
+    ...addressesOf(layout, service),
   };
 }
 
-function tenantAddresses(around: Surroundings): Record<string, string> {
-  const { https, grpc } = around.ports.tenant;
+/** Addresses of the listeners that a service calls. */
+function addressesOf(layout: Layout, { name, calls }: Service): Record<string, string> {
+  const called = layout.services.filter(isLocal).flatMap((callee) =>
+    (calls[callee.name] ?? []).flatMap((listener) => {
+      if (listener === 'peerGrpc') return [];
+      // Services find validators in the directory of validators; the gateway has a list of them.
+      if (callee.members === true && name !== 'gateway') return [];
+      return [[addressSettingOf(callee.name, listener), addressOf(layout, callee, listener)] as const];
+    }),
+  );
+  return Object.fromEntries(called);
+}
+
+function addressOf(layout: Layout, callee: Service, listener: AddressedListener): string {
+  if (listener === 'tokens') return at(layout.tenantMtlsPort);
+  if (callee.members === true) return layout.validators.map(({ ports }) => at(ports[listener])).join(',');
+  return at(portsOf(layout, callee.name)[listener]);
+}
+
+/** Settings that only one service has; a service without any is not listed. */
+const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<string, string>>>> = {
+  gateway: ({ gatewayPort }) => ({ CHANCERY_GATEWAY_PORT: String(gatewayPort) }),
+  tenant: (layout) => ({
+    CHANCERY_TENANT_MTLS_PORT: String(layout.tenantMtlsPort),
+    CHANCERY_TENANT_INTERNAL_PORT: String(layout.tenantInternalPort),
+    CHANCERY_ADMIN_EMAIL: layout.adminEmail,
+    CHANCERY_ADMIN_PASSWORD_FILE: layout.files.adminPassword,
+    CHANCERY_SERVICE_SECRETS_DIR: layout.files.serviceSecrets,
+    CHANCERY_PROTECTION_KEY_FILE: layout.files.protectionKey,
+    CHANCERY_PUBLIC_ORG_ENABLED: 'true',
+    CHANCERY_BASE_URL: `http://${at(layout.gatewayPort)}`,
+  }),
+  wallet: ({ files }) => ({ CHANCERY_KEK_FILE: files.keyEncryptionKey }),
+  register: ({ validators }) => ({ CHANCERY_SYSTEM_REGISTER_VALIDATORS: String(validators.length) }),
+};
+
+function validatorEnv(layout: Layout, validator: ValidatorLayout): Record<string, string> {
+  const { validatorId, ports, dataDir, endpoint } = validator;
   return {
-    CHANCERY_TENANT_HTTPS: at(https),
-    CHANCERY_TENANT_GRPC: at(grpc),
-    CHANCERY_TENANT_MTLS: at(around.tenantMtlsPort),
+    CHANCERY_VALIDATOR_ID: validatorId,
+    CHANCERY_VALIDATOR_ENDPOINT: endpoint ?? at(ports.grpc),
+    CHANCERY_DATA_DIR: dataDir,
+    // Several validators share the cores of one machine.
+    ...(layout.validators.length > 1 ? { CHANCERY_VERIFY_WORKERS: '1' } : {}),
   };
 }
 
-const grpcPort = ({ grpc }: Ports): Record<string, string> => ({ CHANCERY_GRPC_PORT: String(grpc) });
-
-function tenant(around: Surroundings): ProcessPlan {
-  const clientId = clientIdOf('tenant');
-  return {
-    name: 'tenant',
-    service: 'tenant',
-    clientId,
-    env: {
-      ...base(around, around.ports.tenant, clientId),
-      ...grpcPort(around.ports.tenant),
-      DATABASE_URL: around.databaseUrl('tenant'),
-      CHANCERY_TENANT_MTLS_PORT: String(around.tenantMtlsPort),
-      CHANCERY_TENANT_INTERNAL_PORT: String(around.tenantInternalPort),
-      CHANCERY_WALLET_GRPC: at(around.ports.wallet.grpc),
-      CHANCERY_ADMIN_EMAIL: around.adminEmail,
-      CHANCERY_ADMIN_PASSWORD_FILE: around.files.adminPassword,
-      CHANCERY_SERVICE_SECRETS_DIR: around.files.serviceSecrets,
-      CHANCERY_PROTECTION_KEY_FILE: around.files.protectionKey,
-      CHANCERY_PUBLIC_ORG_ENABLED: 'true',
-      CHANCERY_BASE_URL: `http://${at(around.gatewayPort)}`,
-    },
-  };
+interface Process {
+  readonly clientId: string;
+  readonly ports: Ports;
 }
 
-function wallet(around: Surroundings): ProcessPlan {
-  const clientId = clientIdOf('wallet');
-  return {
-    name: 'wallet',
-    service: 'wallet',
-    clientId,
-    env: {
-      ...base(around, around.ports.wallet, clientId),
-      ...grpcPort(around.ports.wallet),
-      ...tenantAddresses(around),
-      DATABASE_URL: around.databaseUrl('wallet'),
-      CHANCERY_KEK_FILE: around.files.keyEncryptionKey,
-    },
-  };
-}
-
-function register(around: Surroundings): ProcessPlan {
-  const clientId = clientIdOf('register');
-  return {
-    name: 'register',
-    service: 'register',
-    clientId,
-    env: {
-      ...base(around, around.ports.register, clientId),
-      ...grpcPort(around.ports.register),
-      ...tenantAddresses(around),
-      DATABASE_URL: around.databaseUrl('register'),
-      CHANCERY_WALLET_GRPC: at(around.ports.wallet.grpc),
-      CHANCERY_SYSTEM_REGISTER_VALIDATORS: String(around.validators.length),
-    },
-  };
-}
-
-function validator(around: Surroundings, place: ValidatorPlace): ProcessPlan {
-  const { validatorId, ports, dataDir, endpoint } = place;
-  return {
-    name: validatorId,
-    service: 'validator',
-    clientId: validatorId,
-    env: {
-      ...base(around, ports, validatorId),
-      ...grpcPort(ports),
-      ...tenantAddresses(around),
-      CHANCERY_VALIDATOR_ID: validatorId,
-      CHANCERY_VALIDATOR_ENDPOINT: endpoint ?? at(ports.grpc),
-      CHANCERY_DATA_DIR: dataDir,
-      CHANCERY_WALLET_GRPC: at(around.ports.wallet.grpc),
-      CHANCERY_REGISTER_GRPC: at(around.ports.register.grpc),
-      // Several validators share the cores of one machine.
-      ...(around.validators.length > 1 ? { CHANCERY_VERIFY_WORKERS: '1' } : {}),
-    },
-  };
-}
-
-function gateway(around: Surroundings): ProcessPlan {
-  const clientId = clientIdOf('gateway');
-  return {
-    name: 'gateway',
-    service: 'gateway',
-    clientId,
-    env: {
-      ...base(around, around.ports.gateway, clientId),
-      CHANCERY_GATEWAY_PORT: String(around.gatewayPort),
-      CHANCERY_TENANT_HTTPS: at(around.ports.tenant.https),
-      CHANCERY_WALLET_HTTPS: at(around.ports.wallet.https),
-      CHANCERY_REGISTER_HTTPS: at(around.ports.register.https),
-      CHANCERY_VALIDATOR_HTTPS: around.validators.map(({ ports }) => at(ports.https)).join(','),
-    },
-  };
+function planService(layout: Layout, service: Service): readonly ProcessPlan[] {
+  const { name } = service;
+  if (service.members === true) {
+    return layout.validators.map((validator) => {
+      const { validatorId: clientId, ports } = validator;
+      const env = { ...commonEnv(layout, service, { clientId, ports }), ...validatorEnv(layout, validator) };
+      return { name: clientId, service: name, clientId, env };
+    });
+  }
+  const clientId = clientIdOf(name);
+  const own = Object.entries(ownEnv).find(([known]) => known === name)?.[1](layout) ?? {};
+  const env = { ...commonEnv(layout, service, { clientId, ports: portsOf(layout, name) }), ...own };
+  return [{ name, service: name, clientId, env }];
 }
 
 /**
- * The processes in their start order, in stages. Those of one stage start at the same time, because no validator waits
- * for another one. They stop in the reverse order.
+ * The processes in their start order, in stages: the services in the order of the catalogue and the gateway last, when
+ * every path has an answer. Those of one stage start at the same time, because no validator waits for another one. They
+ * stop in the reverse order.
  */
-export function planProcesses(around: Surroundings): readonly (readonly ProcessPlan[])[] {
-  return [
-    [tenant(around)],
-    [wallet(around)],
-    [register(around)],
-    around.validators.map((place) => validator(around, place)),
-    [gateway(around)],
-  ];
+export function planProcesses(layout: Layout): readonly (readonly ProcessPlan[])[] {
+  const local = layout.services.filter(isLocal);
+  const isEntrance = ({ name }: Service) => name === 'gateway';
+  const ordered = [...local.filter((service) => !isEntrance(service)), ...local.filter(isEntrance)];
+  return ordered.map((service) => planService(layout, service));
 }

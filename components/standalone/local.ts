@@ -1,21 +1,24 @@
 import { join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
 import { systemClock } from '#kit/clock/clock.ts';
 import { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
-import { type Given, type Infrastructure, startInfrastructure } from './infrastructure.ts';
+import { localError } from './errors.ts';
+import { type ExternalParts, type Infrastructure, startInfrastructure } from './infrastructure.ts';
 import { launchInProcess, launchProcesses } from './launch.ts';
 import {
   clientIdsOf,
+  isLocal,
+  type Layout,
   type Ports,
   planProcesses,
-  type Surroundings,
-  type ValidatorPlace,
+  portsOf,
+  type ValidatorLayout,
   validatorIds,
 } from './layout.ts';
 import type { Options } from './options.ts';
 import { upsertValidators } from './principals.ts';
+import type { LocalServices } from './starters.ts';
 import { serveControl } from './state/control.ts';
 import {
   chooseValidators,
@@ -28,7 +31,6 @@ import {
 import { freePorts } from './state/ports.ts';
 import { type FleetEvent, type Supervision, supervise } from './supervise.ts';
 
-const singles = 4;
 const adminEmail = 'admin@chancery.local';
 
 /** Content of `local.json`, for programs. */
@@ -60,10 +62,12 @@ export interface Local {
   stop(): Promise<void>;
 }
 
-export interface LocalOptions {
+interface LocalOptions {
   readonly options: Options;
   readonly directory: StateDirectory;
-  readonly given: Given;
+  readonly external: ExternalParts;
+  /** The services of the installation. */
+  readonly services: LocalServices;
   /** Log of the launcher itself. */
   readonly log: Logger;
   /** Creates the logger of a component that runs in this process. */
@@ -84,31 +88,34 @@ export async function startLocal(local: LocalOptions): Promise<Local> {
 }
 
 async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local> {
-  const { directory, given, log } = options;
+  const { directory, external, log } = options;
+  const { services } = options.services;
   const validators = chooseValidators(directory, options.options.validators);
-  checkEndpoints(given, validators);
+  checkEndpoints(external, validators);
   const installation = keepInstallation(directory, 'dev-local');
-  const clientIds = clientIdsOf(validators);
+  const clientIds = clientIdsOf(services, validators);
   const files = keepSecrets(directory, clientIds);
-  const ports = await choosePorts(options.options.port, validatorIds(validators), directory);
+  const ports = await choosePorts(options, validatorIds(validators));
   const infrastructure = await startInfrastructure({
     directory,
     installation,
     clientIds,
+    stores: services.filter((service) => isLocal(service) && service.stores === true).map(({ name }) => name),
     natsPort: ports.nats,
-    given,
+    external,
     log,
     clock: systemClock(),
   });
   cleanup.add('infrastructure', () => infrastructure.stop());
   keepValidators(directory, validators);
-  const around: Surroundings = {
+  const layout: Layout = {
     installation,
+    services,
     gatewayPort: ports.gateway,
     ports: ports.services,
-    validators: ports.validators.map((place, index) => ({
-      ...place,
-      endpoint: given.validatorEndpoints?.[index],
+    validators: ports.validators.map((validator, index) => ({
+      ...validator,
+      endpoint: external.validatorEndpoints?.[index],
     })),
     tenantMtlsPort: ports.tenantMtls,
     tenantInternalPort: ports.tenantInternal,
@@ -118,34 +125,36 @@ async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local>
     adminEmail,
     files: { ...files, serviceSecrets: directory.serviceSecrets },
   };
-  return run(around, infrastructure, options, cleanup);
+  return run(layout, infrastructure, options, cleanup);
 }
 
-function checkEndpoints({ validatorEndpoints }: Given, validators: number): void {
+function checkEndpoints({ validatorEndpoints }: ExternalParts, validators: number): void {
   if (validatorEndpoints === undefined || validatorEndpoints.length === validators) return;
   const message = `CHANCERY_VALIDATOR_ENDPOINTS names ${validatorEndpoints.length} addresses for ${validators} validators`;
-  throw new AppError('invalid', 'INVALID_REQUEST', message);
+  throw localError('INVALID_REQUEST', message);
 }
 
 /** Starts the components and writes their addresses for programs, again after each change. */
 async function run(
-  around: Surroundings,
+  layout: Layout,
   infrastructure: Infrastructure,
   local: LocalOptions,
   cleanup: Cleanup,
 ): Promise<Local> {
   const { options, directory, log } = local;
   const write = (supervision: Supervision): LocalState => {
-    const state = describe(around, { directory, infrastructure, supervision, processes: options.processes });
+    const state = describe(layout, { directory, infrastructure, supervision, processes: options.processes });
     writePrivate(directory.localJson, `${JSON.stringify(state, null, 2)}\n`);
     return state;
   };
   let running: Supervision | undefined;
-  const supervision = await supervise(planProcesses(around), {
-    launch: options.processes ? launchProcesses(directory.logs) : launchInProcess(local.logOf),
+  const supervision = await supervise(planProcesses(layout), {
+    launch: options.processes
+      ? launchProcesses(layout.services, directory.logs)
+      : launchInProcess(local.services, local.logOf),
     cleanup,
     afterStage: async ([first]) => {
-      if (first?.service === 'tenant') await keepPrincipals(around, log);
+      if (first?.service === 'tenant') await keepPrincipals(layout, log);
     },
     onChange: (event) => {
       if (running !== undefined) write(running);
@@ -166,25 +175,25 @@ async function run(
 async function executeCommand(supervision: Supervision, line: string): Promise<string> {
   const [command, name = ''] = line.split(' ');
   if (command === 'again') return String(await supervision.again(name));
-  throw new AppError('invalid', 'INVALID_REQUEST', `unknown command ${command}`);
+  throw localError('INVALID_REQUEST', `unknown command ${command}`);
 }
 
-async function keepPrincipals(around: Surroundings, log: Logger): Promise<void> {
+async function keepPrincipals(layout: Layout, log: Logger): Promise<void> {
   const telemetry = createTelemetry({ service: 'operator' });
   await upsertValidators(
     {
-      operatorSocket: around.socket('service-operator'),
-      tenantGrpc: { host: '127.0.0.1', port: around.ports.tenant.grpc },
-      tenantMtls: { host: '127.0.0.1', port: around.tenantMtlsPort },
+      operatorSocket: layout.socket('service-operator'),
+      tenantGrpc: { host: '127.0.0.1', port: portsOf(layout, 'tenant').grpc },
+      tenantMtls: { host: '127.0.0.1', port: layout.tenantMtlsPort },
       runtime: {
         service: 'operator',
-        installation: around.installation,
+        installation: layout.installation,
         log,
         clock: systemClock(),
         telemetry,
       },
     },
-    around.validators.map(({ validatorId }) => validatorId),
+    layout.validators.map(({ validatorId }) => validatorId),
   );
 }
 
@@ -193,24 +202,24 @@ interface ChosenPorts {
   readonly nats: number;
   readonly tenantMtls: number;
   readonly tenantInternal: number;
-  readonly services: Surroundings['ports'];
-  readonly validators: readonly ValidatorPlace[];
+  readonly services: Layout['ports'];
+  readonly validators: readonly ValidatorLayout[];
 }
 
 async function choosePorts(
-  gatewayPort: number,
+  { options, directory, services }: LocalOptions,
   validators: readonly string[],
-  directory: StateDirectory,
 ): Promise<ChosenPorts> {
-  const free = await freePorts(4 + (singles + validators.length) * 3);
+  const single = services.services.filter((service) => isLocal(service) && service.members !== true);
+  const free = await freePorts(4 + (single.length + validators.length) * 3);
   const take = (): number => free.pop() ?? 0;
   const of = (): Ports => ({ ops: take(), https: take(), grpc: take() });
   return {
-    gateway: gatewayPort === 0 ? take() : gatewayPort,
+    gateway: options.port === 0 ? take() : options.port,
     nats: take(),
     tenantMtls: take(),
     tenantInternal: take(),
-    services: { tenant: of(), wallet: of(), register: of(), gateway: of() },
+    services: Object.fromEntries(single.map(({ name }) => [name, of()])),
     validators: validators.map((validatorId) => ({
       validatorId,
       ports: of(),
@@ -226,21 +235,21 @@ interface Described {
   readonly processes: boolean;
 }
 
-function describe(around: Surroundings, described: Described): LocalState {
+function describe(layout: Layout, described: Described): LocalState {
   const { directory, infrastructure, supervision } = described;
   const running = supervision.running().map(({ name, pid }) => ({ name, pid }));
   const children = described.processes ? running : [];
   const at = (port: number): string => `127.0.0.1:${port}`;
   return {
-    gatewayUrl: `http://${at(around.gatewayPort)}`,
-    mtlsTokenUrl: `https://${at(around.tenantMtlsPort)}/api/internal/service-auth/token`,
-    internalTokenUrl: `http://${at(around.tenantInternalPort)}/api/internal/service-auth/token`,
-    adminEmail: around.adminEmail,
-    adminPasswordFile: around.files.adminPassword,
+    gatewayUrl: `http://${at(layout.gatewayPort)}`,
+    mtlsTokenUrl: `https://${at(layout.tenantMtlsPort)}/api/internal/service-auth/token`,
+    internalTokenUrl: `http://${at(layout.tenantInternalPort)}/api/internal/service-auth/token`,
+    adminEmail: layout.adminEmail,
+    adminPasswordFile: layout.files.adminPassword,
     serviceSecretsDir: directory.serviceSecrets,
-    installation: around.installation,
+    installation: layout.installation,
     spiffeSockets: infrastructure.sockets,
-    validators: around.validators.map(({ validatorId, ports }) => ({
+    validators: layout.validators.map(({ validatorId, ports }) => ({
       validatorId,
       grpc: at(ports.grpc),
       https: at(ports.https),

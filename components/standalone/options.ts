@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import { endpoint } from '#kit/config/config.ts';
+import { localError } from './errors.ts';
 
 /** Options of `npm start --`. */
 export interface Options {
@@ -34,11 +34,7 @@ export function parseOptions(args: readonly string[]): Options {
   const { values } = parse(args);
   const port = portOf.safeParse(values.port);
   if (!port.success) {
-    throw new AppError(
-      'invalid',
-      'INVALID_REQUEST',
-      `--port takes a number from 0 to 65535, not ${values.port}`,
-    );
+    throw localError('INVALID_REQUEST', `--port takes a number from 0 to 65535, not ${values.port}`);
   }
   return {
     dataDir: values.data,
@@ -53,7 +49,7 @@ function parseValidators(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const validators = validatorsOf.safeParse(text);
   if (validators.success && text !== '') return validators.data;
-  throw new AppError('invalid', 'INVALID_REQUEST', `--validators takes a number from 1 to 7, not ${text}`);
+  throw localError('INVALID_REQUEST', `--validators takes a number from 1 to 7, not ${text}`);
 }
 
 /**
@@ -64,8 +60,7 @@ export function parseEndpoints(text: string): readonly string[] {
   const endpoints = text.split(',').map((one) => one.trim());
   const wrong = endpoints.find((one) => !endpoint.safeParse(one).success);
   if (wrong === undefined) return endpoints;
-  throw new AppError(
-    'invalid',
+  throw localError(
     'INVALID_REQUEST',
     `CHANCERY_VALIDATOR_ENDPOINTS takes host:port, separated by commas, not ${wrong || 'nothing'}`,
   );
@@ -85,6 +80,6 @@ function parse(args: readonly string[]) {
     });
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new AppError('invalid', 'INVALID_REQUEST', reason, { cause });
+    throw localError('INVALID_REQUEST', reason, { cause });
   }
 }

@@ -6,7 +6,7 @@ import { connectWorkload, serviceSpiffeId } from '#kit/workload/workload.ts';
 import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 
 /** The operator's identity and the address of the tenant service. */
-export interface PrincipalOptions {
+interface PrincipalOptions {
   readonly operatorSocket: string;
   readonly tenantGrpc: { readonly host: string; readonly port: number };
   readonly tenantMtls: { readonly host: string; readonly port: number };

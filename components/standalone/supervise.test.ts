@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import type { Running } from './launch.ts';
-import type { ProcessPlan, ServiceName } from './layout.ts';
+import type { ProcessPlan } from './layout.ts';
 import { type FleetEvent, supervise } from './supervise.ts';
 
-const plan = (service: ServiceName, name: string = service): ProcessPlan => ({
+const plan = (service: string, name: string = service): ProcessPlan => ({
   name,
   service,
   clientId: name,

@@ -1,5 +1,5 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Cleanup } from '#kit/lifecycle/lifecycle.ts';
+import { localError } from './errors.ts';
 import type { Launch, Running } from './launch.ts';
 import type { ProcessPlan } from './layout.ts';
 
@@ -13,7 +13,7 @@ export interface FleetEvent {
   readonly planned: number;
 }
 
-export interface SuperviseOptions {
+interface SuperviseOptions {
   readonly launch: Launch;
   readonly cleanup: Cleanup;
   /** Called after each stage, before the next one starts. */
@@ -105,9 +105,8 @@ export async function supervise(
     async again(name) {
       const slot = slots.find(({ plan }) => plan.name === name && mayEnd(plan));
       if (slot === undefined)
-        throw new AppError('not_found', 'UNKNOWN_VALIDATOR', `${name} is not one of several validators here`);
-      if (slot.current !== undefined)
-        throw new AppError('conflict', 'VALIDATOR_RUNS', `${name} runs already`);
+        throw localError('UNKNOWN_VALIDATOR', `${name} is not one of several validators here`);
+      if (slot.current !== undefined) throw localError('VALIDATOR_RUNS', `${name} runs already`);
       const { pid } = await start(slot);
       report(name, undefined);
       return pid;

@@ -1,6 +1,7 @@
-import { createHttpServer, createOpsServer, listenHttp } from '#kit/http/http.ts';
-import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createHttpServer, listenHttp } from '#kit/http/http.ts';
+import type { Create, Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter, type RateLimiter } from '#kit/rate-limit/rate-limit.ts';
+import { createProcess, type ProcessBase, type ProcessParts } from '#kit/service/process.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { AuthorityKeeper, type KeeperTiming } from './authority/keeper.ts';
 import type { SvidIssuerConfig } from './config.ts';
@@ -13,47 +14,38 @@ import { SvidIssue } from './svids/issue.ts';
 
 export { startIssuer };
 
-const BODY_LIMIT_BYTES = 16 * 1024;
-const CONNECTIONS_LIMIT = 2_048;
+const bodyLimitBytes = 16 * 1024;
+const maxConnections = 2_048;
 /** Other replicas may sign with the former root until their next poll. */
-const SLACK_MS = 60_000;
+const slackMs = 60_000;
 
 /** Builds the issuer; resolves when it has an authority and listens. */
-export const createSvidIssuer: Create<SvidIssuerConfig> = (config, runtime) => {
+export const createSvidIssuer = createSvidIssuerOf((config) => {
   const leastMs =
     Math.max(config.CHANCERY_AUTHORITY_OVERLAP_SECONDS, config.CHANCERY_SVID_TTL_SECONDS) * 1_000;
-  return openSvidIssuer(config, runtime, {
-    pollMs: 15_000,
-    staleMs: SLACK_MS,
-    overlapMs: leastMs + SLACK_MS,
-    startMs: 30_000,
-  });
-};
+  return { pollMs: 15_000, staleMs: slackMs, overlapMs: leastMs + slackMs, startMs: 30_000 };
+});
 
 /** The same with other intervals, for tests. */
-export async function openSvidIssuer(
-  config: SvidIssuerConfig,
-  runtime: Runtime,
-  timing: KeeperTiming,
-): Promise<Component> {
-  const cleanup = new Cleanup();
-  try {
-    return await open({ config, runtime, timing, cleanup });
-  } catch (error) {
-    await cleanup.run(runtime.log);
-    throw error;
-  }
+export function createSvidIssuerOf(
+  timingOf: (config: SvidIssuerConfig) => KeeperTiming,
+): Create<SvidIssuerConfig> {
+  return createProcess<SvidIssuerConfig, Parts>({
+    name: 'svid-issuer',
+    assemble: (base) => assemble(base, timingOf(base.config)),
+    listen: async (base, parts) => ({ https: await listenTls(base, parts) }),
+  });
 }
 
-interface Parts {
-  readonly config: SvidIssuerConfig;
-  readonly runtime: Runtime;
-  readonly timing: KeeperTiming;
-  readonly cleanup: Cleanup;
+type IssuerBase = ProcessBase<SvidIssuerConfig>;
+
+interface Parts extends ProcessParts {
+  readonly cluster: HttpClusterApi;
+  readonly keeper: AuthorityKeeper;
 }
 
-async function open(parts: Parts): Promise<Component> {
-  const { config, runtime, cleanup } = parts;
+async function assemble(base: IssuerBase, timing: KeeperTiming): Promise<Parts> {
+  const { config, cleanup, checks } = base;
   const cluster = new HttpClusterApi({
     host: config.KUBERNETES_SERVICE_HOST,
     port: config.KUBERNETES_SERVICE_PORT,
@@ -61,25 +53,16 @@ async function open(parts: Parts): Promise<Component> {
     namespace: config.CHANCERY_NAMESPACE,
   });
   cleanup.add('API server', () => cluster.close());
-  const keeper = await startKeeper(parts, cluster);
-  const httpsPort = await listenTls(parts, cluster, keeper);
-  const host = config.CHANCERY_LISTEN_HOST;
-  const ops = await createOpsServer({
-    runtime,
-    host,
-    port: config.CHANCERY_OPS_PORT,
-    checks: [{ name: 'authority', check: () => void keeper.current() }],
-  });
-  cleanup.add('operations', () => ops.stop());
-  return {
-    name: 'svid-issuer',
-    addresses: { ops: ops.address, https: `${host}:${httpsPort}` },
-    stop: () => cleanup.run(runtime.log),
-  };
+  const keeper = await startKeeper(base, cluster, timing);
+  checks.push({ name: 'authority', check: () => void keeper.current() });
+  return { cluster, keeper };
 }
 
-async function startKeeper(parts: Parts, cluster: HttpClusterApi): Promise<AuthorityKeeper> {
-  const { config, runtime, timing, cleanup } = parts;
+async function startKeeper(
+  { config, runtime, cleanup }: IssuerBase,
+  cluster: HttpClusterApi,
+  timing: KeeperTiming,
+): Promise<AuthorityKeeper> {
   const keeper = new AuthorityKeeper({
     trustDomain: config.CHANCERY_INSTALLATION,
     secret: config.CHANCERY_AUTHORITY_SECRET,
@@ -94,8 +77,9 @@ async function startKeeper(parts: Parts, cluster: HttpClusterApi): Promise<Autho
   return keeper;
 }
 
-async function listenTls(parts: Parts, cluster: HttpClusterApi, keeper: AuthorityKeeper): Promise<number> {
-  const { config, runtime, cleanup } = parts;
+/** Opens the listener for certificate requests; returns its address. */
+async function listenTls(base: IssuerBase, { cluster, keeper }: Parts): Promise<string> {
+  const { config, runtime, cleanup } = base;
   const { clock, log } = runtime;
   const installation = config.CHANCERY_INSTALLATION;
   const namespace = config.CHANCERY_NAMESPACE;
@@ -105,13 +89,13 @@ async function listenTls(parts: Parts, cluster: HttpClusterApi, keeper: Authorit
   const app = createHttpServer({
     runtime,
     title: 'Chancery SVID issuer',
-    bodyLimitBytes: BODY_LIMIT_BYTES,
+    bodyLimitBytes,
     https: own,
     // A caller has no certificate yet.
     clientCertificates: false,
   });
-  app.server.maxConnections = CONNECTIONS_LIMIT;
-  const limiter = createLimiter(parts);
+  app.server.maxConnections = maxConnections;
+  const limiter = createLimiter(base.runtime);
   limiter.install(app);
   const svids = new SvidIssue({
     installation,
@@ -128,14 +112,15 @@ async function listenTls(parts: Parts, cluster: HttpClusterApi, keeper: Authorit
   });
   mountRoutes(app, { svids, events: createIssuerEvents(runtime) });
   cleanup.add('TLS listener', () => app.close());
-  return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_ISSUER_PORT });
+  const host = config.CHANCERY_LISTEN_HOST;
+  return `${host}:${await listenHttp(app, { host, port: config.CHANCERY_ISSUER_PORT })}`;
 }
 
 /**
  * Limits by address before the cluster is called, and by client id afterwards. A pod that restarts in a loop stays
  * below both.
  */
-function createLimiter({ runtime }: Parts): RateLimiter {
+function createLimiter(runtime: Runtime): RateLimiter {
   return createRateLimiter({
     profile: 'production',
     clock: runtime.clock,

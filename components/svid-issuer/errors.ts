@@ -1,5 +1,5 @@
 import { AppError, type AppErrorOptions, type ErrorKind, isAppError } from '#core/errors/errors.ts';
-import { refusalOf } from '#kit/http/http.ts';
+import { type DeclaredRefusal, refusalOf } from '#kit/http/http.ts';
 
 /** Every reason to refuse an SVID: kind, code, and the text for the caller. */
 const refusals = {
@@ -20,7 +20,16 @@ const refusals = {
   authority: ['unavailable', 'AUTHORITY_UNAVAILABLE', 'The certificate authority cannot be used now.'],
 } as const satisfies Record<string, readonly [ErrorKind, string, string]>;
 
-export type RefusalReason = keyof typeof refusals;
+/** Refusals of the route; several reasons share a code. */
+export const refusedSvid: readonly DeclaredRefusal[] = Object.values(refusals).map(
+  ([kind, code, message]) => ({
+    kind,
+    code,
+    message,
+  }),
+);
+
+type RefusalReason = keyof typeof refusals;
 
 /** The refusal for a reason; its details contain the reason for logs, metrics and the caller. */
 export function refusal(reason: RefusalReason, options: AppErrorOptions = {}): AppError {
@@ -37,4 +46,24 @@ export function reasonOf(error: unknown): string {
   const { status } = refusalOf(error);
   if (status >= 500) return 'internal';
   return { 413: 'too_large', 429: 'rate_limited' }[status] ?? 'malformed';
+}
+
+/** Error codes of the svid-issuer. */
+const codeKinds = {
+  AUTHORITY_DAMAGED: 'conflict',
+  ISSUER_SOCKET: 'unavailable',
+  ISSUER_SOCKET_PATH: 'invalid',
+  ISSUER_TRUST_DOMAIN: 'conflict',
+  KUBERNETES_CONFLICT: 'conflict',
+  KUBERNETES_NOT_FOUND: 'not_found',
+  KUBERNETES_UNAVAILABLE: 'unavailable',
+} as const satisfies Record<string, ErrorKind>;
+
+/** An error with one of these codes. */
+export function issuerError(
+  code: keyof typeof codeKinds,
+  message: string,
+  options?: AppErrorOptions,
+): AppError {
+  return new AppError(codeKinds[code], code, message, options);
 }

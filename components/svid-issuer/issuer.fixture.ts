@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { loadConfig } from '#kit/config/config.ts';
 import type { Component } from '#kit/lifecycle/lifecycle.ts';
 import { type TestRuntime, testRuntime } from '#kit/testing/runtime.ts';
-import type { IssuerPlace } from '#kit/workload/workload.ts';
+import type { IssuerSource } from '#kit/workload/workload.ts';
 import { BUNDLE_KEY, type KeeperTiming } from './authority/keeper.ts';
-import { openSvidIssuer } from './compose.ts';
+import { createSvidIssuerOf } from './compose.ts';
 import { type SvidIssuerConfig, svidIssuerSettings } from './config.ts';
 import { FakeApiServer, type FakeToken } from './kubernetes/testing/fake-api-server.ts';
 
@@ -58,7 +58,7 @@ export class IssuerWorld {
 
   /** Opens the issuer; on the same port as before, if there was one. */
   async startIssuer(): Promise<void> {
-    this.#issuer = await openSvidIssuer(this.config(), this.runtime, timing);
+    this.#issuer = await createSvidIssuerOf(() => timing)(this.config(), this.runtime);
     this.#port = Number(this.#issuer.addresses.https?.split(':')[1]);
   }
 
@@ -106,7 +106,7 @@ export class IssuerWorld {
   }
 
   /** The files that the kubelet mounts into a pod. */
-  pod(account: string, pod: string): IssuerPlace & PodFiles {
+  pod(account: string, pod: string): IssuerSource & PodFiles {
     const tokenFile = join(this.#folder, `${pod}.token`);
     const caFile = join(this.#folder, `${pod}.crt`);
     const refresh = () => {

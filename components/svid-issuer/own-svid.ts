@@ -3,12 +3,12 @@ import type { TlsMaterial, TlsSource } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import type { AuthorityKeeper } from './authority/keeper.ts';
-import { BACKDATE_MS } from './svids/issue.ts';
+import { backdateMs } from './svids/issue.ts';
 
 const CLIENT_ID = 'svid-issuer';
-const RETRY_MS = 1_000;
+const retryMs = 1_000;
 
-export interface OwnSvidOptions {
+interface OwnSvidOptions {
   readonly installation: string;
   readonly namespace: string;
   readonly keeper: AuthorityKeeper;
@@ -17,7 +17,7 @@ export interface OwnSvidOptions {
   readonly log: Logger;
 }
 
-export interface OwnSvid extends TlsSource {
+interface OwnSvid extends TlsSource {
   stop(): void;
 }
 
@@ -60,7 +60,7 @@ class RotatingSvid implements OwnSvid {
       uris: [serviceSpiffeId(installation, CLIENT_ID)],
       dnsNames: [CLIENT_ID, `${CLIENT_ID}.${namespace}`, `${CLIENT_ID}.${namespace}.svc`],
       commonName: CLIENT_ID,
-      notBeforeMs: nowMs - BACKDATE_MS,
+      notBeforeMs: nowMs - backdateMs,
       notAfterMs: nowMs + ttlMs,
     });
     this.#material = { key: leaf.keyPem, cert: leaf.certificatePem, ca: bundlePem };
@@ -80,7 +80,7 @@ class RotatingSvid implements OwnSvid {
     this.#timer = setTimeout(() => {
       this.renew().catch((error: unknown) => {
         this.#options.log.error({ err: error }, 'the issuer’s own certificate cannot be renewed');
-        this.#renewIn(RETRY_MS);
+        this.#renewIn(retryMs);
       });
     }, ms);
     this.#timer.unref();

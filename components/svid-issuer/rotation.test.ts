@@ -7,7 +7,7 @@ import { createLogger } from '#kit/log/log.ts';
 import { createRpcClient, createRpcServer } from '#kit/rpc/rpc.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { connectWorkload, type IssuerPlace, identityCheck, type Workload } from '#kit/workload/workload.ts';
+import { connectWorkload, type IssuerSource, identityCheck, type Workload } from '#kit/workload/workload.ts';
 import { RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { ROTATE_ANNOTATION } from './authority/keeper.ts';
 import { IssuerWorld, installation } from './issuer.fixture.ts';
@@ -17,7 +17,7 @@ const clock = systemClock();
 const expiry = 'chancery_wallet_identity_expiry_timestamp_seconds';
 const registerId = `spiffe://${installation}/service/service-register`;
 
-async function withWorkload(issuer: IssuerPlace, act: (workload: Workload) => Promise<void>): Promise<void> {
+async function withWorkload(issuer: IssuerSource, act: (workload: Workload) => Promise<void>): Promise<void> {
   const workload = await connectWorkload({ issuer, log, clock });
   try {
     await act(workload);
@@ -177,7 +177,7 @@ describe('a workload that requests SVIDs from the issuer', () => {
     await world.stop();
   });
 
-  const connect = (issuer: IssuerPlace) => connectWorkload({ issuer, log, clock, firstSvidTimeoutMs: 500 });
+  const connect = (issuer: IssuerSource) => connectWorkload({ issuer, log, clock, firstSvidTimeoutMs: 500 });
 
   it('waits for its token and for the roots', async () => {
     const place = world.pod('validator-main', 'main-0');

@@ -1,12 +1,13 @@
 import { isAppError } from '#core/errors/errors.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import type { Caller } from '#core/identity/claims.ts';
+import { listServices, type Service } from '#core/identity/services.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { RevocationView } from '#kit/auth/auth.ts';
 import { type Authenticator, createAuthenticator, createRevocationView, givenKeys } from '#kit/auth/auth.ts';
 import type { Bus } from '#kit/bus/bus.ts';
 import type { Database } from '#kit/db/db.ts';
-import { createIdempotency } from '#kit/db/idempotency.ts';
+import { createIdempotency, findAnswer, type Idempotency } from '#kit/db/idempotency.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter, type RateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createMintLog, type MintLog } from './audit/log/mint-log.ts';
@@ -21,6 +22,7 @@ import type { RevokePrincipalDeps } from './platform/principals/revoke.ts';
 import { findPrincipal } from './platform/principals/store.ts';
 import { seed } from './platform/seeding/seed.ts';
 import { readServiceSecrets } from './platform/seeding/service-secrets.ts';
+import { honourEarlierKeys } from './requests/earlier-keys.ts';
 import { createGuessCap } from './sign-in/lockout/guess-cap.ts';
 import { createUnknownAddresses, type FindUnknown } from './sign-in/lockout/unknown-address.ts';
 import { createPasswordPolicy } from './sign-in/passwords/policy.ts';
@@ -38,6 +40,8 @@ export interface Parts {
   readonly runtime: Runtime;
   readonly db: Database<TenantDatabase>;
   readonly bus: Bus;
+  /** Services that get a principal; those of the installation when absent. */
+  readonly services?: readonly Service[];
 }
 
 /** The tenant without its listeners. */
@@ -68,7 +72,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
   const rotationMs = config.CHANCERY_SIGNING_KEY_ROTATION_DAYS * dayMs;
   const keys = await createSigningKeySet({ db, protection, clock, rotationMs });
   const passwords = await createPasswords(passwordQueue);
-  await seed({ db, clock, passwords }, await seedOf(config));
+  await seed({ db, clock, passwords }, await seedOf(config, parts.services ?? listServices()));
   const revocations = localRevocations(parts);
   const tokenKeys = givenKeys(() => keys.jwks());
   const authenticator = createAuthenticator({ installation, keys: tokenKeys, revocations, clock });
@@ -145,7 +149,6 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   const { config, runtime, db, bus } = parts;
   const { clock, log, installation } = runtime;
   const notify = () => bus.publish(SUBJECTS.tenantRevocations);
-  const idempotency = createIdempotency({ database: db, clock, log: runtime.log });
   const signIn = {
     db,
     clock,
@@ -166,9 +169,10 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   };
   return {
     metadata: { keys: wiring.keys, installation, baseUrl: config.CHANCERY_BASE_URL },
-    organizations: { db, clock, idempotency },
+    idempotency: createRequestKeys(parts),
+    organizations: { db, clock },
     governance: { db, clock, notify },
-    users: { db, clock, notify, passwords, passwordPolicy, idempotency },
+    users: { db, clock, notify, passwords, passwordPolicy },
     audit: { db, clock },
     inbox: { db, clock },
     signIn: { signIn, signOut: { db, clock, notify } },
@@ -177,8 +181,9 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   };
 }
 
-async function seedOf(config: TenantConfig) {
+async function seedOf(config: TenantConfig, services: readonly Service[]) {
   return {
+    services,
     adminEmail: config.CHANCERY_ADMIN_EMAIL,
     adminPassword: config.CHANCERY_ADMIN_PASSWORD_FILE.text(),
     publicOrgEnabled: config.CHANCERY_PUBLIC_ORG_ENABLED,
@@ -200,6 +205,13 @@ function localRevocations({ runtime, db, bus }: Parts): RevocationView {
     clock,
     log,
   });
+}
+
+function createRequestKeys({ runtime, db }: Parts): Idempotency {
+  const { clock, log } = runtime;
+  return honourEarlierKeys(createIdempotency({ database: db, clock, log }), (request) =>
+    findAnswer(db.read, request, clock.nowMs()),
+  );
 }
 
 async function findCaller(authenticator: Authenticator, token: string): Promise<Caller | undefined> {

@@ -1,8 +1,9 @@
 import { SUBJECTS } from '#core/events/subjects.ts';
+import { listServices, type Service } from '#core/identity/services.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
 import { startJobs } from '#kit/clock/jobs.ts';
 import { createHttpServer, listenHttp } from '#kit/http/http.ts';
-import type { Cleanup, Runtime } from '#kit/lifecycle/lifecycle.ts';
+import type { Cleanup, Create, Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
 import { createService, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
@@ -39,23 +40,28 @@ interface Built extends ServiceParts {
 /**
  * Builds the tenant service; resolves when it listens and is ready. It verifies tokens with local keys and revocations.
  */
-export const createTenant = createService<TenantConfig, Built>({
-  service: 'tenant',
-  title: 'Tenant',
-  assemble,
-  rpc: addServices,
-  routes: (app, { tenant }) => mountRoutes(app, tenant.deps),
-  listen: async (_base, built) => ({
-    internal: await listenInternal(built),
-    mtls: await listenTokens(built),
-  }),
-  listening: (_base, built) => followWallets(built),
-});
+export const createTenant = createTenantOf(listServices());
 
-async function assemble(base: ServiceBase<TenantConfig>): Promise<Built> {
+/** The same with principals of other services. */
+export function createTenantOf(services: readonly Service[]): Create<TenantConfig> {
+  return createService<TenantConfig, Built>({
+    service: 'tenant',
+    title: 'Tenant',
+    assemble: (base) => assemble(base, services),
+    rpc: addServices,
+    routes: (app, { tenant }) => mountRoutes(app, tenant.deps),
+    listen: async (_base, built) => ({
+      internal: await listenInternal(built),
+      mtls: await listenTokens(built),
+    }),
+    listening: (_base, built) => followWallets(built),
+  });
+}
+
+async function assemble(base: ServiceBase<TenantConfig>, services: readonly Service[]): Promise<Built> {
   const { config, runtime, workload, bus, cleanup } = base;
   const db = await openStore<TenantDatabase>(base, { schema: 'tenant', migrations });
-  const parts = { config, runtime, db, bus };
+  const parts = { config, runtime, db, bus, services };
   const tenant = await assembleTenant(parts);
   const { authenticator, limiter, principals, revocations, mintLog } = tenant;
   const unsubscribe = bus.subscribe(SUBJECTS.tenantEvents, () => principals.invalidate());

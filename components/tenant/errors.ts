@@ -1,4 +1,5 @@
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
+import { createRefusals } from '#kit/http/http.ts';
 
 /** Error codes of this component beyond the generic ones; the kind determines the HTTP status. */
 const table = {
@@ -48,10 +49,19 @@ const table = {
   ],
   SECRET_FILE_OPEN: ['internal', 'a secret file is accessible to other users; set its mode to 0640'],
   SECRET_FILE_MALFORMED: ['internal', 'a secret file does not hold 32 bytes as base64url'],
+  CURSOR_UNREADABLE: ['internal', 'the stored cursor is malformed'],
   EVENT_UNREADABLE: ['internal', 'an event of the wallet service has no cursor'],
   ROW_MISSING: ['internal', 'the account was not inserted'],
   ROW_UNREADABLE: ['internal', 'a stored row has an unknown value'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
+
+/** Codes of every component, for routes whose declaration does not imply them. */
+const genericCodes = {
+  RATE_LIMITED: ['rate_limited', 'Too many requests; see Retry-After.'],
+} as const satisfies Record<string, readonly [ErrorKind, string]>;
+
+/** Declares codes as refusals of a route. */
+export const refusals = createRefusals({ ...table, ...genericCodes });
 
 type TenantCode = keyof typeof table;
 

@@ -1,8 +1,10 @@
+import type { Idempotency } from '#kit/db/idempotency.ts';
 import type { App } from '#kit/http/http.ts';
 import type { AuditDeps } from './audit/refusals.ts';
 import { mountAudit } from './audit/routes.ts';
+import type { CreateOrganizationDeps } from './organizations/create.ts';
 import { mountManaged } from './organizations/managed/routes.ts';
-import { mountOrganizations, type OrganizationDeps } from './organizations/routes.ts';
+import { mountOrganizations } from './organizations/routes.ts';
 import type { StatusDeps } from './organizations/status.ts';
 import { type InboxDeps, mountInbox } from './people/inbox/routes.ts';
 import { mountUsers, type UserDeps } from './people/users/routes.ts';
@@ -16,9 +18,11 @@ import { mountTokens, type TokenRouteDeps } from './tokens/routes.ts';
 
 export interface Deps {
   readonly metadata: MetadataDeps;
-  readonly organizations: OrganizationDeps;
+  /** Of the routes that take an Idempotency-Key. */
+  readonly idempotency: Idempotency;
+  readonly organizations: CreateOrganizationDeps;
   readonly governance: StatusDeps;
-  readonly users: UserDeps;
+  readonly users: Omit<UserDeps, 'idempotency'>;
   readonly audit: AuditDeps;
   readonly inbox: InboxDeps;
   readonly signIn: SignInRouteDeps;
@@ -30,10 +34,11 @@ export interface Deps {
 /** The routes of the mutual-TLS listener: those behind the gateway, and those that only the operator may call. */
 export function mountRoutes(app: App, deps: Deps): void {
   mountMetadata(app, deps.metadata);
-  mountOrganizations(app, deps.organizations);
+  const { idempotency } = deps;
+  mountOrganizations(app, { ...deps.organizations, idempotency });
   mountPlatform(app, deps.governance);
   mountManaged(app, deps.governance);
-  mountUsers(app, deps.users);
+  mountUsers(app, { ...deps.users, idempotency });
   mountAudit(app, deps.audit);
   mountInbox(app, deps.inbox);
   mountSignIn(app, deps.signIn);

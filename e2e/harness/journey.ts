@@ -29,7 +29,10 @@ export type Wallet = z.output<typeof walletAnswer>;
 export type Tokens = z.output<typeof tokenAnswer>;
 
 /** Signs the seeded administrator in by the password grant. */
-export async function signIn(api: Api, state: LocalState): Promise<Tokens> {
+export async function signIn(
+  api: Api,
+  state: Pick<LocalState, 'adminEmail' | 'adminPasswordFile'>,
+): Promise<Tokens> {
   const password = readFileSync(state.adminPasswordFile, 'utf8').trim();
   const answer = await api.expect(200, 'POST', '/api/service-auth/token', {
     form: { grant_type: 'password', username: state.adminEmail, password },

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listServices } from '#core/identity/services.ts';
 import { systemClock } from '#kit/clock/clock.ts';
 import { createLogger } from '#kit/log/log.ts';
-import { clientIdsOf, planProcesses, type Surroundings } from '../../components/standalone/layout.ts';
+import { clientIdsOf, type Layout, planProcesses } from '../../components/standalone/layout.ts';
 import { startIssuer } from '../../components/svid-issuer/compose.ts';
 import { createApi } from '../harness/api.ts';
 import {
@@ -22,7 +23,8 @@ import { startSystem } from '../harness/system.ts';
 const ports = { ops: 1, https: 2, grpc: 3 };
 
 function environments(socket: string): (string | undefined)[] {
-  const around: Surroundings = {
+  const layout: Layout = {
+    services: listServices(),
     installation: 'dev-local',
     gatewayPort: 8080,
     ports: { tenant: ports, wallet: ports, register: ports, gateway: ports },
@@ -40,7 +42,7 @@ function environments(socket: string): (string | undefined)[] {
       serviceSecrets: '/f/services',
     },
   };
-  return planProcesses(around)
+  return planProcesses(layout)
     .flat()
     .map(({ env }) => env['SPIFFE_ENDPOINT_SOCKET']);
 }
@@ -80,7 +82,7 @@ describe('an external Workload API', () => {
         dir: join(root, 'ca'),
         socketDir: join(root, 's'),
         installation: 'dev-local',
-        services: clientIdsOf(1),
+        services: clientIdsOf(listServices(), 1),
         log: createLogger({ service: 'given-identity', level: 'silent' }),
         clock: systemClock(),
       });

@@ -21,7 +21,14 @@ function graphOf(...imports: readonly (readonly [string, string])[]): AreaGraph 
 
 describe('the judgement of areas', () => {
   it('finds circles, also through files at the root', () => {
-    const graph = graphOf(['a', 'b'], ['b', 'engine.ts'], ['engine.ts', 'a'], ['c', 'a'], ['d', 'e'], ['e', 'd']);
+    const graph = graphOf(
+      ['a', 'b'],
+      ['b', 'engine.ts'],
+      ['engine.ts', 'a'],
+      ['c', 'a'],
+      ['d', 'e'],
+      ['e', 'd'],
+    );
     expect(findCircles(graph)).toEqual([
       ['a', 'b', 'engine.ts'],
       ['d', 'e'],
@@ -29,7 +36,12 @@ describe('the judgement of areas', () => {
   });
 
   it('refuses imports into the own or a higher line, and areas on no line', () => {
-    const graph = graphOf(['chain/sealing', 'chain/pool'], ['disk', 'chain/pool'], ['a', 'b'], ['loose', 'disk']);
+    const graph = graphOf(
+      ['chain/sealing', 'chain/pool'],
+      ['disk', 'chain/pool'],
+      ['a', 'b'],
+      ['loose', 'disk'],
+    );
     const layers = [['a', 'b'], ['chain'], ['disk'], ['gone']];
     expect(judgeLayers(graph, layers)).toEqual([
       'components/x/loose is on no line of "Layers" in README.md',

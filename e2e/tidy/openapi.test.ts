@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { listServices } from '#core/identity/services.ts';
 import {
   mergeDocuments,
   type OpenApiDocument,
@@ -6,6 +7,7 @@ import {
   publicDocument,
 } from '../../components/gateway/openapi/merge.ts';
 import { createIsRouted } from '../../components/gateway/routing/public.ts';
+import { routingTableOf } from '../../components/gateway/routing/table.ts';
 import { openMountedApps, shape } from './mounted.ts';
 import { document1 } from './routes/document-1.ts';
 import { document2 } from './routes/document-2.ts';
@@ -13,6 +15,7 @@ import { document3 } from './routes/document-3.ts';
 import type { Component } from './routes/table.ts';
 
 const components: readonly Component[] = ['gateway', 'tenant', 'wallet', 'register', 'validator'];
+const isRouted = createIsRouted(routingTableOf(listServices()));
 
 interface Operation {
   readonly name: string;
@@ -52,9 +55,7 @@ async function readDocuments(component: Component): Promise<OpenApiDocument[]> {
   const documents: OpenApiDocument[] = [];
   for (const app of apps) {
     const answer = await app.inject({ url: '/openapi.json' });
-    documents.push(
-      publicDocument({ service: component, document: parseDocument(answer.json()) }, createIsRouted()),
-    );
+    documents.push(publicDocument({ service: component, document: parseDocument(answer.json()) }, isRouted));
     await app.close();
   }
   return documents;

@@ -2,7 +2,7 @@ import type { ManagedKind } from './names.ts';
 import type { Condition } from './object.ts';
 import type { Reason } from './reasons.ts';
 
-export interface ConditionMeaning {
+interface ConditionMeaning {
   /** Meaning of status True. */
   readonly meaning: string;
   readonly kinds: readonly ManagedKind[];
@@ -112,7 +112,7 @@ export interface ConditionUpdate {
 }
 
 /** Time and generation of a judgement. */
-export interface Stamp {
+interface Stamp {
   /** metadata.generation of the object. */
   readonly generation: number;
   /** RFC 3339 in whole seconds, as Kubernetes writes times. */

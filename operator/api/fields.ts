@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 
 /**
  * One rule of one node of a schema, in two languages. The API server evaluates `cel`; the parser evaluates `holds`.
@@ -57,7 +57,7 @@ export function keepsPresence<T>(member: string, message: string): Rule<T> {
   return { cel: `has(self.${member}) == has(oldSelf.${member})`, message, path: member };
 }
 
-export interface TextOptions {
+interface TextOptions {
   readonly min?: number;
   readonly max: number;
   /** Valid in JavaScript and RE2: anchored, without look-around. */
@@ -69,7 +69,7 @@ export interface TextOptions {
 /** A pattern as a raw CEL literal, so that backslashes need no escapes. */
 function celPattern(pattern: RegExp): string {
   if (pattern.source.includes("'")) {
-    throw new AppError('internal', 'SCHEMA_NOT_STRUCTURAL', `${pattern.source} holds a quotation mark`);
+    throw operatorError('SCHEMA_NOT_STRUCTURAL', `${pattern.source} holds a quotation mark`);
   }
   return `r'${pattern.source.replaceAll('\\/', '/')}'`;
 }
@@ -114,7 +114,7 @@ export function quantity() {
   return quantityInput().transform(String);
 }
 
-export interface MapOptions {
+interface MapOptions {
   readonly entries: number;
   readonly keyMax: number;
   readonly keyPattern?: RegExp;

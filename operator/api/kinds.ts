@@ -4,7 +4,7 @@ import { registerSpec, registerStatus } from './register.ts';
 import { tenantSpec, tenantStatus } from './tenant.ts';
 import { validatorSetSpec, validatorSetStatus } from './validator-set.ts';
 
-export interface PrinterColumn {
+interface PrinterColumn {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'date';
   readonly jsonPath: string;
@@ -13,7 +13,7 @@ export interface PrinterColumn {
   readonly priority?: 1;
 }
 
-export interface RootRule {
+interface RootRule {
   readonly rule: string;
   readonly message: string;
   readonly fieldPath?: string;

@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 
 export const API_GROUP = 'chancery.dev';
 export const API_VERSION = 'v1alpha1';
@@ -71,7 +71,7 @@ export function fieldManagers(kind: ManagedKind): { readonly children: string; r
 }
 
 /** Names of the children of a ValidatorSet. */
-export interface ValidatorSetNames {
+interface ValidatorSetNames {
   readonly statefulSet: string;
   readonly serviceAccount: string;
   readonly configMap: string;
@@ -92,8 +92,7 @@ export interface ValidatorSetNames {
  */
 export function validatorSetNames(name: string): ValidatorSetNames {
   if (name.length > nameLimits.validatorSet || !/^[a-z](?:[-a-z0-9]*[a-z0-9])?$/.test(name)) {
-    throw new AppError(
-      'invalid',
+    throw operatorError(
       'INVALID_NAME',
       `A ValidatorSet cannot be called ${name.slice(0, 64)}; use at most ${nameLimits.validatorSet} lower-case letters, digits and hyphens`,
     );
@@ -144,11 +143,7 @@ export function spiffeId(installation: string, clientId: string): string {
  */
 export function idempotencyKey(uid: string, part?: string): string {
   if (!/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(uid)) {
-    throw new AppError(
-      'invalid',
-      'INVALID_UID',
-      'The object has no uid; the API server has not stored it yet',
-    );
+    throw operatorError('INVALID_UID', 'The object has no uid; the API server has not stored it yet');
   }
   return part === undefined ? uid : `${uid}/${part}`;
 }

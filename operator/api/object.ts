@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { AppError, violation } from '#core/errors/errors.ts';
+import { violation } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 import { integer, text } from './fields.ts';
 import { API_GROUP_VERSION, type ManagedKind } from './names.ts';
 
@@ -100,6 +101,6 @@ export function parserOf<Spec, Status>(
     );
     const first = violations[0];
     const text = `${kind} is not valid: ${first?.field ?? 'object'}: ${first?.message ?? 'malformed'}`;
-    throw new AppError('invalid', 'INVALID_CUSTOM_RESOURCE', text, { violations });
+    throw operatorError('INVALID_CUSTOM_RESOURCE', text, { violations });
   };
 }

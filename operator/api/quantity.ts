@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 
 const SCALE: Readonly<Record<string, bigint>> = {
   m: 1n,
@@ -25,7 +25,7 @@ export function quantityMilli(text: string): bigint {
   const [, whole, fraction = '', unit = ''] = /^([0-9]+)(?:[.]([0-9]+))?([A-Za-z]*)$/.exec(text) ?? [];
   const scale = SCALE[unit];
   if (whole === undefined || scale === undefined) {
-    throw new AppError('invalid', 'INVALID_QUANTITY', 'Text is not a quantity');
+    throw operatorError('INVALID_QUANTITY', 'Text is not a quantity');
   }
   const divisor = 10n ** BigInt(fraction.length);
   return (BigInt(whole + fraction) * scale + divisor - 1n) / divisor;

@@ -1,4 +1,4 @@
-export interface ReasonMeaning {
+interface ReasonMeaning {
   readonly meaning: string;
   /** What a person does about the reason. */
   readonly remedy: string;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 
 /** A node of the structural OpenAPI v3 schema of a CRD. */
 export type StructuralSchema = Readonly<Record<string, unknown>>;
@@ -37,7 +37,7 @@ function isNode(value: unknown): value is Node {
 }
 
 function refuse(path: string, why: string): never {
-  throw new AppError('internal', 'SCHEMA_NOT_STRUCTURAL', `${path === '' ? 'schema' : path}: ${why}`);
+  throw operatorError('SCHEMA_NOT_STRUCTURAL', `${path === '' ? 'schema' : path}: ${why}`);
 }
 
 /** Keywords that the API server refuses in a structural schema, with the remedy. */

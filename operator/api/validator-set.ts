@@ -139,7 +139,7 @@ export const validatorSetSpec = z
   })
   .describe('Desired state.');
 
-export type ValidatorSetSpec = Readonly<z.output<typeof validatorSetSpec>>;
+type ValidatorSetSpec = Readonly<z.output<typeof validatorSetSpec>>;
 
 export const MEMBER_PHASES = [
   'Provisioning',
@@ -206,7 +206,7 @@ export const validatorSetStatus = z
   })
   .describe('Observed state, written by the operator.');
 
-export type ValidatorSetStatus = Readonly<Partial<z.output<typeof validatorSetStatus>>>;
+type ValidatorSetStatus = Readonly<Partial<z.output<typeof validatorSetStatus>>>;
 export type ValidatorSet = CustomResource<ValidatorSetSpec, ValidatorSetStatus>;
 
 /** Throws AppError invalid INVALID_CUSTOM_RESOURCE; see parserOf. */

@@ -4,11 +4,11 @@ import { readFile } from 'node:fs/promises';
 import process from 'node:process';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 import { run, type Surface } from './run.ts';
 
-const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
-const TIMEOUT_MS = 60_000;
+const maxOutputBytes = 64 * 1024 * 1024;
+const timeoutMs = 60_000;
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
@@ -19,15 +19,15 @@ const surface: Surface = {
     try {
       return path === '-' ? await text(process.stdin) : await readFile(path, 'utf8');
     } catch (error) {
-      throw new AppError('not_found', 'FILE_UNREADABLE', messageOf(error), { cause: error });
+      throw operatorError('FILE_UNREADABLE', messageOf(error), { cause: error });
     }
   },
   kubectl: async (args) => {
     try {
-      const options = { maxBuffer: MAX_OUTPUT_BYTES, timeout: TIMEOUT_MS };
+      const options = { maxBuffer: maxOutputBytes, timeout: timeoutMs };
       return (await promisify(execFile)('kubectl', [...args], options)).stdout;
     } catch (error) {
-      throw new AppError('unavailable', 'KUBECTL_FAILED', messageOf(error), { cause: error });
+      throw operatorError('KUBECTL_FAILED', messageOf(error), { cause: error });
     }
   },
   print: (line) => void process.stdout.write(line),

@@ -4,6 +4,7 @@ import { API_GROUP } from '../api/names.ts';
 import { parseRegister, type Register } from '../api/register.ts';
 import { parseTenant, type Tenant } from '../api/tenant.ts';
 import { parseValidatorSet, type ValidatorSet } from '../api/validator-set.ts';
+import { operatorError } from '../errors.ts';
 import { isRecord } from '../kube/resource.ts';
 
 /** Objects of our three kinds. */
@@ -15,7 +16,7 @@ export interface Objects {
 
 export const noObjects: Objects = { tenants: [], validatorSets: [], registers: [] };
 
-const MAX_TEXT_BYTES = 32 * 1024 * 1024;
+const maxTextBytes = 32 * 1024 * 1024;
 
 /**
  * The objects of the three kinds in a YAML or JSON file, including items of Lists; other kinds are skipped.
@@ -26,7 +27,7 @@ export function readObjects(
   text: string,
   from: { readonly file: string; readonly namespace: string },
 ): Objects {
-  if (Buffer.byteLength(text) > MAX_TEXT_BYTES) throw invalid(from.file, 'is too large');
+  if (Buffer.byteLength(text) > maxTextBytes) throw invalid(from.file, 'is too large');
   const found = documentsOf(text, from.file).flatMap(itemsOf).filter(isOurs);
   const named = found.map((object) => inNamespace(object, from.namespace));
   const of = <T>(kind: string, parse: (value: unknown) => T): readonly T[] =>
@@ -39,7 +40,7 @@ export function readObjects(
 }
 
 function invalid(file: string, problem: string, cause?: unknown): AppError {
-  return new AppError('invalid', 'INVALID_FILE', `${file} ${problem}`, { cause });
+  return operatorError('INVALID_FILE', `${file} ${problem}`, { cause });
 }
 
 function documentsOf(text: string, file: string): readonly unknown[] {

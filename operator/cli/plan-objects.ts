@@ -13,7 +13,7 @@ import { counterpart, keyOf, type Objects } from './objects.ts';
 import { planSet } from './plan-sets.ts';
 
 /** More changes than a register of 100 validators needs to replace them all. */
-const MAX_CHANGES = 400;
+const maxChanges = 400;
 
 /**
  * The steps that applying a file causes, in the operator's order. No service is called: the state is taken from live
@@ -101,7 +101,7 @@ function planOneRegister(desired: Register, { all, live, nowMs }: Around): Entry
 function scaling(input: Omit<RegisterPlanInput, 'facts'>, found: RegisterFacts | undefined) {
   const steps: Step[] = [];
   let facts = found;
-  for (let count = 0; count < MAX_CHANGES; count += 1) {
+  for (let count = 0; count < maxChanges; count += 1) {
     const plan = planRegister({ ...input, facts });
     const refusal = refusalOf(plan.judgement.outcome);
     if (plan.steps.length === 0) return { steps, notes: notesOf(found, facts), ...refusal };

@@ -10,7 +10,7 @@ import { keyOf } from './objects.ts';
 const LIVE = 'live';
 const NEXT = 'next';
 /** Age that passes every gate with a waiting time. */
-const LONG_MS = 3_600_000;
+const longMs = 3_600_000;
 
 /** The plan of a set: added, replaced and removed pods, in order. */
 export function planSet(desired: ValidatorSet, live: ValidatorSet | undefined, nowMs: number): Entry {
@@ -133,7 +133,7 @@ function memberOf(set: ValidatorSet, ordinal: number, nowMs: number): MemberFact
   const pod = {
     uid: name,
     isReady,
-    readySinceMs: nowMs - LONG_MS,
+    readySinceMs: nowMs - longMs,
     isTerminating: false,
     isBroken: false,
     revision: LIVE,

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 import { noObjects, type Objects, readObjects } from './objects.ts';
 import { planObjects } from './plan-objects.ts';
 import { planText, statusText } from './report.ts';
@@ -64,7 +65,7 @@ export async function run(args: readonly string[], surface: Surface): Promise<nu
 
 function usage(problem: string, cause?: unknown): AppError {
   const text = `${problem}; see kubectl chancery --help`;
-  return new AppError('invalid', 'INVALID_ARGUMENTS', text, { cause });
+  return operatorError('INVALID_ARGUMENTS', text, { cause });
 }
 
 function parseOrRefuse(args: readonly string[]) {

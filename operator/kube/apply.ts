@@ -1,5 +1,5 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Timing } from '#kit/clock/timing.ts';
+import { operatorError } from '../errors.ts';
 import type { Api } from './api.ts';
 import { canonicalText, contains, hashOf } from './compare.ts';
 import { AdoptionRefused, isApiError } from './errors.ts';
@@ -19,7 +19,7 @@ import type { Cache } from './store.ts';
 const APPLY_PATCH = 'application/apply-patch+yaml';
 const MANAGED_BY = 'app.kubernetes.io/managed-by';
 
-export interface ApplierOptions {
+interface ApplierOptions {
   readonly api: Api;
   readonly timing: Timing;
   /** Field manager: `chancery-<controller>`. */
@@ -212,7 +212,7 @@ function verifyOwnership(live: KubeObject, owner: KubeObject, desired: KubeObjec
     );
   }
   if (live.metadata.deletionTimestamp !== undefined) {
-    throw new AppError('conflict', 'CHILD_TERMINATING', `${name} is being deleted`);
+    throw operatorError('CHILD_TERMINATING', `${name} is being deleted`);
   }
 }
 

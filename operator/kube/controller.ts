@@ -1,6 +1,7 @@
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import type { Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { operatorError } from '../errors.ts';
 import { isApiError, TerminalError } from './errors.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { priority, WorkQueue } from './queue.ts';
@@ -37,7 +38,7 @@ export interface ControllerOptions {
 }
 
 /** A reconcile that takes longer is aborted. */
-const DEADLINE_MS = 60_000;
+const deadlineMs = 60_000;
 
 /** Workers that reconcile the keys of a queue. */
 export class Controller {
@@ -65,7 +66,7 @@ export class Controller {
 
   /** Stops the queue; running reconciles are aborted after `graceMs` milliseconds. */
   async stop(graceMs = 25_000): Promise<void> {
-    const stopped = new AppError('unavailable', 'CONTROLLER_STOPPED', 'The controller was stopped');
+    const stopped = operatorError('CONTROLLER_STOPPED', 'The controller was stopped');
     const cancel = this.#options.timing.after(graceMs, () => {
       for (const running of this.#running) running.abort(stopped);
     });
@@ -87,10 +88,10 @@ export class Controller {
     const log = this.#options.log.child({ component: name, subject: key });
     const running = new AbortController();
     this.#running.add(running);
-    const cancel = timing.after(DEADLINE_MS, () => {
+    const cancel = timing.after(deadlineMs, () => {
       metrics.controller.timeouts.inc({ controller: name });
       running.abort(
-        new AppError('timeout', 'RECONCILE_TIMEOUT', `The reconcile did not finish within ${DEADLINE_MS} ms`),
+        operatorError('RECONCILE_TIMEOUT', `The reconcile did not finish within ${deadlineMs} ms`),
       );
     });
     const fromMs = timing.monotonicMs();

@@ -2,10 +2,10 @@ import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 import { isRecord, type ResourcePath, resourceName } from './resource.ts';
 
 /** Verbs of RBAC. */
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
+type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
 /** Reason of a refusal, as in a Kubernetes `Status`; `Network` when there was no answer. */
-export type StatusReason =
+type StatusReason =
   | 'BadRequest'
   | 'Unauthorized'
   | 'Forbidden'
@@ -55,7 +55,7 @@ export interface RequestInfo extends ResourcePath {
   readonly verb: Verb;
 }
 
-export interface ApiErrorOptions {
+interface ApiErrorOptions {
   /** HTTP status; 0 when there was no answer. */
   readonly status?: number;
   readonly retryAfterMs?: number | undefined;

@@ -10,7 +10,7 @@ import type { KubeObject } from './resource.ts';
 
 export const kubeEvents = namespaced('events.k8s.io', 'v1', 'Event', 'events');
 
-export interface EventRecorderOptions {
+interface EventRecorderOptions {
   /** A fenced port: only the leader writes events. */
   readonly api: Api;
   readonly timing: Timing;
@@ -45,12 +45,12 @@ interface PendingEvent {
   readonly details: EventDetails;
 }
 
-const MAX_PENDING = 1_000;
-const MAX_SERIES = 4_096;
+const maxPending = 1_000;
+const maxSeries = 4_096;
 /** The API server deletes events after one hour; a continuing series is written again before that. */
-const REFRESH_MS = 30 * 60_000;
-const SERIES_END_MS = 60 * 60_000;
-const CALL_TIMEOUT_MS = 10_000;
+const refreshMs = 30 * 60_000;
+const seriesEndMs = 60 * 60_000;
+const callTimeoutMs = 10_000;
 
 /**
  * Writes events without blocking the caller. Repeated events form a series with a count. The series is written at the 2nd,
@@ -70,7 +70,7 @@ export class EventRecorder {
 
   /** Queues an event about an object. */
   record(object: KubeObject, details: EventDetails): void {
-    if (this.#isStopped || this.#pending.length >= MAX_PENDING) {
+    if (this.#isStopped || this.#pending.length >= maxPending) {
       this.#count('dropped');
       return;
     }
@@ -112,10 +112,10 @@ export class EventRecorder {
     const key = JSON.stringify([uid, details.type, details.reason, details.action, details.note]);
     const now = this.#options.timing.monotonicMs();
     const known = this.#series.get(key);
-    if (known !== undefined && now - known.seenAtMs < SERIES_END_MS) {
+    if (known !== undefined && now - known.seenAtMs < seriesEndMs) {
       known.count += 1;
       known.seenAtMs = now;
-      const isDue = (known.count & (known.count - 1)) === 0 || now - known.writtenAtMs >= REFRESH_MS;
+      const isDue = (known.count & (known.count - 1)) === 0 || now - known.writtenAtMs >= refreshMs;
       if (!isDue) return 'counted';
       if (!this.#bucketOf(uid).take()) return 'limited';
       if (await this.#continue(known)) return 'repeated';
@@ -147,7 +147,7 @@ export class EventRecorder {
       action: details.action,
       note: clip(details.note),
     };
-    const where = { resource: kubeEvents, namespace: own.namespace, timeoutMs: CALL_TIMEOUT_MS };
+    const where = { resource: kubeEvents, namespace: own.namespace, timeoutMs: callTimeoutMs };
     await api.call({ ...where, verb: 'create', body });
     const now = timing.monotonicMs();
     return { ...own, count: 1, writtenAtMs: now, seenAtMs: now };
@@ -165,7 +165,7 @@ export class EventRecorder {
         name,
         contentType: 'application/merge-patch+json',
         body: { series: { count, lastObservedTime: microTime(timing) } },
-        timeoutMs: CALL_TIMEOUT_MS,
+        timeoutMs: callTimeoutMs,
       });
     } catch (error) {
       if (isApiError(error, 'NotFound')) return false;
@@ -193,7 +193,7 @@ export class EventRecorder {
 /** Deletes the oldest entry of a map that is too large. */
 function limitSize(map: Map<string, unknown>): void {
   const [oldest] = map.keys();
-  if (map.size > MAX_SERIES && oldest !== undefined) map.delete(oldest);
+  if (map.size > maxSeries && oldest !== undefined) map.delete(oldest);
 }
 
 function clip(note: string): string {

@@ -16,14 +16,14 @@ export interface HttpApiOptions {
   readonly rate?: Rate;
 }
 
-const CONNECTIONS = 8;
-const ATTEMPT_TIMEOUT_MS = 30_000;
-const CONNECT_TIMEOUT_MS = 10_000;
-const MAX_BODY_BYTES = 256 * 1024 * 1024;
+const maxConnections = 8;
+const attemptTimeoutMs = 30_000;
+const connectTimeoutMs = 10_000;
+const maxBodyBytes = 256 * 1024 * 1024;
 /** A longer Retry-After is not waited for inside a call; the caller receives the refusal with its time. */
-const MAX_RETRY_AFTER_MS = 60_000;
+const maxRetryAfterMs = 60_000;
 /** Pod tokens live one hour and are rotated earlier, so credentials are read again after this time. */
-const CREDENTIALS_AGE_MS = 60_000;
+const credentialsAgeMs = 60_000;
 
 const methods = {
   get: 'GET',
@@ -50,7 +50,7 @@ function connect(access: ClusterAccess): Connections {
   const given = Object.entries({ ca, cert, key, servername }).filter(([, value]) => value !== undefined);
   const tls = { ...Object.fromEntries(given), rejectUnauthorized: access.skipVerify !== true };
   const options: Pool.Options = {
-    connect: { ...tls, timeout: CONNECT_TIMEOUT_MS },
+    connect: { ...tls, timeout: connectTimeoutMs },
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -60,7 +60,7 @@ function connect(access: ClusterAccess): Connections {
     access,
     host,
     prefix: pathname.replace(/\/$/, ''),
-    calls: new Pool(origin, { ...options, connections: CONNECTIONS, maxResponseSize: MAX_BODY_BYTES }),
+    calls: new Pool(origin, { ...options, connections: maxConnections, maxResponseSize: maxBodyBytes }),
     watches: new Pool(origin, options),
   };
 }
@@ -166,7 +166,7 @@ export class HttpApi implements Api {
         (timing.monotonicMs() - from) / 1000,
       );
     }
-    const timeoutMs = Math.min(request.timeoutMs ?? ATTEMPT_TIMEOUT_MS, request.guard?.() ?? Infinity);
+    const timeoutMs = Math.min(request.timeoutMs ?? attemptTimeoutMs, request.guard?.() ?? Infinity);
     const from = timing.monotonicMs();
     let code = '<error>';
     try {
@@ -235,7 +235,7 @@ export class HttpApi implements Api {
 
   async #connectionsFor(request: ApiRequest): Promise<Connections> {
     const open = this.#connections;
-    const isYoung = this.#options.timing.monotonicMs() - this.#readAtMs < CREDENTIALS_AGE_MS;
+    const isYoung = this.#options.timing.monotonicMs() - this.#readAtMs < credentialsAgeMs;
     if (open !== undefined && isYoung) return open;
     try {
       return await this.#refreshCredentials();
@@ -278,7 +278,7 @@ export class HttpApi implements Api {
 function retryDelayMs(error: ApiError, nextMs: () => number, timing: Timing): number | undefined {
   if (error.status === 429 || error.status === 503) {
     const waitMs = error.retryAfterMs;
-    if (waitMs === undefined || waitMs > MAX_RETRY_AFTER_MS) return undefined;
+    if (waitMs === undefined || waitMs > maxRetryAfterMs) return undefined;
     // never early, and with jitter
     return waitMs + timing.random() * Math.min(1_000, waitMs / 10);
   }

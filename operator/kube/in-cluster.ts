@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 import type { ClusterCredentials } from './credentials.ts';
 
-export interface InClusterOptions {
+interface InClusterOptions {
   /** KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. */
   readonly host: string | undefined;
   readonly port: string | undefined;
@@ -18,11 +18,7 @@ export interface InClusterOptions {
 export function inClusterCredentials(options: InClusterOptions): ClusterCredentials {
   const { host, port, directory = '/var/run/secrets/kubernetes.io/serviceaccount' } = options;
   if (host === undefined || port === undefined) {
-    throw new AppError(
-      'invalid',
-      'NOT_IN_A_CLUSTER',
-      'Neither KUBECONFIG nor KUBERNETES_SERVICE_HOST is set',
-    );
+    throw operatorError('NOT_IN_A_CLUSTER', 'Neither KUBECONFIG nor KUBERNETES_SERVICE_HOST is set');
   }
   const server = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
   return {

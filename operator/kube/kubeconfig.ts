@@ -1,5 +1,5 @@
 import type { RequestOptions } from 'node:https';
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 import type { ClusterAccess, ClusterCredentials } from './credentials.ts';
 import { isRecord } from './resource.ts';
 
@@ -37,7 +37,7 @@ export function credentialsOf(load: () => KubeConfigSource): ClusterCredentials 
 async function readAccess(config: KubeConfigSource): Promise<ClusterAccess> {
   const cluster = config.getCurrentCluster();
   if (cluster === null) {
-    throw new AppError('invalid', 'KUBECONFIG_INVALID', 'The kubeconfig names no current cluster');
+    throw operatorError('KUBECONFIG_INVALID', 'The kubeconfig names no current cluster');
   }
   const options: RequestOptions = {};
   await config.applyToHTTPSOptions(options);

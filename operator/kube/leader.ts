@@ -10,7 +10,7 @@ import { isRecord, type KubeObject, parseObject } from './resource.ts';
 
 export const leases = namespaced('coordination.k8s.io', 'v1', 'Lease', 'leases');
 
-export interface LeaderOptions {
+interface LeaderOptions {
   readonly api: Api;
   readonly timing: Timing;
   readonly metrics: KubeMetrics;

@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 import type { Api } from './api.ts';
 import { isApiError } from './errors.ts';
 import { isRecord, type KubeObject, parseObject, type Resource } from './resource.ts';
@@ -16,13 +16,13 @@ export interface Selection {
   readonly metadataOnly?: boolean | undefined;
 }
 
-export interface ObjectList {
+interface ObjectList {
   readonly objects: readonly KubeObject[];
   /** Resource version from which a watch continues. */
   readonly resourceVersion: string;
 }
 
-export interface ListOptions {
+interface ListOptions {
   /** Reads from etcd instead of the API server's watch cache. */
   readonly isFresh: boolean;
   readonly signal?: AbortSignal;
@@ -73,7 +73,7 @@ function parsePage(body: unknown) {
   const items = isRecord(body) ? (body['items'] ?? []) : undefined;
   const resourceVersion = isRecord(metadata) ? metadata['resourceVersion'] : undefined;
   if (!isRecord(metadata) || !Array.isArray(items) || typeof resourceVersion !== 'string') {
-    throw new AppError('bad_gateway', 'KUBE_NOT_A_LIST', 'The API server sent something that is not a list');
+    throw operatorError('KUBE_NOT_A_LIST', 'The API server sent something that is not a list');
   }
   const more = metadata['continue'];
   return { items: items as readonly unknown[], resourceVersion, more: typeof more === 'string' ? more : '' };

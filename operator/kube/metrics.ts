@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /** A gauge whose values are read from registered sources at every scrape. */
-export interface ScrapedGauge {
+interface ScrapedGauge {
   /** @returns a function that removes the source and its time series */
   add(labels: Readonly<Record<string, string>>, read: () => number): () => void;
 }

@@ -5,7 +5,7 @@ import { isRecord, type KubeObject } from './resource.ts';
 /** Six overwrites at once, then six per minute. */
 const overwriteRate = { perSecond: 0.1, burst: 6 };
 /** A conflict ends when nothing was changed for this time. */
-const QUIET_PERIOD_MS = 30_000;
+const quietPeriodMs = 30_000;
 
 interface OwnershipConflict {
   readonly bucket: Bucket;
@@ -40,7 +40,7 @@ export class OwnershipConflicts {
   /** The competing managers of an open conflict; undefined when there is none. */
   competingManagers(name: string): readonly string[] | undefined {
     const conflict = this.#conflicts.get(name);
-    if (conflict === undefined || this.#timing.monotonicMs() - conflict.changedAtMs >= QUIET_PERIOD_MS)
+    if (conflict === undefined || this.#timing.monotonicMs() - conflict.changedAtMs >= quietPeriodMs)
       return undefined;
     return conflict.competingManagers;
   }

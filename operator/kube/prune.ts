@@ -4,7 +4,7 @@ import { isApiError } from './errors.ts';
 import { controllerOf, type KubeObject, type Resource } from './resource.ts';
 import { type Cache, ownerIndex } from './store.ts';
 
-export interface PruneOptions {
+interface PruneOptions {
   readonly api: Api;
   /** Uid of the owner of the children. */
   readonly ownerUid: string;

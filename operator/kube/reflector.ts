@@ -31,16 +31,16 @@ export interface ReflectorOptions extends Selection {
 }
 
 /** Bookmarks arrive every minute; a longer silence means a half-open connection. */
-const SILENCE_MS = 90_000;
+const silenceMs = 90_000;
 /** Abort reason of a stream that is replaced by a relist. */
 const relistRequested = new Error('the cache is listed again');
-const WATCH_SECONDS = 300;
+const watchSeconds = 300;
 /** A stream that stayed open this long resets the backoff. */
-const HEALTHY_MS = 5_000;
+const healthyMs = 5_000;
 /** Interval of attempts for an absent optional kind. */
-const ABSENT_MS = 300_000;
+const absentMs = 300_000;
 /** After this many refused streams in a row the resource version itself is discarded. */
-const MAX_REFUSED_STREAMS = 5;
+const maxRefusedStreams = 5;
 
 /**
  * Keeps a store equal to the cluster by list and watch. After a fault the watch resumes from the last resource version,
@@ -166,7 +166,7 @@ export class Reflector {
       this.#relisting?.resolve();
     }
     const { timing } = this.#options;
-    const isHealthy = this.#openedAtMs !== undefined && timing.monotonicMs() - this.#openedAtMs >= HEALTHY_MS;
+    const isHealthy = this.#openedAtMs !== undefined && timing.monotonicMs() - this.#openedAtMs >= healthyMs;
     this.#openedAtMs = undefined;
     if (this.#stopping.signal.aborted) return 0;
     if (isHealthy) {
@@ -185,7 +185,7 @@ export class Reflector {
     this.#version = undefined;
     this.#fault = undefined;
     this.#markSynced(false);
-    return ABSENT_MS * (0.9 + 0.2 * timing.random());
+    return absentMs * (0.9 + 0.2 * timing.random());
   }
 
   /** Marks the store as synced. */
@@ -215,7 +215,7 @@ export class Reflector {
       this.#expirations += 1;
       return this.#expirations === 1 ? 0 : this.#backoff.next();
     }
-    if (this.#refusedStreams >= MAX_REFUSED_STREAMS) {
+    if (this.#refusedStreams >= maxRefusedStreams) {
       this.#version = undefined;
       this.#refusedStreams = 0;
     }
@@ -246,8 +246,8 @@ export class Reflector {
     const stream = new AbortController();
     const interrupted = this.#interruption.signal;
     const signal = AbortSignal.any([stream.signal, interrupted, this.#stopping.signal]);
-    const silence = new BrokenStream('silent', `no data for ${SILENCE_MS} ms`);
-    const watchdog = createWatchdog(timing, SILENCE_MS, () => stream.abort(silence));
+    const silence = new BrokenStream('silent', `no data for ${silenceMs} ms`);
+    const watchdog = createWatchdog(timing, silenceMs, () => stream.abort(silence));
     try {
       const request = { verb: 'watch', resource, namespace } as const;
       const pieces = await api.watch({
@@ -279,7 +279,7 @@ export class Reflector {
 
   #watchQuery(): Record<string, string> {
     const { labelSelector, timing } = this.#options;
-    const seconds = Math.round(WATCH_SECONDS * (1 + timing.random()));
+    const seconds = Math.round(watchSeconds * (1 + timing.random()));
     return {
       watch: 'true',
       allowWatchBookmarks: 'true',

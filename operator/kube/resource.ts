@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 
 export interface OwnerReference {
   readonly apiVersion: string;
@@ -132,11 +132,7 @@ export function parseObject(value: unknown, fallback?: Resource): KubeObject {
       return { ...value, apiVersion, kind, metadata };
     }
   }
-  throw new AppError(
-    'bad_gateway',
-    'KUBE_NOT_AN_OBJECT',
-    'The API server sent something that is not a Kubernetes object',
-  );
+  throw operatorError('KUBE_NOT_AN_OBJECT', 'The API server sent something that is not a Kubernetes object');
 }
 
 /** Drops managedFields and kubectl's last-applied annotation, which are half of the bytes of a list. */

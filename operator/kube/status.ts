@@ -11,7 +11,7 @@ interface WrittenStatus {
   readonly resourceVersion: string | undefined;
 }
 
-export interface StatusWriterOptions {
+interface StatusWriterOptions {
   readonly api: Api;
   readonly resource: Resource;
   /** A separate field manager, so that status and children do not own each other's fields. */

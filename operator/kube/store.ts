@@ -12,7 +12,7 @@ export interface Change {
 }
 
 /** Called after the store has changed. It must not block; its errors go to the store's `onFault`. */
-export type Listener = (change: Change) => void;
+type Listener = (change: Change) => void;
 
 /** Read side of a cache. It lags behind the cluster; its objects are immutable. */
 export interface Cache {

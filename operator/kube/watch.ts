@@ -23,7 +23,7 @@ export class BrokenStream extends AppError {
 }
 
 /** etcd stores at most 1.5 MiB per object; JSON is somewhat longer. */
-const MAX_LINE = 16 * 1024 * 1024;
+const maxLine = 16 * 1024 * 1024;
 
 /**
  * Decodes the chunks of a watch into events.
@@ -38,7 +38,7 @@ export async function* decodeEvents(pieces: AsyncIterable<Uint8Array>): AsyncGen
     for (const line of lines) {
       if (line.trim() !== '') yield parseLine(line);
     }
-    if (unfinished.length > MAX_LINE) throw new BrokenStream('malformed', 'a line of the watch is too long');
+    if (unfinished.length > maxLine) throw new BrokenStream('malformed', 'a line of the watch is too long');
   }
   if (unfinished.trim() !== '')
     throw new BrokenStream('truncated', 'the watch ended in the middle of a line');
@@ -59,7 +59,7 @@ function parseLine(line: string): WatchEvent {
 }
 
 /** Detects a half-open connection, which gives neither data nor an error. */
-export interface Watchdog {
+interface Watchdog {
   /** Restarts the timeout. */
   reset(): void;
   stop(): void;

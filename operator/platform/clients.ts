@@ -1,6 +1,6 @@
 import type { Endpoint } from '#kit/config/config.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
-import type { Installation } from './installation.ts';
+import type { Installation } from '../api/installation.ts';
 import { type Organizations, organizationsOf } from './organizations.ts';
 import { type Registers, registersOf } from './registers.ts';
 import type { ServiceSession, ServiceSessions } from './sessions.ts';

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
-import type { IssuerCredentials, IssuerPlace } from '#kit/workload/workload.ts';
+import type { IssuerCredentials, IssuerSource } from '#kit/workload/workload.ts';
+import type { Installation } from '../api/installation.ts';
+import { operatorError } from '../errors.ts';
 import type { Api } from '../kube/api.ts';
 import { configMaps, serviceAccounts } from '../kube/kinds.ts';
 import { isRecord, parseObject } from '../kube/resource.ts';
-import type { Installation } from './installation.ts';
 
 /** Minimum lifetime that the API server accepts. */
-const TOKEN_SECONDS = 600;
+const tokenSeconds = 600;
 
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1).max(65_536) }) });
 
@@ -21,7 +21,7 @@ export function foreignIssuer(
   api: Api,
   { installation, namespace, identity }: Installation & { readonly identity: ServiceAccountIdentity },
   clientId: string,
-): IssuerPlace {
+): IssuerSource {
   const audience = `spiffe://${installation}/service/svid-issuer`;
   const credentials = async (): Promise<IssuerCredentials> => {
     const [token, ca] = await Promise.all([
@@ -41,7 +41,7 @@ async function requestToken(
     audience,
   }: { readonly namespace: string; readonly name: string; readonly audience: string },
 ): Promise<string> {
-  const spec = { audiences: [audience], expirationSeconds: TOKEN_SECONDS };
+  const spec = { audiences: [audience], expirationSeconds: tokenSeconds };
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
   const where = { resource: serviceAccounts, namespace, name, subresource: 'token' };
   return tokenRequest.parse(await api.call({ verb: 'create', ...where, body })).status.token;
@@ -58,5 +58,5 @@ async function readAuthorities(
   const text = isRecord(found['data']) ? found['data'][caKey] : undefined;
   if (typeof text === 'string' && text !== '') return text;
   const message = `ConfigMap ${caConfigMap} of namespace ${namespace} has no key ${caKey} yet`;
-  throw new AppError('unavailable', 'AUTHORITIES_MISSING', message);
+  throw operatorError('AUTHORITIES_MISSING', message);
 }

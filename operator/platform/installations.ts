@@ -1,9 +1,9 @@
 import { type AppError, isAppError } from '#core/errors/errors.ts';
+import { describesInstallation, type Installation, parseInstallation } from '../api/installation.ts';
 import type { Cache } from '../kube/store.ts';
-import { describesInstallation, type Installation, parseInstallation } from './installation.ts';
 
 /** The installation of a namespace, or why there is none. */
-export type InstallationResult =
+type InstallationResult =
   | { readonly installation: Installation; readonly fault?: undefined }
   | { readonly installation?: undefined; readonly fault: AppError };
 

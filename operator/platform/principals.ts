@@ -3,7 +3,7 @@ import { serviceOf } from '#core/identity/services.ts';
 import { type CallOptions, createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
-import type { Installation } from './installation.ts';
+import type { Installation } from '../api/installation.ts';
 import type { ServiceSession, ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 

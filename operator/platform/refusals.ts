@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
+import { operatorError } from '../errors.ts';
 
 interface ServiceCall {
   readonly method: string;
@@ -23,7 +24,7 @@ const byStatus: Readonly<Record<number, ErrorKind>> = {
   504: 'timeout',
 };
 
-const MAX_DETAIL = 1024;
+const maxDetail = 1024;
 
 /** The used members of `application/problem+json` (RFC 9457); all are optional. */
 const problemSchema = z
@@ -34,7 +35,7 @@ const problemSchema = z
   .loose()
   .catch({});
 
-export interface ServiceRefusalOptions {
+interface ServiceRefusalOptions {
   readonly status: number;
   readonly retryAfterSeconds?: number | undefined;
   readonly members?: Readonly<Record<string, unknown>>;
@@ -80,7 +81,7 @@ export function refusalOf(
   const { status, body, headers } = answer;
   const kind = byStatus[status] ?? (status >= 500 ? 'bad_gateway' : 'invalid');
   const { code = 'SERVICE_REFUSED', detail, ...members } = problemSchema.parse(body);
-  const detailText = detail === undefined || detail === '' ? `HTTP ${status}` : detail.slice(0, MAX_DETAIL);
+  const detailText = detail === undefined || detail === '' ? `HTTP ${status}` : detail.slice(0, maxDetail);
   const where = `${method} ${path.split('?')[0]}`;
   const seconds = Number(headers['retry-after']);
   return new ServiceRefusal(kind, code, `${service} refused (${code}): ${detailText} [${where}]`, {
@@ -96,20 +97,16 @@ export function unreachable(
   cause: unknown,
 ): AppError {
   const reason = cause instanceof Error ? cause.message : 'unknown reason';
-  return new AppError(
-    'unavailable',
-    'SERVICE_UNREACHABLE',
-    `${name} cannot be reached at ${host}:${port}: ${reason}`,
-    { cause },
-  );
+  return operatorError('SERVICE_UNREACHABLE', `${name} cannot be reached at ${host}:${port}: ${reason}`, {
+    cause,
+  });
 }
 
 /** The response does not match the schema: another version, or another server. */
 export function unreadable(service: string, { method, path }: ServiceCall, cause: z.ZodError): AppError {
   const [issue] = cause.issues;
   const where = issue === undefined ? '' : ` (${issue.path.join('.')}: ${issue.message})`;
-  return new AppError(
-    'bad_gateway',
+  return operatorError(
     'SERVICE_ANSWER_UNREADABLE',
     `${service} answered ${method} ${path.split('?')[0]} with an unexpected body${where}`,
     { cause },

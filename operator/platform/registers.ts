@@ -5,7 +5,7 @@ import { actedSchema, changedSchema, countSchema, removedSchema, statusSchema } 
 import type { Service } from './transport.ts';
 
 /** Result of a change: a transaction, or a proposal that needs votes. */
-export interface Changed {
+interface Changed {
   readonly txId?: string | undefined;
   readonly proposalId?: string | undefined;
 }

@@ -1,7 +1,7 @@
 import { startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Timers } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { Installation } from './installation.ts';
+import type { Installation } from '../api/installation.ts';
 import type { Installations } from './installations.ts';
 import type { ServiceSession } from './sessions.ts';
 
@@ -13,7 +13,7 @@ export interface SessionWarmupOptions {
 }
 
 /** Interval; a valid token causes no call. */
-const WARMUP_INTERVAL_MS = 10_000;
+const warmupIntervalMs = 10_000;
 
 /**
  * Keeps identity and service token of every installation ready in every process, so that a new leader need not wait for
@@ -41,7 +41,7 @@ export function warmUpSessions({ sessions, installations, timing, log }: Session
   const loop = startPollLoop(
     async () => {
       openAll();
-      return WARMUP_INTERVAL_MS;
+      return warmupIntervalMs;
     },
     { timers: timing },
   );

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import type { Workload } from '#kit/workload/workload.ts';
-import { type Installation, parseInstallation } from './installation.ts';
+import { type Installation, parseInstallation } from '../api/installation.ts';
 import { createServiceSessions } from './sessions.ts';
 import { installationMap, installationText, spireText } from './testing/installation.fixture.ts';
 import { connectMembers } from './validators.ts';
@@ -13,14 +13,30 @@ function describe(namespace: string, text: object = installationText): Installat
   return parseInstallation([installationMap(text, namespace)]);
 }
 
-/** An identity that records whether it was stopped. */
+const expiresAtMs = Date.UTC(2027, 0, 1);
+
+/** An identity without keys that records whether it was stopped. */
 function identityOf(trustDomain: string, onStop: () => void = () => undefined): Workload {
+  const id = `spiffe://${trustDomain}/service/service-operator`;
+  const unused = (): never => {
+    throw new AppError('internal', 'UNUSED', 'nothing is called');
+  };
   return {
-    id: `spiffe://${trustDomain}/service/service-operator`,
+    id,
     trustDomain,
-    current: () => {
-      throw new AppError('internal', 'UNUSED', 'nothing is called');
-    },
+    current: () => ({
+      id,
+      expiresAtMs,
+      get key() {
+        return unused();
+      },
+      get cert() {
+        return unused();
+      },
+      get ca() {
+        return unused();
+      },
+    }),
     onRotate: () => () => undefined,
     stop: onStop,
   };
@@ -42,6 +58,11 @@ test('each namespace with its own issuer has one identity', async () => {
   // installations of the same name in two namespaces are different
   expect(other.workload).not.toBe(one.workload);
   expect(opened).toEqual(['acme', 'beta']);
+  const metrics = await runtime.telemetry.registry.metrics();
+  for (const namespace of opened)
+    expect(metrics).toContain(
+      `chancery_operator_identity_expiry_timestamp_seconds{namespace="${namespace}"} ${expiresAtMs / 1_000}`,
+    );
 });
 
 test('with SPIRE one identity serves the installations of its trust domain only', async () => {

@@ -1,9 +1,9 @@
 import { createServiceTokens } from '#kit/auth/auth.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Workload } from '#kit/workload/workload.ts';
+import type { Installation } from '../api/installation.ts';
 import { OPERATOR_CLIENT_ID } from '../api/names.ts';
-import { RequeueError } from '../controllers/reconciler/requeue-error.ts';
-import type { Installation } from './installation.ts';
+import { RequeueError } from '../api/requeue-error.ts';
 
 /** Identity, token and guard for the clients of an installation's services. */
 export interface ServiceSession {
@@ -31,7 +31,7 @@ export interface ServiceSessions {
   stop(): void;
 }
 
-export interface ServiceSessionsOptions {
+interface ServiceSessionsOptions {
   readonly runtime: Runtime;
   readonly guard: () => number;
   /** Obtains the operator's identity in an installation; called again after a failure. */
@@ -45,13 +45,26 @@ export function createServiceSessions(options: ServiceSessionsOptions): ServiceS
   /** Tokens outlive unrelated changes of the description. */
   const tokens = new WeakMap<Workload, Map<string, ServiceSession['token']>>();
   const identities = new Map<string, Promise<Workload>>();
+  const expiry = runtime.telemetry.gauge(
+    'identity_expiry_timestamp_seconds',
+    'When the SVID in hand ends, seconds since the epoch; the namespace is empty with SPIRE',
+    ['namespace'],
+  );
   let isStopped = false;
+
+  const open = async (installation: Installation, namespace: string): Promise<Workload> => {
+    const identity = await connect(installation);
+    const record = () => expiry.set({ namespace }, identity.current().expiresAtMs / 1_000);
+    record();
+    identity.onRotate(record);
+    return identity;
+  };
 
   const workload = (installation: Installation): Promise<Workload> => {
     const key = installation.identity.provider === 'spire' ? '' : installation.namespace;
     const opening =
       identities.get(key) ??
-      connect(installation).catch((error: unknown) => {
+      open(installation, key).catch((error: unknown) => {
         identities.delete(key);
         throw error;
       });

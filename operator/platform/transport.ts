@@ -3,13 +3,14 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent, request as startRequest } from 'node:https';
 import type { PeerCertificate } from 'node:tls';
 import type { z } from 'zod';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { spiffeIdOf } from '#kit/workload/workload.ts';
+import { operatorError } from '../errors.ts';
 import { refusalOf, unreachable, unreadable } from './refusals.ts';
 
-const TIMEOUT_MS = 10_000;
-const ANSWER_LIMIT_BYTES = 4 * 1024 * 1024;
-const CONNECTIONS = 8;
+const callTimeoutMs = 10_000;
+const answerLimitBytes = 4 * 1024 * 1024;
+const maxConnections = 8;
 /** Fixed SNI name: SVIDs contain no host names, and the SPIFFE id is checked instead. */
 const SERVER_NAME = 'workload.chancery.internal';
 
@@ -86,7 +87,7 @@ function agentOf({ identity, expect }: ServiceOptions): Agent {
   const { key, cert, ca } = identity.current();
   return new Agent({
     keepAlive: true,
-    maxSockets: CONNECTIONS,
+    maxSockets: maxConnections,
     // a resumed session would not present the certificate again
     maxCachedSessions: 0,
     key,
@@ -114,10 +115,10 @@ async function exchange(
   request: ServiceRequest,
 ): Promise<string> {
   const token = await options.token();
-  const guard = request.method === 'GET' ? () => TIMEOUT_MS : options.guard;
+  const guard = request.method === 'GET' ? () => callTimeoutMs : options.guard;
   const fromMs = performance.now();
   for (let attempt = 1; ; attempt += 1) {
-    const leftMs = TIMEOUT_MS - Math.round(performance.now() - fromMs);
+    const leftMs = callTimeoutMs - Math.round(performance.now() - fromMs);
     // after all waiting, and before each attempt
     const allowedMs = Math.min(leftMs, guard());
     // the remaining lease time is fractional, but a timeout must be an integer
@@ -212,8 +213,8 @@ async function readText(incoming: IncomingMessage): Promise<string> {
   let lengthBytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     lengthBytes += chunk.length;
-    if (lengthBytes > ANSWER_LIMIT_BYTES) {
-      throw new AppError('bad_gateway', 'SERVICE_ANSWER_UNREADABLE', 'the answer is too long');
+    if (lengthBytes > answerLimitBytes) {
+      throw operatorError('SERVICE_ANSWER_UNREADABLE', 'the answer is too long');
     }
     chunks.push(chunk);
   }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
+import type { Installation } from '../api/installation.ts';
 import { validatorId } from '../api/names.ts';
+import { operatorError } from '../errors.ts';
 import type { MemberReport } from '../plan/validator-set/facts.ts';
-import type { Installation } from './installation.ts';
 import type { ServiceSessions } from './sessions.ts';
 import { connectService, type Service } from './transport.ts';
 
@@ -42,7 +42,7 @@ export interface Members {
 
 const HTTPS_PORT = 7443;
 /** Timeout of a report. */
-const ANSWER_MS = 5_000;
+const answerMs = 5_000;
 
 const word = z.string().max(4096);
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
@@ -121,14 +121,14 @@ export function connectMembers(sessions: ServiceSessions): Members {
     },
   ): Promise<T> => {
     const service = await serviceOf(installation, address);
-    const late = AbortSignal.timeout(ANSWER_MS);
+    const late = AbortSignal.timeout(answerMs);
     const signal = of.signal === undefined ? late : AbortSignal.any([of.signal, late]);
     const body = of.method === 'POST' ? { body: {} } : {};
     try {
       return await service.call({ method: of.method, path: of.path, ...body, signal }, of.answer);
     } catch (cause) {
       if (!late.aborted) throw cause;
-      throw new AppError('timeout', 'MEMBER_SILENT', `${address.name} did not answer within 5 s`, { cause });
+      throw operatorError('MEMBER_SILENT', `${address.name} did not answer within 5 s`, { cause });
     }
   };
 

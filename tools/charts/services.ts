@@ -4,14 +4,13 @@ import {
   type ListenerName,
   listServices,
   type Service,
-  type ServiceName,
 } from '#core/identity/services.ts';
 
 /** Name in the chart for the pods of all ValidatorSets. */
 const memberPods = 'validators';
 
 /** The part of the catalogue of services that the chart's templates read. */
-export interface ChartServices {
+interface ChartServices {
   /** Client ids of the services that the chart runs. */
   readonly clientIds: readonly string[];
   /** Client ids of services with a schema. */
@@ -22,13 +21,13 @@ export interface ChartServices {
   readonly toValidators: Readonly<Record<string, readonly number[]>>;
 }
 
-/** Network edges and identities of the services. */
-export function chartServices(): ChartServices {
-  const served = listServices().filter(({ status }) => status === 'served');
+/** Network edges and identities of the services that run. */
+export function chartServices(services = listServices()): ChartServices {
+  const served = services.filter(({ status }) => status === 'served');
   const single = served.filter(({ members }) => members !== true);
   const pods = ({ name, members }: Service) => (members === true ? memberPods : clientIdOf(name));
-  const portsTo = (caller: Service, callee: ServiceName) => (caller.calls[callee] ?? []).map(portOf);
-  const callersOf = (callee: ServiceName, port: number) =>
+  const portsTo = (caller: Service, callee: string) => (caller.calls[callee] ?? []).map(portOf);
+  const callersOf = (callee: string, port: number) =>
     served.filter((caller) => portsTo(caller, callee).includes(port)).map(pods);
   const doorsOf = ({ name }: Service) => {
     const ports = new Set(served.flatMap((caller) => portsTo(caller, name)));
@@ -51,8 +50,8 @@ function portOf(listener: ListenerName): number {
 }
 
 /** `files/services.json` of the chart. */
-export function renderChartServices(): string {
-  return `${JSON.stringify(chartServices(), null, 2)}\n`;
+export function renderChartServices(services = listServices()): string {
+  return `${JSON.stringify(chartServices(services), null, 2)}\n`;
 }
 
 const idValues = /(key: chancery\.dev\/client-id\n\s+operator: In\n\s+values: )\[[^\]]*\]/;
@@ -61,9 +60,9 @@ const idValues = /(key: chancery\.dev\/client-id\n\s+operator: In\n\s+values: )\
  * The ClusterSPIFFEIDs of `spire/` with the client ids of the catalogue.
  * @throws Error when the text has no list of client ids
  */
-export function withClientIds(text: string): string {
+export function withClientIds(text: string, services = listServices()): string {
   if (!idValues.test(text)) throw new Error('the ClusterSPIFFEIDs have no list of client ids');
-  return text.replace(idValues, `$1[${chartServices().clientIds.join(', ')}]`);
+  return text.replace(idValues, `$1[${chartServices(services).clientIds.join(', ')}]`);
 }
 
 const trustDomain = 'acme.chancery.local';
@@ -72,17 +71,17 @@ const nodes = `spiffe://${trustDomain}/nodes`;
 const sampleMembers = ['main-0', 'main-1', 'main-2', 'main-3'];
 
 /** The registration entries of `spire/entries.json`, for a SPIRE without its controller manager. */
-export function renderEntries(): string {
+export function renderEntries(services = listServices()): string {
   const agents = {
     parent_id: `spiffe://${trustDomain}/spire/server`,
     spiffe_id: nodes,
     selectors: selectors('k8s_psat', ['cluster:main', 'agent_ns:spire-system', 'agent_sa:spire-agent']),
   };
-  const services = chartServices().clientIds.map((clientId) => workload(clientId, [`sa:${clientId}`]));
+  const single = chartServices(services).clientIds.map((clientId) => workload(clientId, [`sa:${clientId}`]));
   const members = sampleMembers.map((member) =>
     workload(`validator-${member}`, ['sa:validator-main', `pod-name:${member}`]),
   );
-  return `${JSON.stringify({ entries: [agents, ...services, ...members] }, null, 2)}\n`;
+  return `${JSON.stringify({ entries: [agents, ...single, ...members] }, null, 2)}\n`;
 }
 
 function workload(clientId: string, conditions: readonly string[]) {

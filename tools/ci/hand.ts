@@ -1,5 +1,5 @@
 /** Input of the choice of cluster files for one CI run. */
-export interface HandInput {
+interface HandInput {
   /** Paths of all cluster files. */
   readonly files: readonly string[];
   /** The commit under test, in hexadecimal. */

@@ -14,7 +14,7 @@ import { SourceRecords } from './oci/sources.ts';
 import type { TarEntry } from './oci/tar.ts';
 import { postgresEntry, type ServerName, servers, serverTags } from './servers.ts';
 
-export interface BuildOptions {
+interface BuildOptions {
   /** Root of the repository. */
   readonly root: string;
   /** Folder of the archives; its `.cache` keeps layers and downloads. */

@@ -19,14 +19,10 @@ const others: readonly Program[] = [
   },
 ];
 
-const programs: readonly Program[] = [
-  ...listServices().flatMap(({ name, purpose, main }) =>
+/** The programs of this working copy: those of the services that exist in it, and others. */
+export function findPrograms(root: string, services = listServices()): readonly Program[] {
+  const ofServices = services.flatMap(({ name, purpose, main }) =>
     main === undefined ? [] : [{ name, description: purpose, main }],
-  ),
-  ...others,
-];
-
-/** The programs of this working copy. */
-export function findPrograms(root: string): readonly Program[] {
-  return programs.filter(({ main }) => existsSync(join(root, main)));
+  );
+  return [...ofServices, ...others].filter(({ main }) => existsSync(join(root, main)));
 }

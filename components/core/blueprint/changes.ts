@@ -48,7 +48,7 @@ export function changedPointers(before: unknown, after: unknown, most = MAX_POIN
   return differences(before, after, []).take(most).map(jsonPointer).toArray();
 }
 
-export interface Classified {
+interface Classified {
   readonly changeType: ChangeType;
   readonly structuralHashCurrent: string;
   readonly structuralHashNew: string;

@@ -1,6 +1,7 @@
 import { isJsonObject } from '../encoding/json.ts';
+
 /** Whether a keyword of a JSON Schema is left out of a comparison. */
-export type IsLeftOut = (keyword: string) => boolean;
+type IsLeftOut = (keyword: string) => boolean;
 
 const ANNOTATIONS: ReadonlySet<string> = new Set(['title', 'description', 'examples', '$comment']);
 const PRESENTATION: ReadonlySet<string> = new Set([

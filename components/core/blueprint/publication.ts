@@ -10,7 +10,7 @@ const PUBLICATION_PAYLOAD_VERSION = 1;
 export type Published = JsonObject & { readonly id: string };
 
 /** Payload of the transaction that publishes a blueprint. Its hash binds the definition and the publisher. */
-export interface PublicationPayload {
+interface PublicationPayload {
   readonly version: typeof PUBLICATION_PAYLOAD_VERSION;
   /** In its published form. */
   readonly definition: JsonObject;

@@ -8,7 +8,7 @@ declare const walletAddressBrand: unique symbol;
 /** A bech32m address of exactly 61 characters that starts with `w1`. */
 export type WalletAddress = string & { readonly [walletAddressBrand]: true };
 
-export interface AddressParts {
+interface AddressParts {
   readonly address: WalletAddress;
   readonly algorithm: Algorithm;
   /** SHA-256 of the SPKI DER of the key, 32 bytes. */

@@ -1,7 +1,7 @@
 import { AppError } from '../errors/errors.ts';
 
 /** Slot of each named derivation context. The table is closed, because a typo would derive a valid but wrong key. */
-export const DERIVATION_SLOTS = {
+const DERIVATION_SLOTS = {
   'platform:register-attestation': 100,
   'platform:register-control': 101,
   'platform:docket-signing': 102,
@@ -16,7 +16,7 @@ export const DERIVATION_SLOTS = {
   'platform:status-list-signing': 111,
 } as const;
 
-export type DerivationContext = keyof typeof DERIVATION_SLOTS;
+type DerivationContext = keyof typeof DERIVATION_SLOTS;
 
 /** The two contexts of the signing component (specification document 2, section 5). */
 export const REGISTER_CONTROL = 'platform:register-control' satisfies DerivationContext;

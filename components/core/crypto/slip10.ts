@@ -4,9 +4,9 @@ import { AppError } from '../errors/errors.ts';
 import { hmacSha512 } from './hash.ts';
 
 /** The curves of SLIP-0010 that wallets derive on. */
-export type Slip10Curve = 'ed25519' | 'nist256p1';
+type Slip10Curve = 'ed25519' | 'nist256p1';
 
-export interface Slip10Node {
+interface Slip10Node {
   /** Seed for Ed25519, scalar for P-256; 32 bytes. */
   readonly privateKey: Uint8Array;
   readonly chainCode: Uint8Array;

@@ -19,7 +19,7 @@ export interface Ed25519Backend {
   verify(key32: Uint8Array, message: Uint8Array, signature64: Uint8Array): boolean;
 }
 
-export interface MessageSignature {
+interface MessageSignature {
   readonly algorithm: Algorithm;
   /** The canonical key form: 32 raw bytes for Ed25519, SPKI DER otherwise. */
   readonly publicKey: Uint8Array;
@@ -28,7 +28,7 @@ export interface MessageSignature {
   readonly signature: Uint8Array;
 }
 
-export interface DigestSignature {
+interface DigestSignature {
   readonly algorithm: Algorithm;
   readonly publicKey: Uint8Array;
   /** 32 bytes of SHA-256. */
@@ -36,7 +36,7 @@ export interface DigestSignature {
   readonly signature: Uint8Array;
 }
 
-export interface PreimageSignature {
+interface PreimageSignature {
   readonly algorithm: Algorithm;
   readonly publicKey: Uint8Array;
   /** The bytes of which the signed digest is the SHA-256. */

@@ -1,15 +1,6 @@
 import { AppError } from '../errors/errors.ts';
 import { utf8 } from './text.ts';
 
-/** JSON data. Members that are undefined count as absent. */
-export type JsonValue =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly JsonValue[]
-  | { readonly [name: string]: JsonValue | undefined };
-
 const MAX_DEPTH = 64;
 
 function refuse(reason: string): never {

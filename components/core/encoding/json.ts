@@ -11,7 +11,7 @@ interface Slice {
   readonly end: number;
 }
 
-export interface JsonMember {
+interface JsonMember {
   readonly name: string;
   /** The name as it was written, quotes included, when it is written with escapes. */
   readonly escapedName: string | undefined;
@@ -28,22 +28,22 @@ export interface JsonObjectNode extends Container {
   readonly members: readonly JsonMember[];
 }
 
-export interface JsonArrayNode extends Container {
+interface JsonArrayNode extends Container {
   readonly kind: 'array';
   readonly items: readonly JsonNode[];
 }
 
-export interface JsonStringNode extends Slice {
+interface JsonStringNode extends Slice {
   readonly kind: 'string';
   readonly value: string;
 }
 
-export interface JsonNumberNode extends Slice {
+interface JsonNumberNode extends Slice {
   readonly kind: 'number';
   readonly value: number;
 }
 
-export interface JsonLiteralNode extends Slice {
+interface JsonLiteralNode extends Slice {
   readonly kind: 'boolean' | 'null';
   readonly value: boolean | null;
 }

@@ -3,7 +3,7 @@ import { AppError } from '../errors/errors.ts';
 /** Ticks of 100 ns in one second, the resolution of every comparison of timestamps. */
 export const TICKS_PER_SECOND = 10_000_000n;
 export const TICKS_PER_MILLISECOND = 10_000n;
-export const TICKS_PER_MICROSECOND = 10n;
+const TICKS_PER_MICROSECOND = 10n;
 
 /**
  * The form of every timestamp that is written inside hashed data: `YYYY-MM-DDTHH:mm:ss.ffffff0+00:00`.

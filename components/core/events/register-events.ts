@@ -28,7 +28,7 @@ const stored = {
   }),
 } as const;
 
-export type StoredEventKind = keyof typeof stored;
+type StoredEventKind = keyof typeof stored;
 export type StoredEventData<K extends StoredEventKind> = z.output<(typeof stored)[K]>;
 
 /** A parsed row of the register service's outbox. */

@@ -9,7 +9,7 @@ export type WalletEventKind = (typeof WALLET_EVENTS)[number];
  * Facts of a wallet after the change. Owner kinds and states are open texts, so that a reader survives new ones: only
  * `User` is a person and only `Active` may be used.
  */
-export const walletFactSchema = z.object({
+const walletFactSchema = z.object({
   walletId: z.uuid(),
   /** Bech32m address. */
   address: z.string().min(1).max(100),

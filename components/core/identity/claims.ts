@@ -9,7 +9,7 @@ const asList = (value: string | readonly string[]): string[] =>
   typeof value === 'string' ? [value] : [...value];
 
 /** Claims of an access token. Times are seconds since the epoch. Unknown claims are kept. */
-export const accessClaimsSchema = z.looseObject({
+const accessClaimsSchema = z.looseObject({
   iss: z.string().min(1),
   aud: texts.transform(asList),
   sub: z.string().min(1),

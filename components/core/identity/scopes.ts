@@ -1,5 +1,5 @@
 /** Scopes of service tokens. The catalogue of services lists the scopes of each service. */
-export const SCOPES = [
+const SCOPES = [
   'audit:write',
   'blueprints:manage',
   'blueprints:read',

@@ -92,9 +92,3 @@ export const ROUTES = {
   ],
   'tool-server': [{ path: '/mcp/**' }],
 } as const satisfies Record<string, readonly RouteRule[]>;
-
-/** A service that the gateway routes to. */
-export type RoutedService = keyof typeof ROUTES;
-
-/** The routed services, in the order of their routes. */
-export const ROUTED_SERVICES = Object.keys(ROUTES) as readonly RoutedService[];

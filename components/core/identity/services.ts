@@ -1,6 +1,6 @@
 import { AppError } from '../errors/errors.ts';
 import type { Scope } from './scopes.ts';
-import { ROUTED_SERVICES, ROUTES, type RouteRule } from './service-routes.ts';
+import { ROUTES, type RouteRule } from './service-routes.ts';
 
 /** Kinds of listeners of a service; the ports are those of a pod. */
 export const LISTENER_PORTS = {
@@ -15,11 +15,14 @@ export const LISTENER_PORTS = {
 } as const;
 export type ListenerName = keyof typeof LISTENER_PORTS;
 
-interface Declaration {
+/** One row of a catalogue of services. */
+export interface ServiceRow {
   /** Purpose of the service, in one line. */
   readonly purpose: string;
   /** `planned`: the service has an identity, no component, and its paths answer 503. */
   readonly status: 'served' | 'planned';
+  /** Platform that it needs; local mode runs every served service without one. */
+  readonly needs?: 'kubernetes';
   /** Id of the principal that every installation starts with. */
   readonly principalId: string;
   /** Scopes of its tokens. */
@@ -34,7 +37,12 @@ interface Declaration {
   readonly main?: string;
   /** The listeners that it calls, by service. Those that the gateway calls follow from the routes. */
   readonly calls: Readonly<Record<string, readonly ListenerName[]>>;
+  /** The public paths that the gateway routes to it; the first match over all rows wins. */
+  readonly routes?: readonly RouteRule[];
 }
+
+/** Services by name. In local mode a service starts after those of the rows above, and the gateway last. */
+export type Catalogue = Readonly<Record<string, ServiceRow>>;
 
 const TOKENS_AND_TENANT = ['https', 'grpc', 'tokens'] as const;
 
@@ -42,7 +50,7 @@ const TOKENS_AND_TENANT = ['https', 'grpc', 'tokens'] as const;
  * The services of an installation: the single source of scopes, seeded principals, routes, network edges, SPIRE
  * entries, images, and the client ids and schemas of local mode.
  */
-const SERVICES = {
+export const SERVICES = {
   gateway: {
     purpose: 'The one entrance for REST clients',
     status: 'served',
@@ -59,6 +67,7 @@ const SERVICES = {
     stores: true,
     main: 'components/tenant/main.ts',
     calls: { wallet: ['grpc'] },
+    routes: ROUTES.tenant,
   },
   wallet: {
     purpose: 'Keys and signatures',
@@ -68,6 +77,7 @@ const SERVICES = {
     stores: true,
     main: 'components/wallet/main.ts',
     calls: { tenant: TOKENS_AND_TENANT },
+    routes: ROUTES.wallet,
   },
   peer: {
     purpose: 'Replication between installations',
@@ -75,6 +85,7 @@ const SERVICES = {
     principalId: '00000000-0000-0000-0002-000000000004',
     scopes: ['dockets:write', 'registers:write', 'registers:read'],
     calls: {},
+    routes: ROUTES.peer,
   },
   register: {
     purpose: 'Registers and their dockets',
@@ -85,6 +96,7 @@ const SERVICES = {
     stores: true,
     main: 'components/register/main.ts',
     calls: { tenant: TOKENS_AND_TENANT, wallet: ['grpc'], validator: ['peerGrpc', 'https'] },
+    routes: ROUTES.register,
   },
   validator: {
     purpose: 'Validates, votes and seals',
@@ -100,6 +112,7 @@ const SERVICES = {
       register: ['grpc'],
       validator: ['peerGrpc', 'https'],
     },
+    routes: ROUTES.validator,
   },
   blueprint: {
     purpose: 'Workflows over registers',
@@ -107,6 +120,7 @@ const SERVICES = {
     principalId: '00000000-0000-0000-0002-000000000001',
     scopes: ['wallets:sign', 'registers:write', 'blueprints:manage', 'inbox:write', 'audit:write'],
     calls: {},
+    routes: ROUTES.blueprint,
   },
   credential: {
     purpose: 'Verifiable credentials, issued and verified',
@@ -114,10 +128,12 @@ const SERVICES = {
     principalId: '00000000-0000-0000-0002-000000000007',
     scopes: ['registers:read', 'wallets:sign'],
     calls: {},
+    routes: ROUTES.credential,
   },
   operator: {
     purpose: 'Runs registers on Kubernetes',
     status: 'served',
+    needs: 'kubernetes',
     principalId: '00000000-0000-0000-0002-00000000000a',
     scopes: ['principals:write', 'organizations:write', 'registers:write', 'registers:read', 'wallets:sign'],
     main: 'operator/main.ts',
@@ -134,48 +150,64 @@ const SERVICES = {
     principalId: '00000000-0000-0000-0002-00000000000b',
     scopes: ['audit:write'],
     calls: {},
+    routes: ROUTES['tool-server'],
   },
-} as const satisfies Record<string, Declaration>;
+} as const satisfies Catalogue;
 
 export type ServiceName = keyof typeof SERVICES;
 
-/** One service of an installation. */
-export interface Service extends Omit<Declaration, 'calls'> {
-  readonly name: ServiceName;
-  /** The listeners that it calls, by service. */
-  readonly calls: Readonly<Partial<Record<ServiceName, readonly ListenerName[]>>>;
-  /** The public paths that the gateway routes to it. */
+/** One service of a catalogue. */
+export interface Service extends ServiceRow {
+  readonly name: string;
   readonly routes: readonly RouteRule[];
 }
 
-/** Every service, in the order of the catalogue. */
-export const SERVICE_NAMES = Object.keys(SERVICES) as readonly ServiceName[];
-
-/** The catalogue entry of a service. */
-export function serviceOf(name: ServiceName): Service {
-  const declaration: Declaration = SERVICES[name];
-  const routes: Readonly<Partial<Record<ServiceName, readonly RouteRule[]>>> = ROUTES;
-  const calls = name === 'gateway' ? callsOfRoutes : declaration.calls;
-  return { ...declaration, name, calls, routes: routes[name] ?? [] };
+/** The services of a catalogue, in its order. */
+export function listServices(catalogue: Catalogue = SERVICES): readonly Service[] {
+  return Object.entries(catalogue).map(([name, row]) => ({
+    ...row,
+    name,
+    calls: name === 'gateway' ? callsOfRoutes(catalogue) : row.calls,
+    routes: row.routes ?? [],
+  }));
 }
 
-const callsOfRoutes: Service['calls'] = Object.fromEntries(ROUTED_SERVICES.map((name) => [name, ['https']]));
+function callsOfRoutes(catalogue: Catalogue): ServiceRow['calls'] {
+  const routed = Object.entries(catalogue).filter(([, { routes = [] }]) => routes.length > 0);
+  return Object.fromEntries(routed.map(([name]) => [name, ['https']]));
+}
 
-/** Every catalogue entry. */
-export function listServices(): readonly Service[] {
-  return SERVICE_NAMES.map(serviceOf);
+/** The row of a service of the installation. */
+export function serviceOf(name: ServiceName): ServiceRow {
+  return SERVICES[name];
 }
 
 /** Client id of a service that has one member: `service-{name}`. */
-export function clientIdOf(name: ServiceName): string {
+export function clientIdOf(name: string): string {
   return `service-${name}`;
 }
 
-/** The service that a client id belongs to: `service-{name}`, or `validator-{member}`. */
+/** Environment name of the setting with the address of a listener: `CHANCERY_TENANT_MTLS`. */
+export function addressSettingOf<L extends AddressedListener>(
+  service: string,
+  listener: L,
+): AddressSetting<L> {
+  return `CHANCERY_${service.toUpperCase().replaceAll('-', '_')}_${addressSuffixes[listener]}`;
+}
+
+const addressSuffixes = { https: 'HTTPS', grpc: 'GRPC', tokens: 'MTLS' } as const;
+
+/** A listener whose address is a setting of its callers. */
+export type AddressedListener = keyof typeof addressSuffixes;
+type AddressSetting<L extends AddressedListener> = `CHANCERY_${string}_${(typeof addressSuffixes)[L]}`;
+
+/** The service of the installation that a client id belongs to: `service-{name}`, or `validator-{member}`. */
 export function findServiceName(clientId: string): ServiceName | undefined {
   if (/^validator-[a-z0-9][a-z0-9.-]*$/.test(clientId)) return 'validator';
-  return SERVICE_NAMES.find((name) => clientIdOf(name) === clientId && serviceOf(name).members !== true);
+  return names.find((name) => clientIdOf(name) === clientId && serviceOf(name).members !== true);
 }
+
+const names = Object.keys(SERVICES) as readonly ServiceName[];
 
 /** The service of a client id; throws AppError invalid UNKNOWN_CLIENT_ID. */
 export function parseServiceName(clientId: string): ServiceName {

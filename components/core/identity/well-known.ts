@@ -12,8 +12,3 @@ export const FIRST_PARTY_CLIENT_ID = 'first-party';
  * `RELEASE.chancery.local`.
  */
 export const INSTALLATION_NAME = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/;
-
-/** The SPIFFE id of a workload (specification document 1, section 5). */
-export function serviceSpiffeUri(installation: string, clientId: string): string {
-  return `spiffe://${installation}/service/${clientId}`;
-}

@@ -24,7 +24,7 @@ export interface ConsensusVote {
   readonly publicKey: string;
 }
 
-export type VoteFacts = Pick<ConsensusVote, 'docketHash' | 'validatorAddress' | 'approved' | 'timestamp'>;
+type VoteFacts = Pick<ConsensusVote, 'docketHash' | 'validatorAddress' | 'approved' | 'timestamp'>;
 
 /** The signed text `docketHash|validatorAddress|approved|timestamp`. */
 export function voteText(vote: VoteFacts): string {

@@ -13,7 +13,7 @@ import {
 } from './consensus.ts';
 
 /** One precommit of a certificate. */
-export interface CertificateSignature {
+interface CertificateSignature {
   readonly validatorId: string;
   /** Index of the member in the set sorted by validatorId. */
   readonly index: number;

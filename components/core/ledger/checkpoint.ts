@@ -7,7 +7,7 @@ import { AppError, isAppError } from '../errors/errors.ts';
 
 /** Signature kinds of C2SP signed-note: 1 is Ed25519 over the text, 4 is cosignature/v1 with its time. */
 export const NOTE_KINDS = { log: 1, cosignature: 4 } as const;
-export type NoteKind = (typeof NOTE_KINDS)[keyof typeof NOTE_KINDS];
+type NoteKind = (typeof NOTE_KINDS)[keyof typeof NOTE_KINDS];
 
 /** A signer of notes. */
 export interface NoteKey {

@@ -19,7 +19,7 @@ export interface ValidatorMember {
 }
 
 /** The docket that a proposal or vote names; a nil vote names none. Lower-case hex. */
-export interface DocketRoots {
+interface DocketRoots {
   readonly docketHash: string;
   readonly merkleRoot: string;
   readonly logRoot: string;

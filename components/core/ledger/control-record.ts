@@ -17,13 +17,13 @@ import { parsePolicy, type RegisterPolicy } from './policy.ts';
 import { verifyPossession } from './possession.ts';
 import type { TransactionEnvelope } from './transaction.ts';
 
-export const GENESIS_BLUEPRINT = 'genesis';
-export const GENESIS_ACTION = 'register-creation';
+const GENESIS_BLUEPRINT = 'genesis';
+const GENESIS_ACTION = 'register-creation';
 export const MAX_ROSTER = 25;
 export const MAX_VALIDATORS = 100;
 
 /** A validator of the control record. Endpoints are directory data and not part of it. */
-export interface ControlValidator extends ValidatorMember {
+interface ControlValidator extends ValidatorMember {
   readonly derivationContext: string;
   readonly status: 'Active' | 'Rotated' | 'Revoked';
   readonly authorizedAt: string;

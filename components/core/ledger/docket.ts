@@ -7,7 +7,7 @@ import { type Frontier, root } from './merkle.ts';
 import { ZERO_HASH } from './register-id.ts';
 
 /** What the docket hash covers (specification document 2, section 2). */
-export interface DocketText {
+interface DocketText {
   readonly registerId: string;
   /** 0 for the genesis docket. */
   readonly docketNumber: number;

@@ -2,7 +2,7 @@ import { canonicalBytes } from '../encoding/jcs.ts';
 import { leafHash } from './merkle.ts';
 
 /** The leaf of one docket in the register log. */
-export interface LogEntry {
+interface LogEntry {
   readonly registerId: string;
   readonly docketNumber: number;
   /** Lower-case hex, as in the docket. */

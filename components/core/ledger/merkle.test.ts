@@ -19,7 +19,7 @@ import {
 import {
   buildConsistency,
   buildInclusion,
-  type NodePlace,
+  type NodePosition,
   planConsistency,
   planInclusion,
 } from './stored-proof.ts';
@@ -205,9 +205,9 @@ describe('Frontier', () => {
 describe('proofs from stored nodes', () => {
   const stored = new Map<string, CompleteNode>();
   const frontier = Frontier.empty();
-  const name = ({ level, index }: NodePlace): string => `${level}/${index}`;
+  const name = ({ level, index }: NodePosition): string => `${level}/${index}`;
   for (const hash of all) for (const node of frontier.append(hash)) stored.set(name(node), node);
-  const find = (place: NodePlace): Uint8Array | undefined => stored.get(name(place))?.hash;
+  const find = (place: NodePosition): Uint8Array | undefined => stored.get(name(place))?.hash;
 
   it('equal those of the whole tree', () => {
     fc.assert(

@@ -10,7 +10,7 @@ export interface ProofStep {
   readonly position: 'Left' | 'Right';
 }
 
-export interface InclusionClaim {
+interface InclusionClaim {
   /** 32 bytes: the hash of the leaf, not its data. */
   readonly leaf: Uint8Array;
   readonly leafIndex: number;
@@ -18,7 +18,7 @@ export interface InclusionClaim {
   readonly path: readonly ProofStep[];
 }
 
-export interface ConsistencyClaim {
+interface ConsistencyClaim {
   readonly from: number;
   readonly to: number;
   readonly fromRoot: Uint8Array;

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { AppError, violation } from '../errors/errors.ts';
 
 export const QUORUM_FORMULAS = ['strict-majority', 'supermajority', 'unanimous'] as const;
-export const REGISTRATION_MODES = ['public', 'consent'] as const;
-export const ELECTION_MECHANISMS = ['rotating', 'raft', 'stake-weighted'] as const;
+const REGISTRATION_MODES = ['public', 'consent'] as const;
+const ELECTION_MECHANISMS = ['rotating', 'raft', 'stake-weighted'] as const;
 const MAX_DOCKET_BYTES = 8 * 1024 * 1024;
 
 /** Accepts words in any case, with `-` or `_` or neither, and gives them in the one spelling that is written. */

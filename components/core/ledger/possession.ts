@@ -8,7 +8,7 @@ import { isAppError } from '../errors/errors.ts';
 const DOMAIN = 'platform:validator-pop:v1\n';
 
 /** The register, validator id and key that a proof of possession covers. */
-export interface PossessionFacts {
+interface PossessionFacts {
   readonly registerId: string;
   readonly validatorId: string;
   /** Standard padded base64 of the canonical key form. */

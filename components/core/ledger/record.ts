@@ -22,7 +22,7 @@ export interface SealedRecord extends TransactionEnvelope {
   readonly bound: boolean;
 }
 
-export interface RecordParts {
+interface RecordParts {
   readonly envelope: TransactionEnvelope;
   readonly txId: string;
   readonly payloadSize: number;

@@ -10,7 +10,7 @@ export type RegisterId = string & { readonly [registerIdBrand]: true };
 /** 64 lower-case hexadecimal characters. */
 export type TxId = string & { readonly [txIdBrand]: true };
 /** 64 lower-case hexadecimal characters. */
-export type DocketHash = string & { readonly [docketHashBrand]: true };
+type DocketHash = string & { readonly [docketHashBrand]: true };
 
 /** previousHash of docket 0. */
 export const ZERO_HASH = '0'.repeat(64);

@@ -2,23 +2,23 @@ import { AppError } from '../errors/errors.ts';
 import { consistencyRanges, nodeHash, type ProofStep, splitPoint } from './merkle.ts';
 
 /** Position of a complete subtree: its 2^level leaves begin at index * 2^level. */
-export interface NodePlace {
+export interface NodePosition {
   readonly level: number;
   readonly index: number;
 }
 
 /** A proof hash, given by the complete subtrees that it covers, left to right. */
-export interface PlannedHash {
-  readonly parts: readonly NodePlace[];
+interface PlannedHash {
+  readonly parts: readonly NodePosition[];
   readonly position: 'Left' | 'Right';
 }
 
 /** Finds the hash of a complete subtree, 32 bytes. */
-export type FindNode = (place: NodePlace) => Uint8Array | undefined;
+export type FindNode = (place: NodePosition) => Uint8Array | undefined;
 
 /** The complete subtrees that cover the leaves `[start, end)`; start is a multiple of the first one's size. */
-function partsOf(start: number, end: number): NodePlace[] {
-  const parts: NodePlace[] = [];
+function partsOf(start: number, end: number): NodePosition[] {
+  const parts: NodePosition[] = [];
   let at = start;
   while (at < end) {
     let [level, size] = [0, 1];
@@ -54,12 +54,12 @@ export function planInclusion(leafIndex: number, treeSize: number): PlannedHash[
 }
 
 /** Lists the stored nodes that the consistency proof of two sizes needs; throws like consistencyRanges. */
-export function planConsistency(from: number, to: number): NodePlace[][] {
+export function planConsistency(from: number, to: number): NodePosition[][] {
   return consistencyRanges(from, to).map(([start, end]) => partsOf(start, end));
 }
 
 /** The hash of adjacent subtrees. */
-function join(parts: readonly NodePlace[], find: FindNode): Uint8Array {
+function join(parts: readonly NodePosition[], find: FindNode): Uint8Array {
   const hashes = parts.map((place) => {
     const hash = find(place);
     if (hash !== undefined) return hash;
@@ -81,6 +81,6 @@ export function buildInclusion(plan: readonly PlannedHash[], find: FindNode): Pr
 }
 
 /** Builds the consistency proof of a plan; throws like buildInclusion. */
-export function buildConsistency(plan: readonly (readonly NodePlace[])[], find: FindNode): Uint8Array[] {
+export function buildConsistency(plan: readonly (readonly NodePosition[])[], find: FindNode): Uint8Array[] {
   return plan.map((parts) => join(parts, find));
 }

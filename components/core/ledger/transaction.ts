@@ -10,7 +10,7 @@ import { isAppError } from '../errors/errors.ts';
 import type { TxId } from './register-id.ts';
 
 /** Types of sealed transactions. */
-export const TRANSACTION_TYPES = [
+const TRANSACTION_TYPES = [
   'Genesis',
   'Control',
   'Action',
@@ -31,7 +31,7 @@ export const MAX_SIGNATURES = 16;
 const BOUND_DOMAIN = 'platform:tx:v1\n';
 
 /** Form of the stored payload bytes: canonical JSON, or the client's own text without white space. */
-export type PayloadForm = 'jcs' | 'compact';
+type PayloadForm = 'jcs' | 'compact';
 
 /** The members of a transaction besides its payload. Absent members are left out, never null. */
 export interface TransactionEnvelope {

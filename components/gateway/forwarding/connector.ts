@@ -1,8 +1,9 @@
 import { createSecureContext, type SecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { buildConnector } from 'undici';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { spiffeIdOf } from '#kit/workload/workload.ts';
+import { gatewayError } from '../errors.ts';
 
 export interface Identity {
   readonly key: string;
@@ -74,7 +75,7 @@ function openSocket(endpoint: Endpoint, options: OpenOptions, expect: ExpectPeer
     reject(error);
   };
   socket.once('error', fail);
-  socket.once('timeout', () => fail(new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'connect timeout')));
+  socket.once('timeout', () => fail(gatewayError('SERVICE_UNAVAILABLE', 'connect timeout')));
   socket.once('secureConnect', () => {
     const refusal = refusePeer(socket, expect);
     if (refusal !== undefined) return fail(refusal);
@@ -101,5 +102,5 @@ function refusePeer(socket: TLSSocket, expect: ExpectPeer): Error | undefined {
 }
 
 function badPeer(message: string, cause?: unknown): AppError {
-  return new AppError('bad_gateway', 'BAD_GATEWAY', message, { cause });
+  return gatewayError('BAD_GATEWAY', message, { cause });
 }

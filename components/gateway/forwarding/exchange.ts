@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { elsewhereHeader } from '#kit/http/http.ts';
-import type { ServiceName } from '../routing/table.ts';
 import type { ClientFacts } from './client-address.ts';
 import type { TraceStep } from './trace.ts';
 
@@ -12,7 +11,7 @@ export interface Exchange {
   readonly target: string;
   /** Path without query, as received from the client. */
   readonly path: string;
-  readonly service: ServiceName;
+  readonly service: string;
   readonly client: ClientFacts;
   readonly trace: TraceStep;
 }
@@ -35,7 +34,7 @@ interface Controller {
 }
 
 /** Handles the answer to one attempt. */
-export interface Reception {
+interface Reception {
   /** The headers for the client. */
   headersOf(headers: IncomingHttpHeaders): string[];
   /** Whether a refusal with which nothing was done is withheld from the client, and another endpoint called. */

@@ -1,5 +1,6 @@
 import { AppError, isAppError } from '#core/errors/errors.ts';
-import type { ProblemCode } from '../problem.ts';
+import type { ProblemCode } from '../answers/problem.ts';
+import { gatewayError } from '../errors.ts';
 import type { CallFailure } from './exchange.ts';
 
 const timeouts = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
@@ -23,7 +24,7 @@ const lost = new Set(['ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ETI
 
 /** The error of calls to an endpoint that no longer answers. */
 export function endpointGone(): AppError {
-  return new AppError('timeout', 'ENDPOINT_GONE', 'the endpoint no longer answers');
+  return gatewayError('ENDPOINT_GONE', 'the endpoint no longer answers');
 }
 
 /** Whether a call failed with its connection after it was sent, so that its outcome is unknown. */

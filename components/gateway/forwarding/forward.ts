@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Logger } from '#kit/log/log.ts';
-import { type ProblemCode, sendProblem } from '../problem.ts';
+import { type ProblemCode, sendProblem } from '../answers/problem.ts';
 import { type CallFailure, type Exchange, ResponseCarrier } from './exchange.ts';
 import { isAway, isConnectionLost, judgeFailure } from './failure.ts';
 import { announcesBody, streamBody, takeBody, wholeBodyBytes } from './request-body.ts';

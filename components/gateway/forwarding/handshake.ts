@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
 /** The parts of a request that determine whether it is an opening handshake. */
-export type HandshakeRequest = Pick<IncomingMessage, 'method' | 'httpVersion' | 'headers' | 'rawHeaders'>;
+type HandshakeRequest = Pick<IncomingMessage, 'method' | 'httpVersion' | 'headers' | 'rawHeaders'>;
 
 /** Why a request is not an opening handshake. */
 export interface HandshakeFault {

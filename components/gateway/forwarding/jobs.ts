@@ -15,7 +15,7 @@ interface ProbedService<T extends ProbedEndpoint> {
   leave(target: T): void;
 }
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly everyMs?: number;
   readonly timeoutMs?: number;
 }

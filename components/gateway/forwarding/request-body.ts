@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { AppError } from '#core/errors/errors.ts';
+import { discardBody } from '../answers/discard-body.ts';
+import { gatewayError } from '../errors.ts';
 
 /**
  * Bodies up to this size are buffered before the service is called: one write, and a slow client does not hold a
@@ -46,7 +47,7 @@ export function streamBody(request: IncomingMessage, limitBytes: number): Readab
     if (body.destroyed) return;
     seenBytes += chunk.length;
     if (seenBytes > limitBytes) {
-      body.destroy(new AppError('too_large', 'PAYLOAD_TOO_LARGE', 'request body exceeds the limit'));
+      body.destroy(gatewayError('PAYLOAD_TOO_LARGE', 'request body exceeds the limit'));
     } else if (!body.push(chunk)) {
       request.pause();
     }
@@ -66,39 +67,4 @@ export function streamBody(request: IncomingMessage, limitBytes: number): Readab
   });
   request.pause();
   return body;
-}
-
-/** Bounds on discarding an unwanted body: total size, and silence. */
-const discardLimitBytes = 64 * 1024 * 1024;
-const discardMs = 10_000;
-const discardSilenceMs = 1000;
-
-/**
- * Discards the rest of a body, so that a client which writes everything before it reads does not lose the answer to a
- * reset connection. Calls back once: at the end of the body, or when a bound is exceeded.
- */
-export function discardBody(request: IncomingMessage, done: () => void): void {
-  if (request.complete || request.destroyed) {
-    done();
-    return;
-  }
-  let seenBytes = 0;
-  let pending: (() => void) | undefined = done;
-  const finish = () => {
-    clearTimeout(total);
-    clearTimeout(silence);
-    pending?.();
-    pending = undefined;
-  };
-  const total = setTimeout(finish, discardMs);
-  const silence = setTimeout(finish, discardSilenceMs);
-  request.on('data', (chunk: Buffer) => {
-    seenBytes += chunk.length;
-    if (seenBytes > discardLimitBytes) finish();
-    else if (pending !== undefined) silence.refresh();
-  });
-  request.on('error', finish);
-  request.once('end', finish);
-  request.once('close', finish);
-  request.resume();
 }

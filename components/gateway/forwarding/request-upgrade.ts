@@ -1,7 +1,8 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
+import { gatewayError } from '../errors.ts';
 
 /** The answer of a service to an opening handshake. */
 export type UpgradeAnswer =
@@ -19,7 +20,7 @@ export type UpgradeAnswer =
       readonly body: Buffer;
     };
 
-export interface UpgradeRequest {
+interface UpgradeRequest {
   /** Path and query. */
   readonly target: string;
   /** Flat list of names and values. */
@@ -89,5 +90,5 @@ async function readAnswer(answer: IncomingMessage): Promise<UpgradeAnswer> {
 }
 
 function unusable(message: string): AppError {
-  return new AppError('bad_gateway', 'BAD_GATEWAY', message);
+  return gatewayError('BAD_GATEWAY', message);
 }

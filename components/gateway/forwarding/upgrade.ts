@@ -1,17 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { gatewayProblems, type ProblemCode, rawProblem } from '../problem.ts';
-import { endConnection, rawHead } from '../raw-answer.ts';
-import type { ServiceName } from '../routing/table.ts';
+import { gatewayProblems, type ProblemCode, rawProblem } from '../answers/problem.ts';
+import { endConnection, rawHead } from '../answers/raw-answer.ts';
+import { securityHeaders } from '../answers/security-headers.ts';
+import { gatewayError } from '../errors.ts';
 import type { ClientFacts } from './client-address.ts';
 import type { CallFailure } from './exchange.ts';
 import { judgeFailure } from './failure.ts';
 import { judgeSwitch, switchHeaders } from './handshake.ts';
 import { handshakeHeaders } from './request-headers.ts';
 import { requestUpgrade, type UpgradeAnswer } from './request-upgrade.ts';
-import { clientHeaders, securityHeaders } from './response-headers.ts';
+import { clientHeaders } from './response-headers.ts';
 import type { TraceStep } from './trace.ts';
 import type { Upstream } from './upstreams.ts';
 
@@ -23,7 +24,7 @@ export interface Handshake {
   readonly head: Buffer;
   readonly target: string;
   readonly path: string;
-  readonly service: ServiceName;
+  readonly service: string;
   readonly client: ClientFacts;
   readonly trace: TraceStep;
 }
@@ -40,7 +41,7 @@ export interface Tunnels {
   closeAll(): void;
 }
 
-export interface TunnelOptions {
+interface TunnelOptions {
   readonly log: Logger;
   readonly nowMs: () => number;
   /** Maximum concurrent tunnels, including handshakes; more are refused with 503. */
@@ -99,7 +100,7 @@ async function ask(handshake: Handshake, upstream: Upstream, deadlineMs: number)
 }
 
 function noAnswer(): AppError {
-  return new AppError('timeout', 'GATEWAY_TIMEOUT', 'the service did not answer the handshake in time');
+  return gatewayError('GATEWAY_TIMEOUT', 'the service did not answer the handshake in time');
 }
 
 /**
@@ -107,9 +108,8 @@ function noAnswer(): AppError {
  * disconnects. The returned function stops watching and reading.
  */
 function watchClient(socket: Duplex, stop: (error: Error) => void): () => void {
-  const early = () =>
-    stop(new AppError('invalid', 'INVALID_REQUEST', 'bytes before the answer to the handshake'));
-  const gone = () => stop(new AppError('gone', 'CLIENT_GONE', 'the client closed the connection'));
+  const early = () => stop(gatewayError('INVALID_REQUEST', 'bytes before the answer to the handshake'));
+  const gone = () => stop(gatewayError('CLIENT_GONE', 'the client closed the connection'));
   socket.on('data', early);
   socket.on('end', gone);
   socket.on('close', gone);
@@ -128,7 +128,7 @@ function settle(handshake: Handshake, options: TunnelOptions, outcome: Outcome):
   const fault = judgeSwitch(outcome.headers, request.headers);
   if (fault !== undefined) {
     outcome.socket.destroy();
-    const error = new AppError('bad_gateway', 'BAD_GATEWAY', `no agreement to WebSocket: ${fault}`);
+    const error = gatewayError('BAD_GATEWAY', `no agreement to WebSocket: ${fault}`);
     return answerFailure(handshake, options, { stage: 'request', error });
   }
   if (socket.destroyed) {

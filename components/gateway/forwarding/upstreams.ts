@@ -2,7 +2,6 @@ import type { TLSSocket } from 'node:tls';
 import { Pool } from 'undici';
 import type { Endpoint } from '#kit/config/config.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { ServiceName } from '../routing/table.ts';
 import { type Connector, createConnector, type ExpectPeer, type Identity } from './connector.ts';
 import { endpointGone } from './failure.ts';
 
@@ -26,7 +25,7 @@ export interface Target {
 
 /** One service, as the gateway uses it. */
 export interface Upstream {
-  readonly service: ServiceName;
+  readonly service: string;
   readonly targets: readonly Target[];
   /** Number of endpoints. */
   readonly size: number;
@@ -39,17 +38,17 @@ export interface Upstream {
 }
 
 export interface Upstreams {
-  find(service: ServiceName): Upstream | undefined;
+  find(service: string): Upstream | undefined;
   /** The configured services, in the order of configuration. */
   readonly all: readonly Upstream[];
   close(): Promise<void>;
 }
 
-export interface UpstreamOptions {
-  readonly endpoints: ReadonlyMap<ServiceName, readonly Endpoint[]>;
+interface UpstreamOptions {
+  readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
   readonly identity: IdentitySource;
   /** The SPIFFE id that a service must present. */
-  readonly expect: (service: ServiceName) => ExpectPeer;
+  readonly expect: (service: string) => ExpectPeer;
   readonly connections: number;
   /** Time for the start of an answer, and the longest pause within one. */
   readonly answerTimeoutMs: number;
@@ -63,7 +62,7 @@ export const maxInFlight = 4096;
  * Builds the upstreams. After an SVID rotation new pools are used at once; old pools complete their requests and close.
  */
 export function createUpstreams(options: UpstreamOptions): Upstreams {
-  const upstreams = new Map<ServiceName, Upstream & { renew(): void; close(): Promise<void> }>();
+  const upstreams = new Map<string, Upstream & { renew(): void; close(): Promise<void> }>();
   for (const [service, endpoints] of options.endpoints) {
     upstreams.set(service, createUpstream(service, endpoints, options));
   }
@@ -80,7 +79,7 @@ export function createUpstreams(options: UpstreamOptions): Upstreams {
   };
 }
 
-function createUpstream(service: ServiceName, endpoints: readonly Endpoint[], options: UpstreamOptions) {
+function createUpstream(service: string, endpoints: readonly Endpoint[], options: UpstreamOptions) {
   const targets = endpoints.map((endpoint) => createTarget(service, endpoint, options));
   let at = 0;
   const current = () => {
@@ -108,7 +107,7 @@ function createUpstream(service: ServiceName, endpoints: readonly Endpoint[], op
 }
 
 /** One endpoint: its pools, replaced at each rotation and when it was given up. */
-function createTarget(service: ServiceName, endpoint: Endpoint, options: UpstreamOptions) {
+function createTarget(service: string, endpoint: Endpoint, options: UpstreamOptions) {
   const origin = `https://${endpoint.host.includes(':') ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`;
   const { log } = options;
   let live = openPools(origin, service, options);
@@ -159,7 +158,7 @@ interface Pools {
   readonly probing: Pool;
 }
 
-function openPools(origin: string, service: ServiceName, options: UpstreamOptions): Pools {
+function openPools(origin: string, service: string, options: UpstreamOptions): Pools {
   const connector = createConnector(options.identity.current(), options.expect(service));
   const open = (connections: number) =>
     new Pool(origin, {

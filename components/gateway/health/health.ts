@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { ServiceName } from '../routing/table.ts';
+import type { ServiceName } from '#core/identity/services.ts';
 
-export const healthStates = ['healthy', 'degraded', 'unhealthy'] as const;
-export type HealthState = (typeof healthStates)[number];
+const healthStates = ['healthy', 'degraded', 'unhealthy'] as const;
+type HealthState = (typeof healthStates)[number];
 
 /** The answer of `/api/health`: nothing that tells an anonymous caller where a service is or how it failed. */
 export const healthSchema = z.object({
@@ -14,10 +14,10 @@ export const healthSchema = z.object({
 export type Health = z.output<typeof healthSchema>;
 
 /** Probes one service; rejects when it is down. */
-export type Probe = (service: ServiceName, signal: AbortSignal) => Promise<void>;
+export type Probe = (service: string, signal: AbortSignal) => Promise<void>;
 
 export interface HealthOptions {
-  readonly services: readonly ServiceName[];
+  readonly services: readonly string[];
   readonly probe: Probe;
   readonly nowMs: () => number;
   /** Time for one service to answer. */
@@ -53,7 +53,7 @@ async function askAll(options: HealthOptions, timeoutMs: number): Promise<Health
   return { status: judge(new Map(entries)), timestamp: new Date(options.nowMs()).toISOString(), services };
 }
 
-async function ask(probe: Probe, service: ServiceName, timeoutMs: number): Promise<'healthy' | 'unhealthy'> {
+async function ask(probe: Probe, service: string, timeoutMs: number): Promise<'healthy' | 'unhealthy'> {
   const late = Promise.withResolvers<'unhealthy'>();
   const abort = new AbortController();
   const timer = setTimeout(() => {
@@ -72,7 +72,7 @@ async function ask(probe: Probe, service: ServiceName, timeoutMs: number): Promi
 }
 
 /** Unhealthy when an essential service is down or absent, or all are; degraded when another one is down. */
-export function judge(states: ReadonlyMap<ServiceName, HealthState>): HealthState {
+export function judge(states: ReadonlyMap<string, HealthState>): HealthState {
   if (essential.some((service) => states.get(service) !== 'healthy')) return 'unhealthy';
   return [...states.values()].every((state) => state === 'healthy') ? 'healthy' : 'degraded';
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { App } from '#kit/http/http.ts';
+import { type App, addRoute, answer, json } from '#kit/http/http.ts';
 import { type Health, healthSchema } from './health.ts';
 
 export interface HealthDeps {
@@ -9,42 +9,40 @@ export interface HealthDeps {
 
 const selfSchema = z.object({ status: z.literal('healthy'), service: z.string(), timestamp: z.string() });
 
+const probe = {
+  method: 'GET',
+  tag: 'Health',
+  policy: 'Anonymous',
+  rateLimit: 'none',
+  refusals: [],
+  noStore: true,
+} as const;
+
 export function mountHealthRoutes(app: App, deps: HealthDeps): void {
-  app.get(
-    '/health',
-    {
-      config: { policy: 'Anonymous' },
-      schema: {
-        operationId: 'getGatewayHealth',
-        tags: ['Health'],
-        summary: 'Whether the gateway itself answers',
-        response: { 200: selfSchema },
-      },
+  addRoute(app, {
+    ...probe,
+    path: '/health',
+    operationId: 'getGatewayHealth',
+    summary: 'Whether the gateway itself answers',
+    answers: { 200: json('It answers.', selfSchema) },
+    handle: () => ({
+      status: 'healthy',
+      service: 'gateway',
+      timestamp: new Date(deps.nowMs()).toISOString(),
+    }),
+  });
+  addRoute(app, {
+    ...probe,
+    path: '/api/health',
+    operationId: 'getPlatformHealth',
+    summary: 'Health of every service',
+    answers: {
+      200: json('The platform can be used.', healthSchema),
+      503: json('An essential service does not answer.', healthSchema),
     },
-    async (_request, reply) => {
-      reply.header('cache-control', 'no-store');
-      return {
-        status: 'healthy' as const,
-        service: 'gateway',
-        timestamp: new Date(deps.nowMs()).toISOString(),
-      };
-    },
-  );
-  app.get(
-    '/api/health',
-    {
-      config: { policy: 'Anonymous' },
-      schema: {
-        operationId: 'getPlatformHealth',
-        tags: ['Health'],
-        summary: 'Health of every service',
-        response: { 200: healthSchema, 503: healthSchema },
-      },
-    },
-    async (_request, reply) => {
+    handle: async () => {
       const health = await deps.health();
-      reply.header('cache-control', 'no-store');
-      return reply.code(health.status === 'unhealthy' ? 503 : 200).send(health);
+      return answer(health.status === 'unhealthy' ? 503 : 200, health);
     },
-  );
+  });
 }

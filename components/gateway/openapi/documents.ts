@@ -1,19 +1,13 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { ServiceName } from '../routing/table.ts';
-import {
-  type IsRouted,
-  mergeDocuments,
-  type OpenApiDocument,
-  parseDocument,
-  publicDocument,
-} from './merge.ts';
+import { gatewayError } from '../errors.ts';
+import type { IsRouted } from '../routing/public.ts';
+import { mergeDocuments, type OpenApiDocument, parseDocument, publicDocument } from './merge.ts';
 
 /** Fetches a service's `/openapi.json`, parsed from JSON. */
-export type FetchDocument = (service: ServiceName | 'gateway') => Promise<unknown>;
+export type FetchDocument = (service: string) => Promise<unknown>;
 
-export interface DocumentsOptions {
-  readonly services: ReadonlyArray<ServiceName | 'gateway'>;
+interface DocumentsOptions {
+  readonly services: readonly string[];
   readonly fetch: FetchDocument;
   readonly isRouted: IsRouted;
   readonly nowMs: () => number;
@@ -60,7 +54,7 @@ export function createDocuments(options: DocumentsOptions): Documents {
   const held = new Map<string, CachedDocument>();
   const underWay = new Map<string, Promise<OpenApiDocument | undefined>>();
 
-  const refresh = async (service: ServiceName | 'gateway'): Promise<OpenApiDocument | undefined> => {
+  const refresh = async (service: string): Promise<OpenApiDocument | undefined> => {
     let document = held.get(service)?.document;
     try {
       const fetched = parseDocument(await options.fetch(service));
@@ -72,7 +66,7 @@ export function createDocuments(options: DocumentsOptions): Documents {
     return document;
   };
 
-  const load = (service: ServiceName | 'gateway'): Promise<OpenApiDocument | undefined> => {
+  const load = (service: string): Promise<OpenApiDocument | undefined> => {
     const known = held.get(service);
     if (known !== undefined) {
       const keptMs = known.document === undefined ? retryMs : freshMs;
@@ -83,12 +77,12 @@ export function createDocuments(options: DocumentsOptions): Documents {
     return running;
   };
 
-  const get = async (service: ServiceName | 'gateway'): Promise<OpenApiDocument> => {
+  const get = async (service: string): Promise<OpenApiDocument> => {
     const document = await load(service);
     if (document !== undefined) return document;
     const options = { retryAfterSeconds: retryMs / 1000 };
     const message = `The document of the ${service} service has not been fetched yet.`;
-    throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', message, options);
+    throw gatewayError('SERVICE_UNAVAILABLE', message, options);
   };
 
   return {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { IsRouted } from '../routing/public.ts';
 
 const jsonObject = z.record(z.string(), z.unknown());
 type JsonObject = z.output<typeof jsonObject>;
@@ -18,13 +19,10 @@ export function parseDocument(value: unknown): OpenApiDocument {
 }
 
 /** The public document of one service. */
-export interface ServiceDocument {
+interface ServiceDocument {
   readonly service: string;
   readonly document: OpenApiDocument;
 }
-
-/** Whether the gateway routes this public path to this service. */
-export type IsRouted = (service: string, path: string) => boolean;
 
 /** Component sections whose names are shared rather than prefixed: the platform has one way to authenticate. */
 const sharedSections = new Set(['securitySchemes']);

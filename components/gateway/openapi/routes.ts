@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
-import { type App, jsonAnswer } from '#kit/http/http.ts';
+import { type App, addRoute, answer, json } from '#kit/http/http.ts';
+import { gatewayError } from '../errors.ts';
 import type { Documents } from './documents.ts';
 
 export interface OpenApiDeps {
@@ -9,25 +9,28 @@ export interface OpenApiDeps {
 
 const parameters = z.object({ document: z.string().regex(/^[a-z-]{1,40}\.json$/) });
 
+const documentSchema = z.looseObject({
+  openapi: z.string(),
+  paths: z.record(z.string(), z.unknown()),
+});
+
 export function mountOpenApiRoutes(app: App, deps: OpenApiDeps): void {
-  app.get(
-    '/openapi/:document',
-    {
-      config: { policy: 'Anonymous' },
-      schema: {
-        operationId: 'getApiDocument',
-        tags: ['Reference'],
-        summary: 'OpenAPI 3.1 of one service ({service}.json) or of all (all.json)',
-        params: parameters,
-        response: jsonAnswer('The document.'),
-      },
-    },
-    async (request, reply) => {
-      const name = request.params.document.slice(0, -'.json'.length);
+  addRoute(app, {
+    method: 'GET',
+    path: '/openapi/:document',
+    operationId: 'getApiDocument',
+    tag: 'Reference',
+    summary: 'OpenAPI 3.1 of one service ({service}.json) or of all (all.json)',
+    policy: 'Anonymous',
+    rateLimit: 'none',
+    params: parameters,
+    answers: { 200: json('The document.', documentSchema) },
+    refusals: [],
+    handle: async ({ params }) => {
+      const name = params.document.slice(0, -'.json'.length);
       const found = name === 'all' ? await deps.documents.merged() : await deps.documents.find(name);
-      if (found === undefined) throw new AppError('not_found', 'NOT_FOUND', 'There is no such document.');
-      reply.header('cache-control', 'public, max-age=30');
-      return reply.send(found);
+      if (found === undefined) throw gatewayError('NOT_FOUND', 'There is no such document.');
+      return answer(200, found, { 'cache-control': 'public, max-age=30' });
     },
-  );
+  });
 }

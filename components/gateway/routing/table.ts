@@ -1,16 +1,9 @@
-import {
-  ROUTED_SERVICES,
-  ROUTES,
-  type RoutedService,
-  type RouteRule as ServiceRoute,
-} from '#core/identity/service-routes.ts';
+import type { RouteRule as ServiceRoute } from '#core/identity/service-routes.ts';
+import type { Service } from '#core/identity/services.ts';
 
-/** A service behind the gateway. */
-export type ServiceName = RoutedService;
-
-/** One line of the routing table: a path and its service; `gateway` is this process. */
+/** One line of the routing table: a path and the name of its service; `gateway` is this process. */
 export interface RouteRule extends ServiceRoute {
-  readonly service: ServiceName | 'gateway';
+  readonly service: string;
 }
 
 const own: readonly RouteRule[] = [
@@ -22,10 +15,12 @@ const own: readonly RouteRule[] = [
 ];
 
 /** Every public path of the installation, first match wins. Other paths answer 404. */
-export const routingTable: readonly RouteRule[] = [
-  ...own,
-  ...ROUTED_SERVICES.flatMap((service) => ROUTES[service].map((route) => ({ ...route, service }))),
-];
+export function routingTableOf(services: readonly Service[]): readonly RouteRule[] {
+  return [
+    ...own,
+    ...services.flatMap(({ name, routes }) => routes.map((route) => ({ ...route, service: name }))),
+  ];
+}
 
 /**
  * Paths that never leave the private network, checked before any route (specification document 1, section 1). `*` is

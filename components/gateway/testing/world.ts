@@ -2,16 +2,20 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import { request as httpRequest } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
+import { addressSettingOf, listServices } from '#core/identity/services.ts';
 import { loadConfig } from '#kit/config/config.ts';
 import { Cleanup, type Component } from '#kit/lifecycle/lifecycle.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
-import { openGateway } from '../compose.ts';
+import { createGatewayOf } from '../compose.ts';
 import { gatewaySettings } from '../config.ts';
 import type { Identity } from '../forwarding/connector.ts';
-import { type RouteRule, routingTable, type ServiceName } from '../routing/table.ts';
+import { type RouteRule, routingTableOf } from '../routing/table.ts';
 import { createTestAuthority, type TestAuthority } from './certificates.ts';
 
-export const clientIds: Readonly<Record<ServiceName, string>> = {
+/** The routing table of an installation. */
+export const routingTable = routingTableOf(listServices());
+
+export const clientIds = {
   tenant: 'service-tenant',
   wallet: 'service-wallet',
   register: 'service-register',
@@ -20,7 +24,9 @@ export const clientIds: Readonly<Record<ServiceName, string>> = {
   blueprint: 'service-blueprint',
   credential: 'service-credential',
   'tool-server': 'service-tool-server',
-};
+} as const;
+
+type ServiceName = keyof typeof clientIds;
 
 /** A service with a real certificate that records its requests. */
 export interface TestService {
@@ -83,10 +89,7 @@ export async function createTestWorld(): Promise<TestWorld> {
         CHANCERY_OPS_PORT: '0',
         SPIFFE_ENDPOINT_SOCKET: 'unix:/nowhere',
         ...Object.fromEntries(
-          Object.entries(services).map(([service, address]) => [
-            `CHANCERY_${service.toUpperCase().replaceAll('-', '_')}_HTTPS`,
-            address,
-          ]),
+          Object.entries(services).map(([service, address]) => [addressSettingOf(service, 'https'), address]),
         ),
         ...env,
       });
@@ -99,12 +102,8 @@ export async function createTestWorld(): Promise<TestWorld> {
           return () => void listeners.delete(listener);
         },
       };
-      const component = await openGateway(
-        config,
-        testRuntimeOf(runtime),
-        { identity: source, table },
-        new Cleanup(),
-      );
+      const create = createGatewayOf({ identify: async () => source, table });
+      const component = await create(config, testRuntimeOf(runtime));
       cleanup.add('gateway', () => component.stop());
       return {
         component,

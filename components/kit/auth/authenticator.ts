@@ -7,10 +7,10 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { TokenKeys } from './keys.ts';
 import type { RevocationView } from './revocations.ts';
 
-const SKEW_SECONDS = 30;
+const skewSeconds = 30;
 // Tokens are minted with 4 KiB at most.
-const TOKEN_LIMIT_CHARACTERS = 8_192;
-const CACHE_LIMIT = 10_000;
+const tokenLimitCharacters = 8_192;
+const cacheLimit = 10_000;
 
 export interface Authenticator {
   /**
@@ -43,17 +43,17 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     if (!isCompact(token)) throw refused('it is malformed');
     const { payload } = await verifySignature(token, { keys, clock, issuer: issuerOf(installation) });
     const caller = callerOf(parseAccessClaims(payload), installation);
-    if (caller.issuedAtMs > clock.nowMs() + SKEW_SECONDS * 1000) throw refused('it was issued in the future');
+    if (caller.issuedAtMs > clock.nowMs() + skewSeconds * 1000) throw refused('it was issued in the future');
     return caller;
   };
 
   return {
     authenticate: async (token) => {
       revocations.assertFresh();
-      if (token.length > TOKEN_LIMIT_CHARACTERS) throw refused('it is too long');
+      if (token.length > tokenLimitCharacters) throw refused('it is too long');
       const known = verified.get(token);
       const caller = known ?? (await verify(token));
-      if (clock.nowMs() >= caller.expiresAtMs + SKEW_SECONDS * 1000) {
+      if (clock.nowMs() >= caller.expiresAtMs + skewSeconds * 1000) {
         verified.delete(token);
         throw refused('it has expired');
       }
@@ -71,7 +71,7 @@ function isCompact(token: string): boolean {
 
 /** Evicts the oldest entry: a Map iterates in the order of insertion. */
 function remember(verified: Map<string, Caller>, token: string, caller: Caller): void {
-  if (verified.size >= CACHE_LIMIT) {
+  if (verified.size >= cacheLimit) {
     for (const oldest of verified.keys()) {
       verified.delete(oldest);
       break;
@@ -102,7 +102,7 @@ async function verifySignature(
         algorithms: ['ES256'],
         typ: 'at+jwt',
         issuer,
-        clockTolerance: SKEW_SECONDS,
+        clockTolerance: skewSeconds,
         currentDate: new Date(clock.nowMs()),
         requiredClaims: ['exp', 'iat', 'sub', 'aud', 'jti'],
       },

@@ -9,9 +9,9 @@ export interface TokenKeys {
   find(keyId: string): Promise<CryptoKey | undefined>;
 }
 
-const REFRESH_MS = 5 * 60_000;
-const COOLDOWN_MS = 5_000;
-const KEYS_LIMIT = 32;
+const refreshMs = 5 * 60_000;
+const cooldownMs = 5_000;
+const keysLimit = 32;
 
 // A JWKS may contain other members and other kinds of keys; only ES256 signature keys are used.
 const es256Key = z.looseObject({
@@ -27,7 +27,7 @@ const jwksSchema = z.looseObject({ keys: z.array(z.unknown()) });
 
 async function importKeys(jwks: unknown): Promise<ReadonlyMap<string, CryptoKey>> {
   const keys = new Map<string, CryptoKey>();
-  for (const item of jwksSchema.parse(jwks).keys.slice(0, KEYS_LIMIT)) {
+  for (const item of jwksSchema.parse(jwks).keys.slice(0, keysLimit)) {
     const parsed = es256Key.safeParse(item);
     if (!parsed.success) continue;
     const { kty, crv, x, y, kid } = parsed.data;
@@ -85,7 +85,7 @@ class RemoteKeys implements TokenKeys {
     const nowMs = this.#options.clock.nowMs();
     if (known !== undefined) {
       // In the background: a known key never waits for a refresh.
-      if (nowMs - this.#fetchedAtMs > REFRESH_MS) this.#refresh(nowMs).catch(() => undefined);
+      if (nowMs - this.#fetchedAtMs > refreshMs) this.#refresh(nowMs).catch(() => undefined);
       return known;
     }
     await this.#refresh(nowMs);
@@ -93,7 +93,7 @@ class RemoteKeys implements TokenKeys {
   }
 
   async #refresh(nowMs: number): Promise<void> {
-    if (this.#fetching === undefined && nowMs - this.#attemptedAtMs >= COOLDOWN_MS) {
+    if (this.#fetching === undefined && nowMs - this.#attemptedAtMs >= cooldownMs) {
       this.#attemptedAtMs = nowMs;
       this.#fetching = this.#fetch(nowMs).finally(() => {
         this.#fetching = undefined;

@@ -3,15 +3,15 @@ import { AppError } from '#core/errors/errors.ts';
 import { judgeServer, readText } from '#kit/workload/server.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 
-const TIMEOUT_MS = 10_000;
-const BODY_LIMIT_BYTES = 1024 * 1024;
+const timeoutMs = 10_000;
+const bodyLimitBytes = 1024 * 1024;
 
 export interface Address {
   readonly host: string;
   readonly port: number;
 }
 
-export interface MtlsRequest {
+interface MtlsRequest {
   readonly workload: Workload;
   readonly address: Address;
   /** SPIFFE id that the server must have. */
@@ -22,7 +22,7 @@ export interface MtlsRequest {
   readonly form?: Readonly<Record<string, string>>;
 }
 
-export interface MtlsAnswer {
+interface MtlsAnswer {
   readonly status: number;
   readonly text: string;
 }
@@ -51,7 +51,7 @@ export function requestOverMtls(options: MtlsRequest): Promise<MtlsAnswer> {
       minVersion: 'TLSv1.3',
       servername: 'chancery.internal',
       agent: false,
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.timeout(timeoutMs),
       checkServerIdentity: (_host, certificate) => judgeServer(certificate, expect),
       ...(body !== undefined && {
         headers: {
@@ -61,7 +61,7 @@ export function requestOverMtls(options: MtlsRequest): Promise<MtlsAnswer> {
       }),
     },
     (answer) => {
-      readText(answer, BODY_LIMIT_BYTES).then(
+      readText(answer, bodyLimitBytes).then(
         (text) => resolve({ status: answer.statusCode ?? 0, text }),
         fail,
       );

@@ -6,10 +6,10 @@ import type { Clock } from '#kit/clock/clock.ts';
 import { type Follower, followLog } from '#kit/events/follow.ts';
 import type { Logger } from '#kit/log/log.ts';
 
-const POLL_MS = 500;
-const STALE_AFTER_MS = 60_000;
-const FIRST_SNAPSHOT_TIMEOUT_MS = 30_000;
-const PRUNE_EVERY_MS = 60_000;
+const pollEveryMs = 500;
+const staleAfterMs = 60_000;
+const firstSnapshotTimeoutMs = 30_000;
+const pruneEveryMs = 60_000;
 
 export type RevocationKind = 'token' | 'family' | 'identity' | 'platform_user' | 'organization';
 
@@ -101,7 +101,7 @@ class PolledView implements RevocationView {
   async start(): Promise<void> {
     this.#follower ??= this.#follow();
     const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject(stale()), FIRST_SNAPSHOT_TIMEOUT_MS);
+    const timer = setTimeout(() => reject(stale()), firstSnapshotTimeoutMs);
     try {
       await Promise.race([this.#first.promise, late]);
     } finally {
@@ -116,7 +116,7 @@ class PolledView implements RevocationView {
 
   assertFresh(): void {
     const ageMs = this.#options.clock.nowMs() - (this.#freshAtMs ?? Number.NEGATIVE_INFINITY);
-    if (ageMs > STALE_AFTER_MS) throw stale();
+    if (ageMs > staleAfterMs) throw stale();
   }
 
   isRevoked(caller: Caller): boolean {
@@ -139,7 +139,7 @@ class PolledView implements RevocationView {
 
   /** The pause after a failure does not grow: requests are refused 60 s after the last answer. */
   #follow(): Follower {
-    const { bus, log, pollMs = POLL_MS } = this.#options;
+    const { bus, log, pollMs = pollEveryMs } = this.#options;
     return followLog({
       readPage: () => this.#readPage(),
       bus,
@@ -177,12 +177,12 @@ class PolledView implements RevocationView {
   }
 
   #prune(nowMs: number): void {
-    if (nowMs - this.#prunedAtMs < PRUNE_EVERY_MS) return;
+    if (nowMs - this.#prunedAtMs < pruneEveryMs) return;
     this.#prunedAtMs = nowMs;
     for (const entries of Object.values(this.#entries)) {
       for (const [key, entry] of entries) {
         // Kept a minute longer than stated, because verifiers tolerate clock skew.
-        if (entry.expiresAtMs + PRUNE_EVERY_MS < nowMs) entries.delete(key);
+        if (entry.expiresAtMs + pruneEveryMs < nowMs) entries.delete(key);
       }
     }
   }

@@ -6,9 +6,9 @@ import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
 import { type Address, requestOverMtls } from './mtls.ts';
 
 const TOKEN_PATH = '/api/internal/service-auth/token';
-const RENEW_AT = 0.8;
+const renewAt = 0.8;
 // A failed renewal is not retried before this time, whatever the number of calls.
-const RETRY_MS = 2_000;
+const retryMs = 2_000;
 
 const answerSchema = z.looseObject({ access_token: z.string().min(1), expires_in: z.number().positive() });
 const refusalSchema = z.looseObject({ error: z.string(), error_description: z.string().optional() });
@@ -59,7 +59,7 @@ export function createServiceTokens(options: ServiceTokensOptions): () => Promis
     try {
       return (await renewed()).token;
     } catch (error) {
-      retryAtMs = nowMs + RETRY_MS;
+      retryAtMs = nowMs + retryMs;
       log.warn({ err: error }, 'service token not renewed; the cached one is still valid');
       return usable.token;
     }
@@ -84,7 +84,7 @@ async function mint(options: ServiceTokensOptions): Promise<CachedToken> {
   const lifeMs = parsed.data.expires_in * 1000;
   return {
     token: parsed.data.access_token,
-    renewAtMs: askedAtMs + lifeMs * (RENEW_AT - Math.random() * 0.05),
+    renewAtMs: askedAtMs + lifeMs * (renewAt - Math.random() * 0.05),
     expiresAtMs: askedAtMs + lifeMs,
   };
 }

@@ -24,8 +24,8 @@ import {
 } from './revocations.ts';
 import { createServiceTokens } from './service-tokens.ts';
 
-const PAGE_SIZE = 1_000;
-const LIST_TIMEOUT_MS = 5_000;
+const pageSize = 1_000;
+const listTimeoutMs = 5_000;
 
 const KINDS: Readonly<Partial<Record<WireKind, RevocationKind>>> = {
   [WireKind.TOKEN]: 'token',
@@ -110,11 +110,11 @@ interface RevocationLog {
 }
 
 /** The tenant service's revocation log over gRPC. */
-export function revocationSource(client: RevocationLog): RevocationSource {
+function revocationSource(client: RevocationLog): RevocationSource {
   return {
     list: async (cursor) => {
-      const request = { limit: PAGE_SIZE, ...(cursor !== undefined && { after: cursor }) };
-      return pageOf(await client.listRevocations(request, { timeoutMs: LIST_TIMEOUT_MS }));
+      const request = { limit: pageSize, ...(cursor !== undefined && { after: cursor }) };
+      return pageOf(await client.listRevocations(request, { timeoutMs: listTimeoutMs }));
     },
   };
 }

@@ -20,14 +20,14 @@ export interface Bus {
   close(): Promise<void>;
 }
 
-export interface BusTls {
+interface BusTls {
   /** PEM. */
   readonly ca: string;
   readonly cert?: string;
   readonly key?: string;
 }
 
-export interface BusOptions {
+interface BusOptions {
   /** `nats://[user:password@]host:port`, several with commas. */
   readonly url: string;
   /** Client name shown by the server. */

@@ -10,15 +10,15 @@ import { context } from '@opentelemetry/api';
 import type { Logger } from '#kit/log/log.ts';
 import { contextFrom, currentTraceparent } from '#kit/telemetry/telemetry.ts';
 
-const FIRST_CONNECTION_MS = 2_000;
-const CONNECT_TIMEOUT_MS = 5_000;
-const BACKOFF_FIRST_MS = 50;
-const BACKOFF_LAST_MS = 2_000;
-const PING_INTERVAL_MS = 15_000;
-const KEPT_RINGS_LIMIT = 1_024;
-const CLOSE_TIMEOUT_MS = 1_000;
+const firstConnectionTimeoutMs = 2_000;
+const connectTimeoutMs = 5_000;
+const backoffFirstMs = 50;
+const backoffLastMs = 2_000;
+const pingIntervalMs = 15_000;
+const keptRingsLimit = 1_024;
+const closeTimeoutMs = 1_000;
 
-export interface NatsBusOptions {
+interface NatsBusOptions {
   readonly url: string;
   readonly name: string;
   readonly log: Logger;
@@ -57,7 +57,7 @@ export class NatsBus {
   async firstConnection(): Promise<void> {
     const timer = setTimeout(
       () => this.#first.resolve(),
-      this.#options.firstConnectionMs ?? FIRST_CONNECTION_MS,
+      this.#options.firstConnectionMs ?? firstConnectionTimeoutMs,
     );
     await this.#first.promise;
     clearTimeout(timer);
@@ -65,7 +65,7 @@ export class NatsBus {
 
   publish(subject: string): void {
     if (this.#closing.signal.aborted) return;
-    if (!this.#send(subject) && this.#kept.size < KEPT_RINGS_LIMIT) this.#kept.add(subject);
+    if (!this.#send(subject) && this.#kept.size < keptRingsLimit) this.#kept.add(subject);
   }
 
   subscribe(subject: string, listener: () => void): () => void {
@@ -130,16 +130,16 @@ export class NatsBus {
   }
 
   async #stayConnected(): Promise<void> {
-    let pauseMs = BACKOFF_FIRST_MS;
+    let pauseMs = backoffFirstMs;
     let connectedBefore = false;
     while (!this.#closing.signal.aborted) {
       const connection = await this.#connect();
       if (connection === undefined) {
         await pause(pauseMs * (0.5 + Math.random() / 2), this.#closing.signal);
-        pauseMs = Math.min(pauseMs * 2, BACKOFF_LAST_MS);
+        pauseMs = Math.min(pauseMs * 2, backoffLastMs);
         continue;
       }
-      pauseMs = BACKOFF_FIRST_MS;
+      pauseMs = backoffFirstMs;
       this.#enter(connection, connectedBefore);
       connectedBefore = true;
       await connection.closed();
@@ -183,8 +183,8 @@ function clientOptions(options: NatsBusOptions): NodeConnectionOptions {
     servers: addresses.map((address) => address.host),
     name: options.name,
     reconnect: false,
-    timeout: CONNECT_TIMEOUT_MS,
-    pingInterval: PING_INTERVAL_MS,
+    timeout: connectTimeoutMs,
+    pingInterval: pingIntervalMs,
     maxPingOut: 2,
     ignoreClusterUpdates: true,
     ...(user !== '' && { user, pass: decodeURIComponent(first?.password ?? '') }),
@@ -200,7 +200,7 @@ function traceHeaders(traceparent: string): MsgHdrs {
 
 async function drained(connection: NatsConnection): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
+  const timer = setTimeout(resolve, closeTimeoutMs);
   await Promise.race([connection.drain().catch(() => undefined), promise]);
   clearTimeout(timer);
   await connection.close();

@@ -44,6 +44,12 @@ function secretAt(content: string): string {
 }
 
 describe('loadConfig', () => {
+  it('takes a DNS name in lower case as the name of an installation', () => {
+    const name = commonSettings.CHANCERY_INSTALLATION;
+    expect(name.safeParse('dev-local').success).toBe(true);
+    expect(name.safeParse('Dev').success).toBe(false);
+  });
+
   it('reads the common settings with their defaults', () => {
     const config = loadConfig(z.object(commonSettings), required);
     expect(config).toEqual({

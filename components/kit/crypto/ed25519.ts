@@ -4,7 +4,7 @@ import { type Ed25519Backend, nodeEd25519 } from '#core/crypto/verify.ts';
 /** Library that verifies the equation of Ed25519; `auto` is sodium where it loads. */
 export type Ed25519Choice = 'auto' | 'sodium' | 'node';
 
-export interface LoadedEd25519 {
+interface LoadedEd25519 {
   readonly name: 'sodium' | 'node';
   readonly backend: Ed25519Backend;
 }

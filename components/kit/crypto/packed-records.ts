@@ -1,9 +1,9 @@
 import type { Verifier } from '#core/crypto/verify.ts';
 
 /** Bytes of one packed Ed25519 record: key 32, signature 64, digest 32. */
-export const RECORD_BYTES = 128;
+const RECORD_BYTES = 128;
 
-export interface PackableItem {
+interface PackableItem {
   readonly publicKey: Uint8Array;
   readonly signature: Uint8Array;
   readonly digest: Uint8Array;

@@ -31,7 +31,7 @@ export interface VerifyPool {
   close(): Promise<void>;
 }
 
-export interface VerifyPoolOptions {
+interface VerifyPoolOptions {
   /** Threads; 0 verifies everything in the calling thread. */
   readonly workers: number;
   readonly backend?: Ed25519Choice | undefined;

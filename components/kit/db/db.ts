@@ -19,9 +19,9 @@ export type Reader<DB> = Pick<
 /** Reads and writes of one transaction. Only `Database.transact` makes one, so every write is in a transaction. */
 export type Transactor<DB> = Transaction<DB>;
 
-export type Isolation = 'read committed' | 'repeatable read' | 'serializable';
+type Isolation = 'read committed' | 'repeatable read' | 'serializable';
 
-export interface TransactOptions {
+interface TransactOptions {
   /** `read committed` when absent. */
   readonly isolation?: Isolation;
   /** How often a serialization failure or deadlock is retried; 3 when absent. */
@@ -44,7 +44,7 @@ export interface Database<DB> {
   close(): Promise<void>;
 }
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   /** postgres:// address; `?host=` may name a socket directory. */
   readonly url: string;
   /** Schema of the component, created when missing. Nothing else is on the search path. */

@@ -5,7 +5,7 @@ import { manualClock } from '#kit/clock/clock.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { type Database, type Migration, openDatabase } from './db.ts';
-import { claimKey, createIdempotency, idempotencyMigration } from './idempotency.ts';
+import { claimKey, createIdempotency, findAnswer, idempotencyMigration } from './idempotency.ts';
 
 type Empty = Record<never, never>;
 
@@ -142,6 +142,17 @@ describe('repeatable requests', () => {
     expect(await db.transact((tx) => claimKey(tx, again, { answer: 'y', nowMs: 0 }))).toBeUndefined();
     clock.advance(24 * hourMs);
     expect(await claim('g', 2, 'next day')).toBeUndefined();
+  });
+
+  it('have an answer that can be found without claiming the key', async () => {
+    const find = (key: string, body: unknown) =>
+      findAnswer(db.read, { key, scope: ['test'], body }, clock.nowMs());
+    expect(await find('found', { a: 1 })).toBeUndefined();
+    await run('found', { a: 1 }, counted());
+    expect(await find('found', { a: 1 })).toBe('{"calls":1}');
+    await expect(find('found', { a: 2 })).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
+    clock.advance(24 * hourMs);
+    expect(await find('found', { a: 1 })).toBeUndefined();
   });
 
   it('older than a day are deleted', async () => {

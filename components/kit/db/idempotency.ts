@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
-import type { Database, Migration, Transactor } from './db.ts';
+import type { Database, Migration, Reader, Transactor } from './db.ts';
 
 /** A request that its sender may repeat (the IETF draft "The Idempotency-Key HTTP Header Field"). */
 export interface RepeatableRequest {
@@ -28,7 +28,7 @@ export interface Idempotency {
   once<T>(request: RepeatableRequest, act: () => Promise<T>, isKept?: (answer: T) => boolean): Promise<T>;
 }
 
-export interface IdempotencyOptions<DB> {
+interface IdempotencyOptions<DB> {
   readonly database: Database<DB>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -42,7 +42,7 @@ interface Claim {
   readonly answer: string | null;
 }
 
-interface KnownRow {
+interface StoredRow {
   readonly body_hash: Buffer;
   readonly answer: string | null;
 }
@@ -100,6 +100,27 @@ export function createIdempotency<DB>(options: IdempotencyOptions<DB>): Idempote
 }
 
 /**
+ * Finds the answer that is stored for a request, without claiming its key; undefined when it has none. For rows of an
+ * earlier release with another scope.
+ *
+ * @throws AppError conflict IDEMPOTENCY_KEY_REUSED for another body, conflict IDEMPOTENCY_IN_PROGRESS while the first
+ * request runs, invalid for an invalid key.
+ */
+export async function findAnswer<DB>(
+  db: Reader<DB>,
+  request: RepeatableRequest,
+  nowMs: number,
+): Promise<string | undefined> {
+  if (request.key === undefined) return undefined;
+  const { keyHash, bodyHash } = claimOf(request, nowMs, null);
+  const { rows } = await sql<KnownRow>`
+    select body_hash, answer from idempotency_keys where key_hash = ${keyHash}
+      and created_at > ${new Date(nowMs - keptMs)}
+      and (answer is not null or created_at > ${new Date(nowMs - abandonedMs)})`.execute(db);
+  return rows.length === 0 ? undefined : answerOf(rows[0], bodyHash);
+}
+
+/**
  * Claims a key in the transaction that creates what the request asks for, with an answer that is known beforehand, such
  * as the id of the created resource. A second claim waits for the first one's transaction.
  *
@@ -150,13 +171,13 @@ async function take<DB>(tx: Transactor<DB>, claim: Claim): Promise<string | unde
       where known.created_at <= ${forgotten} or (known.answer is null and known.created_at <= ${abandoned})
     returning 1`.execute(tx);
   if (taken.rows.length === 1) return undefined;
-  const { rows } = await sql<KnownRow>`
+  const { rows } = await sql<StoredRow>`
     select body_hash, answer from idempotency_keys where key_hash = ${keyHash}`.execute(tx);
   return answerOf(rows[0], bodyHash);
 }
 
 /** A claim that was deleted just now is reported as in progress: the client retries. */
-function answerOf(known: KnownRow | undefined, bodyHash: Buffer): string {
+function answerOf(known: StoredRow | undefined, bodyHash: Buffer): string {
   if (known !== undefined && !known.body_hash.equals(bodyHash)) {
     throw new AppError(
       'conflict',

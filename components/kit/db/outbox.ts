@@ -18,7 +18,7 @@ export interface OutboxEvent {
 }
 
 /** What `appendEvent` writes. `data` is JSON. */
-export interface NewEvent {
+interface NewEvent {
   readonly kind: string;
   readonly key: string;
   readonly data: unknown;

@@ -4,7 +4,7 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 
-export interface PoolOptions {
+interface PoolOptions {
   readonly url: string;
   readonly schema: string;
   readonly log: Logger;

@@ -360,3 +360,15 @@ describe('OpenAPI', () => {
     expect((await app.inject('/openapi.json')).statusCode).toBe(200);
   });
 });
+
+describe('a NUL in a URL', () => {
+  it.each([
+    ['/things/%00', 404, 'NOT_FOUND'],
+    ['/things?page=%00', 400, 'INVALID_REQUEST'],
+    ['/things?%00', 400, 'INVALID_REQUEST'],
+  ])('%s is refused before the schemas judge it', async (url, status, code) => {
+    const { app } = openApp(mountThings);
+    const answer = await app.inject({ url });
+    expect([answer.statusCode, answer.json().code]).toEqual([status, code]);
+  });
+});

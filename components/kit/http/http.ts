@@ -21,6 +21,7 @@ import {
   ForwardedRefusal,
   InputError,
   kindStatus,
+  malformed,
   methodNotAllowed,
   notFound,
   problemOf,
@@ -38,6 +39,7 @@ import {
   serverTlsServer,
   type TlsSource,
 } from './tls.ts';
+import { serveWithoutUpgrades } from './upgrades.ts';
 
 export type { App } from './app.ts';
 export type { DeclaredRefusal } from './declared-refusals.ts';
@@ -73,6 +75,7 @@ export {
   problemAnswer,
   problemSchema,
   refusalOf,
+  serveWithoutUpgrades,
   textAnswer,
 };
 
@@ -267,14 +270,18 @@ function addObservation(app: App, runtime: Runtime): void {
 const maxParameterCharacters = 512;
 
 /**
- * A path parameter over the limit names no resource. onRequest has judged the caller before, so such a path is answered
- * like that of any other unknown resource.
+ * A path parameter over the limit, or with a NUL, names no resource. onRequest has judged the caller before, so such a
+ * path is answered like that of any other unknown resource. A query with a NUL is malformed: PostgreSQL holds none in
+ * text. Bodies are judged by their schemas, because a payload may be any JSON.
  */
 function addParameterLimit(app: App): void {
   app.addHook('preParsing', (request, _reply, payload, done) => {
     const values = Object.entries(request.params as Readonly<Record<string, string>>);
-    const isLong = values.some(([name, value]) => name !== '*' && value.length > maxParameterCharacters);
-    if (isLong) done(new InputError(notFound));
+    const isUnknown = values.some(
+      ([name, value]) => name !== '*' && (value.length > maxParameterCharacters || value.includes('\0')),
+    );
+    if (isUnknown) done(new InputError(notFound));
+    else if (request.url.split('?', 2)[1]?.includes('%00')) done(malformed('The query contains a NUL.'));
     else done(null, payload);
   });
 }

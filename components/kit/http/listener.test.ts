@@ -55,6 +55,7 @@ describe('a plain listener', () => {
 
   it('answers 503 to requests while it closes, and states that nothing was done', async () => {
     const held = Promise.withResolvers<void>();
+    const isHeld = Promise.withResolvers<void>();
     const isClosing = Promise.withResolvers<void>();
     const { app } = openApp((each) => {
       mountThings(each);
@@ -63,6 +64,7 @@ describe('a plain listener', () => {
         done();
       });
       each.get('/held', { config: anonymous, schema: { hide: true } }, async () => {
+        isHeld.resolve();
         await held.promise;
         return {};
       });
@@ -76,6 +78,7 @@ describe('a plain listener', () => {
     });
     socket.write('GET /things HTTP/1.1\r\nHost: x\r\n');
     await waitFor(() => connections(app).then((count) => count === 2), { what: 'both connections' });
+    await isHeld.promise;
     const closed = app.close();
     await isClosing.promise;
     socket.write('\r\n');

@@ -219,13 +219,23 @@ describe('a route', () => {
     expect([(await post()).statusCode, (await post()).statusCode, attempts]).toEqual([201, 201, 3]);
   });
 
-  it('demands a scope', async () => {
+  it('demands a scope before it reads the body', async () => {
     const app = build();
     const route = { ...things, answers: { 204: empty('Done.') }, handle: () => undefined } as const;
     addRoute(app, { ...route, path: '/audit', operationId: 'getAudit', scope: 'audit:write' });
-    addRoute(app, { ...route, path: '/inbox', operationId: 'getInbox', scope: 'inbox:write' });
+    addRoute(app, {
+      ...route,
+      method: 'POST',
+      path: '/inbox',
+      operationId: 'createEntry',
+      scope: 'inbox:write',
+      body: { schema: z.object({ title: z.string() }), example: { title: 'a' } },
+    });
     expect((await app.inject({ url: '/audit', headers: bearer })).statusCode).toBe(204);
-    expect((await app.inject({ url: '/inbox', headers: bearer })).statusCode).toBe(403);
+    expect((await app.inject({ url: '/audit' })).statusCode).toBe(401);
+    const post = { method: 'POST', url: '/inbox', payload: '{"title":' } as const;
+    const headers = { ...bearer, 'content-type': 'application/json' };
+    expect((await app.inject({ ...post, headers })).statusCode).toBe(403);
   });
 
   it('passes on the refusal of another service with its own path', async () => {

@@ -69,7 +69,7 @@ export interface Route<
   readonly policy: Policy;
   /** Throughput limit; `none` for internal routes and probes. */
   readonly rateLimit: RateLimitPolicy | 'none';
-  /** Scope that the caller's token must have besides. */
+  /** Scope that the caller's token must have besides; checked before the body is read. */
   readonly scope?: Scope;
   /** An anonymous route identifies the caller by a token that is sent. */
   readonly optionalToken?: true;
@@ -137,7 +137,7 @@ type AnyRoute = Route<PolicyName, DeclaredAnswers, z.ZodType, z.ZodType, z.ZodTy
 type AnyInput = RouteInput<PolicyName, unknown, unknown, unknown, unknown>;
 
 function register(app: App, route: AnyRoute): void {
-  const { protocol = {}, rawBody, rateLimit } = route;
+  const { protocol = {}, rawBody, rateLimit, scope } = route;
   const schema = schemaOf(route);
   const hasIdempotency = takesKey(route);
   const refusals = refusalsOf({ ...route, hasIdempotency, schema });
@@ -150,6 +150,7 @@ function register(app: App, route: AnyRoute): void {
     ...(errorHandler !== undefined && { errorHandler }),
     ...(validatorCompiler !== undefined && { validatorCompiler }),
     ...(rawBody === 'only' && { validatorCompiler: () => (value) => ({ value }) }),
+    ...(scope !== undefined && { onRequest: async ({ caller }) => assertScope(caller, scope) }),
     config: {
       policy: route.policy,
       refusals,
@@ -197,7 +198,6 @@ function schemaOf(route: AnyRoute): FastifySchema {
 async function inputOf(route: AnyRoute, request: FastifyRequest): Promise<AnyInput> {
   const { caller, params, query, body, headers } = request;
   if (route.policy !== 'Anonymous' && caller === undefined) throw unauthenticated();
-  if (route.scope !== undefined) assertScope(caller, route.scope);
   const key = takesKey(route) ? headers['idempotency-key'] : undefined;
   const idempotencyKey = typeof key === 'string' ? key : undefined;
   const input = { caller, params, query, body, idempotencyKey, request, resource: undefined };
@@ -209,7 +209,8 @@ function unauthenticated(message = 'Authentication is required.'): AppError {
 }
 
 function assertScope(caller: Caller | undefined, scope: Scope): void {
-  if (caller?.scopes.includes(scope) === true) return;
+  if (caller === undefined) throw unauthenticated();
+  if (caller.scopes.includes(scope)) return;
   throw new AppError('forbidden', genericCode('forbidden'), `The token lacks the scope ${scope}.`);
 }
 

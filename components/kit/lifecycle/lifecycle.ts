@@ -52,7 +52,7 @@ export interface Definition<S extends z.ZodObject> {
   readonly migrate?: Migrate;
 }
 
-export interface StartOptions<S extends z.ZodObject> extends Definition<S> {
+interface StartOptions<S extends z.ZodObject> extends Definition<S> {
   readonly env: Env;
   readonly log?: Logger;
   readonly clock?: Clock;

@@ -16,7 +16,7 @@ export type Logger = PinoLogger;
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
 
-export interface LoggerSettings {
+interface LoggerSettings {
   readonly service: string;
   readonly level: LogLevel;
   /** Destination of the lines; standard output when absent. */

@@ -1,5 +1,5 @@
 /** Outcome of counting one request. */
-export interface LimitDecision {
+interface LimitDecision {
   readonly allowed: boolean;
   readonly remaining: number;
   /** Seconds until a request is allowed again; 0 when allowed. */

@@ -2,7 +2,7 @@
 export type RateLimitPolicy = 'Api' | 'Strict' | 'PlatformAuth' | 'Authentication' | 'TotpValidate' | 'Token';
 
 /** The key by which requests of a policy are counted. */
-export type RateLimitKey = 'subject' | 'client' | 'address';
+type RateLimitKey = 'subject' | 'client' | 'address';
 
 /**
  * `window`: at most `limit` in any `windowSeconds` (sliding).

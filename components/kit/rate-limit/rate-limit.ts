@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { App } from '#kit/http/http.ts';
 import { type Counter, slidingWindow, tokenBucket } from './counters.ts';
 import { type RateLimitPolicy, type RateLimitRule, rateLimitRules } from './policies.ts';
 import { securityCap } from './security-cap.ts';
@@ -10,7 +9,7 @@ export type { RateLimitPolicy, RateLimitRule } from './policies.ts';
 export type { CapOptions } from './security-cap.ts';
 export { securityCap };
 
-export interface RateLimiterOptions {
+interface RateLimiterOptions {
   /** `development` switches off every throughput limit; caps on guessing stay on. */
   readonly profile: 'production' | 'development';
   readonly clock: Clock;
@@ -18,10 +17,15 @@ export interface RateLimiterOptions {
   readonly rules?: Partial<Readonly<Record<RateLimitPolicy, RateLimitRule>>>;
 }
 
+/** An HTTP application, as the limiter uses it. */
+interface HookedApp {
+  addHook(name: 'onRequest', hook: (request: FastifyRequest, reply: FastifyReply) => Promise<void>): unknown;
+}
+
 /** Throughput limits of one process. */
 export interface RateLimiter {
   /** Counts the requests of routes that declare `config.rateLimit`. Install it after the authenticator. */
-  install(app: App): void;
+  install(app: HookedApp): void;
   /**
    * Counts one act by an explicit key, for limits that depend on the body (client id of a token request).
    *

@@ -25,7 +25,7 @@ export interface RpcContext {
 }
 
 /** One method of a generated service descriptor. */
-export interface RpcMethod {
+interface RpcMethod {
   readonly input: DescMessage;
   readonly output: DescMessage;
   readonly methodKind: 'unary' | 'server_streaming' | 'client_streaming' | 'bidi_streaming';

@@ -4,14 +4,15 @@ import type { Workload } from '#kit/workload/workload.ts';
 import { channelCredentials } from './credentials.ts';
 import { CLIENT_OPTIONS } from './wire.ts';
 
-export interface Lease {
+/** The use of a connection by one call. */
+export interface ChannelHold {
   readonly client: Client;
   /** Call it once, when the call has ended. */
   release(): void;
 }
 
 /** Limits of the wait for a connection. */
-export interface Patience {
+export interface WaitLimits {
   /** Milliseconds since the epoch. */
   readonly deadline?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -67,12 +68,12 @@ export class RotatingChannel {
    * @throws AppError timeout at the deadline, unavailable when the signal is aborted or this channel is closed
    * meanwhile.
    */
-  async lease(patience: Patience = {}): Promise<Lease> {
+  async acquire(limits: WaitLimits = {}): Promise<ChannelHold> {
     for (;;) {
       const channel = this.#channel ?? this.#open();
       this.#channel = channel;
       const attempt = this.#attempt(channel);
-      if (attempt !== undefined) await patiently(attempt, patience);
+      if (attempt !== undefined) await waitWithin(attempt, limits);
       else if (hasFailedFor(channel, this.#connectMs)) this.#retire();
       else return hold(channel);
     }
@@ -120,7 +121,7 @@ export class RotatingChannel {
   }
 }
 
-function hold(channel: Channel): Lease {
+function hold(channel: Channel): ChannelHold {
   channel.active += 1;
   let released = false;
   return {
@@ -170,7 +171,7 @@ function hasDecided(client: Client, deadline: number): Promise<boolean> {
   return promise;
 }
 
-async function patiently(attempt: Promise<void>, { deadline, signal }: Patience): Promise<void> {
+async function waitWithin(attempt: Promise<void>, { deadline, signal }: WaitLimits): Promise<void> {
   const { promise: given, reject } = Promise.withResolvers<never>();
   const late = () =>
     reject(new AppError('timeout', genericCode('timeout'), 'no connection came about in time'));

@@ -13,7 +13,7 @@ import { fromStatus } from './status.ts';
 type ReadableCall = ClientReadableStream<unknown> | ClientDuplexStream<unknown, unknown>;
 type WritableCall = ClientWritableStream<unknown> | ClientDuplexStream<unknown, unknown>;
 
-export interface Outbox {
+interface Outbox {
   send(message: unknown): Promise<void>;
   close(): void;
 }

@@ -11,14 +11,14 @@ import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { currentTraceparent, withSpan } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { CallOptions, RpcClient, RpcStream } from './call.ts';
-import { type Lease, type Patience, RotatingChannel } from './channel.ts';
+import { type ChannelHold, RotatingChannel, type WaitLimits } from './channel.ts';
 import { clientStream, followSignal, receive, undecodable } from './client-stream.ts';
 import { decodeMessage, Undecodable } from './decode.ts';
 import { callDuration } from './metrics.ts';
 import { appErrorOf, fromStatus } from './status.ts';
 import { encodeMessage, methodPath } from './wire.ts';
 
-const UNARY_TIMEOUT_MS = 10_000;
+const unaryTimeoutMs = 10_000;
 
 export interface ClientOptions {
   readonly address: string | { readonly host: string; readonly port: number };
@@ -80,10 +80,10 @@ class MethodCaller {
     return this.#measured(method, async () => {
       const metadata = await this.#metadata(options);
       const wire = wireCall(method);
-      const bounds = boundsOf(options, UNARY_TIMEOUT_MS);
-      return await this.#leased({ ...bounds, signal: options.signal }, (lease) => {
+      const bounds = boundsOf(options, unaryTimeoutMs);
+      return await this.#withChannel({ ...bounds, signal: options.signal }, (hold) => {
         const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-        const call = lease.client.makeUnaryRequest(
+        const call = hold.client.makeUnaryRequest(
           wire.path,
           wire.encode,
           wire.decode,
@@ -104,9 +104,9 @@ class MethodCaller {
       const metadata = await this.#metadata(options);
       const wire = wireCall(method);
       const bounds = boundsOf(options);
-      return await this.#leased({ ...bounds, signal: options.signal }, async (lease) => {
+      return await this.#withChannel({ ...bounds, signal: options.signal }, async (hold) => {
         const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-        const call = lease.client.makeClientStreamRequest(
+        const call = hold.client.makeClientStreamRequest(
           wire.path,
           wire.encode,
           wire.decode,
@@ -131,11 +131,11 @@ class MethodCaller {
     const metadata = await this.#metadata(options);
     const wire = wireCall(method);
     const bounds = boundsOf(options);
-    const lease = await this.#channel.lease({ ...bounds, signal: options.signal });
+    const hold = await this.#channel.acquire({ ...bounds, signal: options.signal });
     let call: ClientReadableStream<unknown> | undefined;
     let forget = () => {};
     try {
-      call = lease.client.makeServerStreamRequest(
+      call = hold.client.makeServerStreamRequest(
         wire.path,
         wire.encode,
         wire.decode,
@@ -148,7 +148,7 @@ class MethodCaller {
     } finally {
       forget();
       call?.cancel();
-      lease.release();
+      hold.release();
     }
   }
 
@@ -156,8 +156,8 @@ class MethodCaller {
     const metadata = await this.#metadata(options);
     const wire = wireCall(method);
     const bounds = boundsOf(options);
-    const lease = await this.#channel.lease({ ...bounds, signal: options.signal });
-    const call: ClientDuplexStream<unknown, unknown> = lease.client.makeBidiStreamRequest(
+    const hold = await this.#channel.acquire({ ...bounds, signal: options.signal });
+    const call: ClientDuplexStream<unknown, unknown> = hold.client.makeBidiStreamRequest(
       wire.path,
       wire.encode,
       wire.decode,
@@ -167,18 +167,18 @@ class MethodCaller {
     const forget = followSignal(call, options.signal);
     call.once('status', () => {
       forget();
-      lease.release();
+      hold.release();
     });
     const { send, close } = clientStream(call);
     return { send, close, responses: receive(call), cancel: () => call.cancel() };
   }
 
-  async #leased<T>(patience: Patience, act: (lease: Lease) => Promise<T>): Promise<T> {
-    const lease = await this.#channel.lease(patience);
+  async #withChannel<T>(limits: WaitLimits, act: (hold: ChannelHold) => Promise<T>): Promise<T> {
+    const hold = await this.#channel.acquire(limits);
     try {
-      return await act(lease);
+      return await act(hold);
     } finally {
-      lease.release();
+      hold.release();
     }
   }
 

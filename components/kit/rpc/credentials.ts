@@ -8,7 +8,7 @@ import type { RpcPeer } from './call.ts';
 import { FLOW_WINDOW_BYTES, MAX_CONCURRENT_STREAMS } from './wire.ts';
 
 /** A peer and the time its certificate ends. */
-export interface KnownPeer extends RpcPeer {
+export interface IdentifiedPeer extends RpcPeer {
   /** Milliseconds since the epoch. */
   readonly expiresAtMs: number;
 }
@@ -75,7 +75,7 @@ export function channelCredentials(
 }
 
 /** The part of a server call that gives access to its connection. */
-export interface ConnectedCall {
+interface ConnectedCall {
   getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate | undefined };
 }
 
@@ -88,7 +88,7 @@ export interface ConnectedCall {
 export class PeerJudge {
   readonly #trustDomain: string;
   readonly #nowMs: () => number;
-  readonly #known = new WeakMap<object, KnownPeer>();
+  readonly #known = new WeakMap<object, IdentifiedPeer>();
 
   constructor(trustDomain: string, nowMs: () => number) {
     this.#trustDomain = trustDomain;
@@ -96,14 +96,14 @@ export class PeerJudge {
   }
 
   /** Errors: unauthenticated/SVID_REFUSED. */
-  judge(call: ConnectedCall): KnownPeer {
+  judge(call: ConnectedCall): IdentifiedPeer {
     const connection = connectionOf(call);
     const peer = (connection && this.#known.get(connection)) ?? this.#learn(call, connection);
     if (peer.expiresAtMs <= this.#nowMs()) throw refused('the client certificate has expired; connect again');
     return peer;
   }
 
-  #learn(call: ConnectedCall, connection: ServerHttp2Session | undefined): KnownPeer {
+  #learn(call: ConnectedCall, connection: ServerHttp2Session | undefined): IdentifiedPeer {
     const certificate = call.getAuthContext().sslPeerCertificate;
     if (certificate === undefined) throw refused('a client certificate is required');
     const peer = peerOf(readSvid(certificate.raw), this.#trustDomain);
@@ -131,7 +131,7 @@ function widen(connection: ServerHttp2Session): void {
   if (!connection.destroyed) connection.setLocalWindowSize(FLOW_WINDOW_BYTES.connection);
 }
 
-function peerOf(facts: SvidFacts, trustDomain: string): KnownPeer {
+function peerOf(facts: SvidFacts, trustDomain: string): IdentifiedPeer {
   if (facts.trustDomain !== trustDomain) throw refused('the client is of another trust domain');
   const clientId = clientIdOfName(facts);
   if (clientId === undefined) throw refused('the client is no service of this installation');

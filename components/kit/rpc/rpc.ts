@@ -8,7 +8,7 @@ import { GrpcServer } from './server.ts';
 
 export type { CallOptions, RpcClient, RpcContext, RpcHandlers, RpcPeer, RpcStream } from './call.ts';
 
-export interface RpcServerOptions {
+interface RpcServerOptions {
   readonly runtime: Runtime;
   readonly workload: Workload;
   /** Address to listen on. */

@@ -8,7 +8,7 @@ import type {
 import { AppError } from '#core/errors/errors.ts';
 import { Inbox } from './inbox.ts';
 
-const TIMER_LIMIT_MS = 2 ** 31 - 1;
+const timerLimitMs = 2 ** 31 - 1;
 
 type ReadableCall = ServerReadableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
 type WritableCall = ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
@@ -40,7 +40,7 @@ export function watchCall(call: CallEvents): CallWatch {
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
     endAt: (afterMs) => {
-      if (afterMs > TIMER_LIMIT_MS) return;
+      if (afterMs > timerLimitMs) return;
       const expired = new AppError(
         'unavailable',
         'RPC_CERTIFICATE_EXPIRED',

@@ -16,14 +16,14 @@ import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { withSpan } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { RpcContext, RpcHandlers, RpcPeer } from './call.ts';
-import { type KnownPeer, PeerJudge, SvidServerCredentials } from './credentials.ts';
+import { type IdentifiedPeer, PeerJudge, SvidServerCredentials } from './credentials.ts';
 import { decodeMessage, Undecodable } from './decode.ts';
 import { callDuration } from './metrics.ts';
 import { type AnyServerCall, type CallWatch, orAbort, pump, requestsOf, watchCall } from './server-stream.ts';
 import { appErrorOf, toStatus } from './status.ts';
 import { encodeMessage, methodPath, SERVER_OPTIONS } from './wire.ts';
 
-const STOP_GRACE_MS = 3_000;
+const stopGraceMs = 3_000;
 
 export interface ServerOptions {
   readonly runtime: Runtime;
@@ -33,7 +33,7 @@ export interface ServerOptions {
   readonly authenticate?: ((token: string) => Promise<Caller>) | undefined;
 }
 
-export interface ServiceRules {
+interface ServiceRules {
   /** Whether a peer may call the service at all. */
   readonly allow: (peer: RpcPeer) => boolean;
   /** Refuse calls without a valid service token. Default false: the SVID is enough. */
@@ -107,7 +107,7 @@ export class GrpcServer {
       this.#endCalls(() => true);
       this.#server.forceShutdown();
       setImmediate(resolve);
-    }, STOP_GRACE_MS);
+    }, stopGraceMs);
     await promise;
     clearTimeout(timer);
   }
@@ -188,7 +188,7 @@ export class GrpcServer {
 
   async #admit(
     call: AnyServerCall,
-    known: KnownPeer,
+    known: IdentifiedPeer,
     rules: ServiceRules,
     signal: AbortSignal,
   ): Promise<RpcContext> {

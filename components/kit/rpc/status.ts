@@ -3,7 +3,7 @@ import { AppError, type ErrorKind, genericCode, type Violation } from '#core/err
 
 const DETAIL_KEY = 'chancery-error-bin';
 // HTTP/2 peers limit the header list to 64 KiB; the other trailers fit beside this.
-const DETAIL_LIMIT_BYTES = 16_384;
+const detailLimitBytes = 16_384;
 const VIOLATIONS_KEPT = 20;
 
 const STATUS_OF_KIND: Readonly<Record<ErrorKind, status>> = {
@@ -81,10 +81,10 @@ function encodeDetail(error: AppError, message: string): Buffer {
     retryAfterSeconds: error.retryAfterSeconds,
   };
   const whole = Buffer.from(JSON.stringify(detail));
-  if (whole.length <= DETAIL_LIMIT_BYTES) return whole;
+  if (whole.length <= detailLimitBytes) return whole;
   const fewer = { ...detail, details: undefined, violations: detail.violations?.slice(0, VIOLATIONS_KEPT) };
   const part = Buffer.from(JSON.stringify(fewer));
-  if (part.length <= DETAIL_LIMIT_BYTES) return part;
+  if (part.length <= detailLimitBytes) return part;
   return Buffer.from(JSON.stringify({ kind: error.kind, code: error.code, message: message.slice(0, 1024) }));
 }
 

@@ -7,8 +7,8 @@ import {
 } from '@bufbuild/protobuf';
 import type { ChannelOptions } from '@grpc/grpc-js';
 
-const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
-const KEEPALIVE_MS = 10_000;
+const messageLimitBytes = 16 * 1024 * 1024;
+const keepaliveMs = 10_000;
 
 /**
  * Flow-control windows. The default is 64 KiB, with which a docket or batch of a megabyte would stop sixteen times for
@@ -20,10 +20,10 @@ export const FLOW_WINDOW_BYTES = { stream: 1024 * 1024, connection: 4 * 1024 * 1
 export const MAX_CONCURRENT_STREAMS = 1024;
 
 const BOTH_SIDES: ChannelOptions = {
-  'grpc.max_receive_message_length': MESSAGE_LIMIT_BYTES,
-  'grpc.max_send_message_length': MESSAGE_LIMIT_BYTES,
-  'grpc.keepalive_time_ms': KEEPALIVE_MS,
-  'grpc.keepalive_timeout_ms': KEEPALIVE_MS,
+  'grpc.max_receive_message_length': messageLimitBytes,
+  'grpc.max_send_message_length': messageLimitBytes,
+  'grpc.keepalive_time_ms': keepaliveMs,
+  'grpc.keepalive_timeout_ms': keepaliveMs,
   'grpc.enable_channelz': 0,
 };
 

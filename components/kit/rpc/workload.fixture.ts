@@ -1,4 +1,5 @@
-import { type Authority, createAuthority, type LeafRequest } from '../../svid-issuer/authority/authority.ts';
+import type { Authority, LeafRequest } from '../../svid-issuer/authority/authority.ts';
+import { createAuthority } from '../../svid-issuer/authority/testing/create-authority.ts';
 import { systemClock } from '../clock/clock.ts';
 import type { Svid, Workload } from '../workload/workload.ts';
 

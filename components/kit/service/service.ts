@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { clientIdOf, type ServiceName } from '#core/identity/services.ts';
+import { clientIdOf } from '#core/identity/services.ts';
 import {
   type Authenticator,
   authPlugin,
@@ -10,58 +10,46 @@ import {
 import { type Bus, busOf, connectBus } from '#kit/bus/bus.ts';
 import type { commonSettings, databaseSettings } from '#kit/config/config.ts';
 import { type Database, type Migration, openDatabase } from '#kit/db/db.ts';
-import {
-  type App,
-  createHttpServer,
-  createOpsServer,
-  listenHttp,
-  type ReadinessCheck,
-} from '#kit/http/http.ts';
-import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { type App, createHttpServer, listenHttp } from '#kit/http/http.ts';
+import type { Create } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter, type RateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createRpcServer, type RpcServer } from '#kit/rpc/rpc.ts';
-import { connectWorkload, identityCheck, type Workload, workloadOf } from '#kit/workload/workload.ts';
+import { identityCheck, type Workload } from '#kit/workload/workload.ts';
+import { createProcess, openIdentity, type ProcessBase, type ProcessParts } from './process.ts';
 
 /** Settings that every service has. */
-export type ServiceConfig = z.output<z.ZodObject<typeof commonSettings>>;
+type ServiceConfig = z.output<z.ZodObject<typeof commonSettings>>;
 
 /**
  * What is open before a service is assembled. Only `assemble` receives all of it; areas receive the parts that they
  * need.
  */
-export interface ServiceBase<C> {
-  readonly config: C;
-  readonly runtime: Runtime;
+export interface ServiceBase<C> extends ProcessBase<C> {
   /** The client id that the service's tokens carry. */
   readonly clientId: string;
   readonly workload: Workload;
   readonly bus: Bus;
-  /** Closes what the service opens, last opened first. */
-  readonly cleanup: Cleanup;
-  /** Checks that must pass for the service to be ready; opening a part adds its check. */
-  readonly checks: ReadinessCheck[];
 }
 
 /** Parts of every assembled service; a service adds its own. */
-export interface ServiceParts {
+export interface ServiceParts extends ProcessParts {
   /** Verifies the tokens of calls over HTTP and gRPC. */
   readonly authenticator: Authenticator;
   /** Throughput limits of its routes; when absent, those of the profile in its settings. */
   readonly limiter?: RateLimiter;
-  /** Checks whose failure only a restart repairs: `/alive` fails while one of them does. */
-  readonly liveness?: readonly ReadinessCheck[];
 }
 
 /** Addresses of the listeners, `host:port`. */
-export interface ServiceAddresses {
+interface ServiceAddresses {
   readonly grpc: string;
   readonly https: string;
   readonly [listener: string]: string;
 }
 
 /** Declaration of a service; `createService` opens it. */
-export interface ServiceDeclaration<C extends ServiceConfig, P extends ServiceParts> {
-  readonly service: ServiceName;
+interface ServiceDeclaration<C extends ServiceConfig, P extends ServiceParts> {
+  /** Its name in the catalogue of services. */
+  readonly service: string;
   /** Name of this member of a service with several; it is the member's client id too. */
   readonly member?: (config: C) => string;
   /** Title of its OpenAPI document. */
@@ -72,8 +60,8 @@ export interface ServiceDeclaration<C extends ServiceConfig, P extends ServicePa
   readonly ownHealth?: true;
   /** Builds the parts: store, session, clients, areas, jobs. */
   readonly assemble: (base: ServiceBase<C>) => Promise<P>;
-  /** Adds its gRPC services. */
-  readonly rpc: (server: RpcServer, parts: P) => void;
+  /** Adds its gRPC services; a service that no other one calls has none. */
+  readonly rpc?: (server: RpcServer, parts: P) => void;
   /** Mounts its routes; `grpc` is the address of its gRPC listener. */
   readonly routes: (app: App, parts: P, grpc: string) => void;
   /** Opens further listeners; returns their addresses by name. */
@@ -85,38 +73,41 @@ export interface ServiceDeclaration<C extends ServiceConfig, P extends ServicePa
 }
 
 /**
- * Builds the `create` of a service. It opens, in this order: identity, bus, the declared parts, gRPC, HTTPS, further
- * listeners, and last the operations listener with `/ready`. When it throws, everything opened is closed, as `stop`
- * does.
+ * Builds the `create` of a service. It opens, in this order: the operations listener, identity, bus, the declared
+ * parts, gRPC, HTTPS, further listeners. When it throws, everything opened is closed, as `stop` does.
  */
 export function createService<C extends ServiceConfig, P extends ServiceParts>(
   declaration: ServiceDeclaration<C, P>,
 ): Create<C> {
-  return async (config, runtime) => {
-    const cleanup = new Cleanup();
-    try {
-      const clientId = declaration.member?.(config) ?? clientIdOf(declaration.service);
-      const base = await openBase(clientId, { config, runtime, cleanup });
+  return createProcess<C, Assembled<C, P>>({
+    name: (config) => declaration.member?.(config) ?? declaration.service,
+    assemble: async (process) => {
+      const clientId = declaration.member?.(process.config) ?? clientIdOf(declaration.service);
+      const base = await openBase(clientId, process);
       const parts = await declaration.assemble(base);
-      return await serve(declaration, base, parts);
-    } catch (error) {
-      await cleanup.run(runtime.log);
-      throw error;
-    }
-  };
+      const { liveness } = parts;
+      return { base, parts, ...(liveness === undefined ? {} : { liveness }) };
+    },
+    listen: (_process, assembled) => listenAll(declaration, assembled),
+    stopping: async ({ parts }) => declaration.stopping?.(parts),
+  });
+}
+
+interface Assembled<C, P> extends ProcessParts {
+  readonly base: ServiceBase<C>;
+  readonly parts: P;
 }
 
 async function openBase<C extends ServiceConfig>(
   clientId: string,
-  opening: Pick<ServiceBase<C>, 'config' | 'runtime' | 'cleanup'>,
+  process: ProcessBase<C>,
 ): Promise<ServiceBase<C>> {
-  const { config, runtime, cleanup } = opening;
-  const { log, clock } = runtime;
-  const workload = await connectWorkload({ ...workloadOf(config), log, clock });
-  cleanup.add('workload', () => workload.stop());
-  const bus = await connectBus({ ...busOf(config), name: clientId, log });
+  const { config, runtime, cleanup, checks } = process;
+  const workload = await openIdentity(process);
+  checks.push(identityCheck(workload, runtime));
+  const bus = await connectBus({ ...busOf(config), name: clientId, log: runtime.log });
   cleanup.add('bus', () => bus.close());
-  return { ...opening, clientId, workload, bus, checks: [identityCheck(workload, runtime)] };
+  return { ...process, clientId, workload, bus };
 }
 
 /** Opens the schema of a service that stores, brings it up to date, and adds the readiness check `database`. */
@@ -124,14 +115,16 @@ export async function openStore<DB>(
   base: ServiceBase<z.output<z.ZodObject<typeof databaseSettings>>>,
   store: { readonly schema: string; readonly migrations: readonly Migration[] },
 ): Promise<Database<DB>> {
-  const { config, runtime, cleanup, checks } = base;
-  const database = await openDatabase<DB>({
-    url: config.DATABASE_URL,
-    maxConnections: config.CHANCERY_DATABASE_CONNECTIONS,
-    log: runtime.log,
-    telemetry: runtime.telemetry,
-    ...store,
-  });
+  const { config, runtime, cleanup, checks, start } = base;
+  const database = await start.untilAvailable('PostgreSQL', () =>
+    openDatabase<DB>({
+      url: config.DATABASE_URL,
+      maxConnections: config.CHANCERY_DATABASE_CONNECTIONS,
+      log: runtime.log,
+      telemetry: runtime.telemetry,
+      ...store,
+    }),
+  );
   cleanup.add('database', () => database.close());
   checks.push({ name: 'database', check: () => database.ping() });
   return database;
@@ -139,41 +132,24 @@ export async function openStore<DB>(
 
 /** Opens the session at the tenant service, starts its revocations, and adds the readiness check `revocations`. */
 export async function openSession(base: ServiceBase<TenantSessionOptions['config']>): Promise<TenantSession> {
-  const { cleanup, checks } = base;
+  const { cleanup, checks, start } = base;
   const session = tenantSession(base);
   cleanup.add('tenant session', () => session.stop());
-  await session.revocations.start();
+  await start.untilAvailable('the tenant service', () => session.revocations.start());
   checks.push({ name: 'revocations', check: () => session.revocations.assertFresh() });
   return session;
 }
 
-async function serve<C extends ServiceConfig, P extends ServiceParts>(
+async function listenAll<C extends ServiceConfig, P extends ServiceParts>(
   declaration: ServiceDeclaration<C, P>,
-  base: ServiceBase<C>,
-  parts: P,
-): Promise<Component> {
-  const { config, runtime, cleanup, checks } = base;
+  { base, parts }: Assembled<C, P>,
+): Promise<ServiceAddresses> {
   const grpc = await listenRpc(declaration, base, parts);
   const https = await listenRoutes(declaration, base, { parts, grpc });
   const further = (await declaration.listen?.(base, parts)) ?? {};
   const addresses = { ...further, grpc, https };
   await declaration.listening?.(base, parts, addresses);
-  const ops = await createOpsServer({
-    runtime,
-    host: config.CHANCERY_LISTEN_HOST,
-    port: config.CHANCERY_OPS_PORT,
-    checks,
-    ...(parts.liveness === undefined ? {} : { liveness: parts.liveness }),
-  });
-  cleanup.add('operations', () => ops.stop());
-  return {
-    name: declaration.member?.(config) ?? declaration.service,
-    addresses: { ...addresses, ops: ops.address },
-    stop: async () => {
-      await declaration.stopping?.(parts);
-      await cleanup.run(runtime.log);
-    },
-  };
+  return addresses;
 }
 
 async function listenRpc<C extends ServiceConfig, P extends ServiceParts>(
@@ -189,7 +165,7 @@ async function listenRpc<C extends ServiceConfig, P extends ServiceParts>(
     port: config.CHANCERY_GRPC_PORT,
     authenticate: (token) => parts.authenticator.authenticate(token),
   });
-  declaration.rpc(server, parts);
+  declaration.rpc?.(server, parts);
   cleanup.add('gRPC', () => server.stop());
   return `${host}:${await server.listen()}`;
 }

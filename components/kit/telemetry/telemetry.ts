@@ -23,12 +23,12 @@ export interface Telemetry {
   shutdown(): void;
 }
 
-export interface HistogramOptions {
+interface HistogramOptions {
   readonly labels?: readonly string[];
   readonly buckets?: readonly number[];
 }
 
-export interface TelemetrySettings {
+interface TelemetrySettings {
   readonly service: string;
   readonly registry?: Registry;
   /** Memory, CPU and event loop of the process; only for a component that owns its process. */
@@ -92,7 +92,7 @@ function existing<M>(
 }
 
 /** The two ends of a span that the kit opens; callers name what they do. */
-export interface SpanOptions {
+interface SpanOptions {
   readonly kind?: 'server' | 'client' | 'producer' | 'consumer' | 'internal';
   /** W3C traceparent of the remote parent; the active span is the parent when absent. */
   readonly traceparent?: string | undefined;
@@ -155,7 +155,7 @@ export function contextFrom(traceparent: string | undefined): Context {
 }
 
 /** A parsed W3C traceparent. */
-export interface RemoteSpan {
+interface RemoteSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly traceFlags: number;

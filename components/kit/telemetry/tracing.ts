@@ -2,7 +2,7 @@ import { ProxyTracerProvider, trace } from '@opentelemetry/api';
 import type { Env } from '#kit/config/config.ts';
 
 /** Ends tracing: exports what is pending. */
-export type StopTracing = () => Promise<void>;
+type StopTracing = () => Promise<void>;
 
 /**
  * Starts the OpenTelemetry provider of this process when `OTEL_EXPORTER_OTLP_ENDPOINT` is set; the other `OTEL_*`

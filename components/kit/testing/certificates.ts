@@ -3,10 +3,10 @@ import type { TlsMaterial, TlsSource } from '#kit/http/tls.ts';
 import {
   type Authority,
   type AuthorityPem,
-  createAuthority,
   type LeafRequest,
   loadAuthority,
 } from '../../svid-issuer/authority/authority.ts';
+import { createAuthority } from '../../svid-issuer/authority/testing/create-authority.ts';
 import { testInstallation } from './runtime.ts';
 
 /** A certificate source whose certificates a test replaces. */

@@ -38,7 +38,7 @@ export type IssuerCredentialSource =
   | { readonly credentials: () => Promise<IssuerCredentials> };
 
 /** The issuer of an installation, which gives SVIDs for ServiceAccount tokens. */
-export type IssuerPlace = IssuerCredentialSource & {
+export type IssuerSource = IssuerCredentialSource & {
   /** `https://host:port`. */
   readonly url: string;
   /** The trust domain; SVIDs of another one are refused. */
@@ -46,4 +46,4 @@ export type IssuerPlace = IssuerCredentialSource & {
 };
 
 /** Source of SVIDs: the SPIFFE Workload API on a unix socket, with or without the prefix `unix:`, or an issuer. */
-export type WorkloadSource = { readonly socket: string } | { readonly issuer: IssuerPlace };
+export type WorkloadSource = { readonly socket: string } | { readonly issuer: IssuerSource };

@@ -1,22 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { z } from 'zod';
-import type { IssuerPlace } from './identity.ts';
+import type { IssuerSource } from './identity.ts';
 import { judgeServer, readText } from './server.ts';
 import { identityMissing } from './svid-holder.ts';
 
-const TIMEOUT_MS = 10_000;
-const BODY_LIMIT_BYTES = 256 * 1024;
-const RETRY_AFTER_LIMIT_SECONDS = 60;
+const timeoutMs = 10_000;
+const bodyLimitBytes = 256 * 1024;
+const retryAfterLimitSeconds = 60;
 
 /** Path of the issuer's only route, and client id of its own SVID. */
-export const ISSUER_PATH = '/svid';
-export const ISSUER_CLIENT_ID = 'svid-issuer';
+const ISSUER_PATH = '/svid';
+const ISSUER_CLIENT_ID = 'svid-issuer';
 
 const pem = z.string().min(1).max(65_536);
 
 /** The issuer's answer: PEM, leaf first, and the bundle of its trust domain. */
-export const issuerAnswer = z.object({
+const issuerAnswer = z.object({
   spiffeId: z.string().max(2048),
   chain: pem,
   bundle: pem,
@@ -26,8 +26,8 @@ export type IssuerAnswer = z.output<typeof issuerAnswer>;
 
 const problem = z.object({ code: z.string().max(64), detail: z.string().max(512) });
 
-export interface IssuerQuestion {
-  readonly place: IssuerPlace;
+interface IssuerQuestion {
+  readonly source: IssuerSource;
   readonly token: string;
   /** PEM. */
   readonly csr: string;
@@ -55,19 +55,20 @@ export class IssuerRefusal extends Error {
  * invalid.
  */
 export function askIssuer(question: IssuerQuestion): Promise<IssuerAnswer> {
-  const { place, token, csr, ca, signal } = question;
+  const { source, token, csr, ca, signal } = question;
   const body = JSON.stringify({ csr });
   const { promise, resolve, reject } = Promise.withResolvers<IssuerAnswer>();
-  const fail = (cause: unknown) => reject(cause instanceof IssuerRefusal ? cause : unreachable(place, cause));
-  const expected = `spiffe://${place.installation}/service/${ISSUER_CLIENT_ID}`;
+  const fail = (cause: unknown) =>
+    reject(cause instanceof IssuerRefusal ? cause : unreachable(source, cause));
+  const expected = `spiffe://${source.installation}/service/${ISSUER_CLIENT_ID}`;
   const outgoing = request(
-    new URL(ISSUER_PATH, place.url),
+    new URL(ISSUER_PATH, source.url),
     {
       method: 'POST',
       ca,
       minVersion: 'TLSv1.3',
       agent: false,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       checkServerIdentity: (_host, certificate) => judgeServer(certificate, expected),
       headers: {
         authorization: `Bearer ${token}`,
@@ -85,12 +86,12 @@ export function askIssuer(question: IssuerQuestion): Promise<IssuerAnswer> {
 }
 
 async function readAnswer(answer: IncomingMessage): Promise<IssuerAnswer> {
-  const text = await readText(answer, BODY_LIMIT_BYTES);
+  const text = await readText(answer, bodyLimitBytes);
   if (answer.statusCode === 200) return issuerAnswer.parse(JSON.parse(text));
   const told = problem.safeParse(tryJson(text));
   const reason = told.success ? `${told.data.code}: ${told.data.detail}` : `status ${answer.statusCode}`;
   const seconds = Number(answer.headers['retry-after'] ?? 0);
-  const retryAfterMs = seconds > 0 ? Math.min(seconds, RETRY_AFTER_LIMIT_SECONDS) * 1_000 : 0;
+  const retryAfterMs = seconds > 0 ? Math.min(seconds, retryAfterLimitSeconds) * 1_000 : 0;
   throw new IssuerRefusal(`the issuer refused: ${reason}`, retryAfterMs);
 }
 
@@ -102,7 +103,7 @@ function tryJson(text: string): unknown {
   }
 }
 
-function unreachable(place: IssuerPlace, cause: unknown) {
+function unreachable(source: IssuerSource, cause: unknown) {
   const text = cause instanceof Error ? cause.message : 'unknown reason';
-  return identityMissing(`the issuer at ${place.url} gave no SVID: ${text}`, cause);
+  return identityMissing(`the issuer at ${source.url} gave no SVID: ${text}`, cause);
 }

@@ -5,7 +5,7 @@ import { Pkcs10CertificateRequestGenerator } from '@peculiar/x509';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { Backoff } from './backoff.ts';
-import type { IssuerCredentialSource, IssuerCredentials, IssuerPlace, Svid } from './identity.ts';
+import type { IssuerCredentialSource, IssuerCredentials, IssuerSource, Svid } from './identity.ts';
 import { askIssuer, type IssuerAnswer, IssuerRefusal } from './issuer-call.ts';
 import { splitPem } from './pem.ts';
 import { parseSpiffeId } from './svid.ts';
@@ -13,10 +13,10 @@ import { identityMissing, judgeReceived, type SvidHolder } from './svid-holder.t
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
-const LEAST_PAUSE_MS = 1_000;
+const leastPauseMs = 1_000;
 
-export interface IssuerClientOptions {
-  readonly place: IssuerPlace;
+interface IssuerClientOptions {
+  readonly source: IssuerSource;
   readonly log: Logger;
   readonly clock: Clock;
 }
@@ -54,7 +54,7 @@ export class IssuerClient {
       this.#backoff.reset();
       const lifeMs = svid.expiresAtMs - this.#options.clock.nowMs();
       // Up to a tenth before half life, so that members that started together do not renew together.
-      this.#renewIn(Math.max(LEAST_PAUSE_MS, (lifeMs / 2) * (0.9 + Math.random() / 10)));
+      this.#renewIn(Math.max(leastPauseMs, (lifeMs / 2) * (0.9 + Math.random() / 10)));
     } catch (error) {
       this.#note(error);
       const askedMs = error instanceof IssuerRefusal ? error.retryAfterMs : 0;
@@ -73,8 +73,8 @@ export class IssuerClient {
   }
 
   async #fetch(): Promise<Svid> {
-    const { place } = this.#options;
-    const { token, ca } = await credentialsOf(place);
+    const { source } = this.#options;
+    const { token, ca } = await credentialsOf(source);
     const keys = await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
     const request = await Pkcs10CertificateRequestGenerator.create({
       name: 'CN=workload',
@@ -82,7 +82,7 @@ export class IssuerClient {
       signingAlgorithm: SIGNING_ALGORITHM,
     });
     const answer = await askIssuer({
-      place,
+      source,
       token,
       csr: request.toString('pem'),
       // The file may lag behind a change of authority that the issuer announced.
@@ -93,12 +93,12 @@ export class IssuerClient {
   }
 
   #judge(answer: IssuerAnswer, key: KeyObject): Svid {
-    const { place, clock } = this.#options;
+    const { source, clock } = this.#options;
     const chain = splitPem(answer.chain);
     const bundle = splitPem(answer.bundle);
     const svid = judgeReceived({ id: answer.spiffeId, chain, key, bundle });
     const leaf = new X509Certificate(svid.cert);
-    if (parseSpiffeId(svid.id).trustDomain !== place.installation) {
+    if (parseSpiffeId(svid.id).trustDomain !== source.installation) {
       throw identityMissing('the issuer gave an SVID of another installation');
     }
     if (!bundle.some((root) => leaf.verify(new X509Certificate(root).publicKey))) {

@@ -10,7 +10,8 @@ import {
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '#kit/clock/clock.ts';
-import { createAuthority, type LeafRequest } from '../../svid-issuer/authority/authority.ts';
+import type { LeafRequest } from '../../svid-issuer/authority/authority.ts';
+import { createAuthority } from '../../svid-issuer/authority/testing/create-authority.ts';
 import { splitCertificates } from './pem.ts';
 import { clientIdOfName, parseSpiffeId, readSvid } from './svid.ts';
 import { serviceSpiffeId, spiffeIdOf } from './workload.ts';
@@ -33,6 +34,7 @@ describe('SPIFFE ids', () => {
     expect(parseSpiffeId(id)).toEqual({ id, trustDomain: 'test.local', path: '/service/service-wallet' });
     expect(clientIdOfName(parseSpiffeId(id))).toBe('service-wallet');
     expect(serviceSpiffeId('test.local', 'validator-0')).toBe('spiffe://test.local/service/validator-0');
+    expect(serviceSpiffeId('acme', 'validator-0')).toBe('spiffe://acme/service/validator-0');
   });
   for (const text of [
     '',

@@ -12,7 +12,7 @@ import { AppError } from '#core/errors/errors.ts';
 // SPIFFE-ID standard: lower-case trust domain, path segments without percent-encoding, no trailing slash.
 const SPIFFE_ID = /^spiffe:\/\/([a-z0-9._-]{1,255})((?:\/[A-Za-z0-9._-]+)+)$/;
 const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
-const SPIFFE_ID_LIMIT_BYTES = 2048;
+const spiffeIdLimitBytes = 2048;
 const SERVICE_PATH = /^\/service\/([A-Za-z0-9._-]+)$/;
 
 export interface SpiffeName {
@@ -43,7 +43,7 @@ export function parseSpiffeId(text: string): SpiffeName {
   const match = SPIFFE_ID.exec(text);
   const trustDomain = match?.[1];
   const path = match?.[2];
-  if (trustDomain === undefined || path === undefined || Buffer.byteLength(text) > SPIFFE_ID_LIMIT_BYTES) {
+  if (trustDomain === undefined || path === undefined || Buffer.byteLength(text) > spiffeIdLimitBytes) {
     throw refuse('its URI is no SPIFFE id');
   }
   if (DOT_SEGMENT.test(path)) throw refuse('its SPIFFE id has a relative path segment');

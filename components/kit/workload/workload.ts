@@ -9,10 +9,10 @@ import { parseSpiffeId, readNodeCertificate } from './svid.ts';
 import { identityMissing, SvidHolder } from './svid-holder.ts';
 import { WorkloadApiStream } from './workload-api.ts';
 
-export type { IssuerCredentials, IssuerPlace, Svid, Workload, WorkloadSource } from './identity.ts';
+export type { IssuerCredentials, IssuerSource, Svid, Workload, WorkloadSource } from './identity.ts';
 export type { SpiffeName, SvidFacts } from './svid.ts';
 
-const FIRST_SVID_TIMEOUT_MS = 30_000;
+const defaultFirstSvidTimeoutMs = 30_000;
 
 export type WorkloadOptions = WorkloadSource & {
   readonly log: Logger;
@@ -37,12 +37,12 @@ export async function connectWorkload(options: WorkloadOptions): Promise<Workloa
   const transport =
     'socket' in options
       ? new WorkloadApiStream(options.socket, holder, log)
-      : new IssuerClient({ place: options.issuer, log, clock: options.clock }, holder);
+      : new IssuerClient({ source: options.issuer, log, clock: options.clock }, holder);
   const stop = () => {
     transport.stop();
     holder.stop();
   };
-  const timeoutMs = options.firstSvidTimeoutMs ?? FIRST_SVID_TIMEOUT_MS;
+  const timeoutMs = options.firstSvidTimeoutMs ?? defaultFirstSvidTimeoutMs;
   const { promise: late, resolve: giveUp } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => giveUp(undefined), timeoutMs);
   const first = await Promise.race([holder.first, late]);
@@ -91,7 +91,7 @@ export function workloadOf(config: IdentityConfig): WorkloadSource {
   };
 }
 
-export interface IdentityWatch {
+interface IdentityWatch {
   readonly clock: Clock;
   readonly telemetry: Telemetry;
 }

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { localError } from '../errors.ts';
 import { Connection, type Hub } from './connection.ts';
 import { Router } from './router.ts';
 
 const MEBIBYTE = 1024 * 1024;
-const CONNECTIONS_LIMIT = 1_024;
-const PING_INTERVAL_MS = 30_000;
+const connectionsLimit = 1_024;
+const pingEveryMs = 30_000;
 
-export interface BrokerOptions {
+interface BrokerOptions {
   readonly host: string;
   /** 0 for any free port. */
   readonly port: number;
@@ -40,14 +40,14 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     limits: {
       payloadBytes: options.payloadLimitBytes ?? MEBIBYTE,
       pendingBytes: options.pendingLimitBytes ?? 8 * MEBIBYTE,
-      pingIntervalMs: PING_INTERVAL_MS,
+      pingIntervalMs: pingEveryMs,
     },
   };
   const serverId = randomBytes(16).toString('hex').toUpperCase();
   const connections = new Set<Connection>();
   let nextClient = 1;
   const server = createServer((socket) => {
-    if (connections.size >= CONNECTIONS_LIMIT) {
+    if (connections.size >= connectionsLimit) {
       socket.on('error', () => socket.destroy());
       socket.end("-ERR 'maximum connections exceeded'\r\n");
       return;
@@ -94,7 +94,7 @@ function listen(server: Server, { host, port }: BrokerOptions): Promise<number> 
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       const text = `the bus cannot listen on ${host}:${port}: ${cause.message}`;
-      reject(new AppError('unavailable', 'BROKER_LISTEN_FAILED', text, { cause }));
+      reject(localError('BROKER_LISTEN_FAILED', text, { cause }));
     });
     server.listen(port, host, () => resolve((server.address() as AddressInfo).port));
   });

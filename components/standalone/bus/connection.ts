@@ -5,8 +5,8 @@ import { type ConnectOptions, type Operation, Parser, ProtocolError, type Public
 import type { Router, Subscription } from './router.ts';
 import { isPublishSubject, isSubscribeSubject } from './subjects.ts';
 
-const SUBSCRIPTIONS_LIMIT = 10_000;
-const PINGS_OUTSTANDING_LIMIT = 2;
+const subscriptionsLimit = 10_000;
+const pingsOutstandingLimit = 2;
 const NO_RESPONDERS = Buffer.from('NATS/1.0 503\r\n\r\n');
 const CRLF = Buffer.from('\r\n');
 
@@ -112,7 +112,7 @@ export class Connection {
       this.#warn('Invalid Subject');
       return;
     }
-    if (this.#subscriptions.size >= SUBSCRIPTIONS_LIMIT) {
+    if (this.#subscriptions.size >= subscriptionsLimit) {
       this.#fail('Maximum Subscriptions Exceeded');
       return;
     }
@@ -168,7 +168,7 @@ export class Connection {
   }
 
   #ping(): void {
-    if (this.#pingsOutstanding >= PINGS_OUTSTANDING_LIMIT) {
+    if (this.#pingsOutstanding >= pingsOutstandingLimit) {
       this.#fail('Stale Connection');
       return;
     }

@@ -40,7 +40,7 @@ export async function prepareEmbedded(
  * Prepares an external server: with CREATEROLE one role and schema a component, whose passwords `secretOf` gives;
  * without it the given role owns a schema for each.
  */
-export async function prepareGiven(
+export async function prepareExternal(
   databaseUrl: string,
   components: readonly string[],
   secretOf: (name: string, make: () => string) => string,

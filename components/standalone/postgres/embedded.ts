@@ -7,31 +7,32 @@ import { setTimeout as rest } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { localError } from '../errors.ts';
 import { type Binaries, findBinaries } from './binaries.ts';
 import {
   type Account,
   type AsRoot,
+  accessTo,
   chooseLauncher,
   currentAccount,
   LAUNCH_ENVIRONMENT,
   type Launcher,
-  seatIn,
 } from './launcher.ts';
 import { ownDataDirectory } from './ownership.ts';
 import { placePrograms } from './programs.ts';
 import { checkSocketFree, linkSocket } from './socket.ts';
 
 const SUPERUSER = 'postgres';
-const START_DEADLINE_MS = 60_000;
-const STOP_DEADLINE_MS = 10_000;
-const LAST_WORDS_MS = 1_000;
+const startDeadlineMs = 60_000;
+const stopDeadlineMs = 10_000;
+const outputGraceMs = 1_000;
 // An earlier server whose parent was killed needs time to shut down cleanly.
-const LOCK_DEADLINE_MS = 8_000;
-const LOCK_RETRY_MS = 100;
+const lockDeadlineMs = 8_000;
+const lockRetryMs = 100;
 // sun_path is 104 bytes on macOS and 108 on Linux; PostgreSQL appends "/.s.PGSQL.5432.lock".
 const SOCKET_DIR_LIMIT_BYTES = 84;
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** Cluster directory; created by initdb at the first start. */
   readonly dataDir: string;
   /** Short directory for the unix socket; created with mode 0700. */
@@ -122,10 +123,10 @@ function noLauncher({ userId }: Account): AppError {
   if (userId === 0) {
     const message =
       'PostgreSQL does not run as root, and this system lets root neither make a user namespace nor use another account; start as another account or set DATABASE_URL';
-    return new AppError('unavailable', 'EMBEDDED_POSTGRES_ROOT', message);
+    return localError('EMBEDDED_POSTGRES_ROOT', message);
   }
   const message = `PostgreSQL needs an account with a name: user id ${userId} has no entry in /etc/passwd, and this system gives no user namespace; add an entry or set DATABASE_URL`;
-  return new AppError('unavailable', 'EMBEDDED_POSTGRES_ACCOUNT', message);
+  return localError('EMBEDDED_POSTGRES_ACCOUNT', message);
 }
 
 /** A connection string that node-postgres, libpq and the WHATWG URL parser all read alike. */
@@ -136,8 +137,7 @@ function connectionString(socketDir: string, database: string, user: string): st
 
 function checkSocketDirectory(socketDir: string): void {
   if (Buffer.byteLength(socketDir) > SOCKET_DIR_LIMIT_BYTES) {
-    throw new AppError(
-      'invalid',
+    throw localError(
       'EMBEDDED_POSTGRES_SOCKET_PATH',
       `the socket directory ${socketDir} is too long for a unix socket (limit ${SOCKET_DIR_LIMIT_BYTES} bytes)`,
     );
@@ -159,11 +159,11 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
   const staging = `${dataDir}.initdb-${process.pid}`;
   mkdirSync(dirname(dataDir), { recursive: true });
   rmSync(staging, { recursive: true, force: true });
-  const seat = seatIn(launcher, staging);
+  const access = accessTo(launcher, staging);
   const words = [
     ...launcher.prefix,
     binaries.initdb,
-    `--pgdata=${seat.name}`,
+    `--pgdata=${access.name}`,
     `--username=${SUPERUSER}`,
     '--auth=trust',
     '--encoding=UTF8',
@@ -176,13 +176,13 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
   try {
     mkdirSync(staging, { mode: 0o700 });
     ownWhereRoot(staging, launcher);
-    await promisify(execFile)(command, rest, { ...seat.spawn, env: LAUNCH_ENVIRONMENT });
+    await promisify(execFile)(command, rest, { ...access.spawn, env: LAUNCH_ENVIRONMENT });
     // Fails on a directory with other contents, which stays as it is.
     renameSync(staging, dataDir);
   } catch (cause) {
     rmSync(staging, { recursive: true, force: true });
     const text = cause instanceof Error ? cause.message : 'unknown reason';
-    throw new AppError('internal', 'EMBEDDED_POSTGRES_FAILED', `initdb failed: ${text}`, { cause });
+    throw localError('EMBEDDED_POSTGRES_FAILED', `initdb failed: ${text}`, { cause });
   }
 }
 
@@ -201,14 +201,14 @@ interface LaunchOptions extends Cluster {
 }
 
 async function launch(target: LaunchOptions, options: PostgresOptions): Promise<Server> {
-  const deadline = Date.now() + (options.lockWaitMs ?? LOCK_DEADLINE_MS);
+  const deadline = Date.now() + (options.lockWaitMs ?? lockDeadlineMs);
   for (;;) {
     try {
       return await launchOnce(target, options.log);
     } catch (error) {
       const locked = error instanceof AppError && error.code === 'EMBEDDED_POSTGRES_LOCKED';
       if (!locked || Date.now() >= deadline) throw error;
-      await new Promise((done) => setTimeout(done, LOCK_RETRY_MS));
+      await new Promise((done) => setTimeout(done, lockRetryMs));
     }
   }
 }
@@ -234,7 +234,7 @@ function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Launch
     full_page_writes: durable ? 'on' : 'off',
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  return [...launcher.prefix, binaries.postgres, '-D', seatIn(launcher, dataDir).name, ...flags];
+  return [...launcher.prefix, binaries.postgres, '-D', accessTo(launcher, dataDir).name, ...flags];
 }
 
 async function launchOnce(target: LaunchOptions, log: Logger): Promise<Server> {
@@ -243,7 +243,7 @@ async function launchOnce(target: LaunchOptions, log: Logger): Promise<Server> {
   ownWhereRoot(dataDir, launcher);
   const [command = '', ...words] = serverWords(target);
   const child = spawn(command, words, {
-    ...seatIn(launcher, dataDir).spawn,
+    ...accessTo(launcher, dataDir).spawn,
     env: LAUNCH_ENVIRONMENT,
     stdio: ['ignore', 'ignore', 'pipe'],
     // Ctrl-C in a terminal signals the whole process group, but the database must stop after its clients.
@@ -264,31 +264,23 @@ async function launchOnce(target: LaunchOptions, log: Logger): Promise<Server> {
     });
   });
   const timer = Promise.withResolvers<'timeout'>();
-  const handle = setTimeout(() => timer.resolve('timeout'), START_DEADLINE_MS);
+  const handle = setTimeout(() => timer.resolve('timeout'), startDeadlineMs);
   const outcome = await Promise.race([ready, ended, timer.promise]);
   clearTimeout(handle);
   if (outcome === 'ready') return { child, ended };
   if (outcome === 'timeout') child.kill('SIGKILL');
   // The exit event may precede the last output.
-  await Promise.race([saidAll, rest(LAST_WORDS_MS, undefined, { ref: false })]);
+  await Promise.race([saidAll, rest(outputGraceMs, undefined, { ref: false })]);
   throw startFailure(dataDir, outcome, lines);
 }
 
 function startFailure(dataDir: string, outcome: string, lines: readonly string[]): AppError {
   const text = lines.join('\n');
   if (/lock file .* already exists|shared memory block .* is still in use/.test(text)) {
-    return new AppError(
-      'conflict',
-      'EMBEDDED_POSTGRES_LOCKED',
-      `another PostgreSQL server uses ${dataDir}; stop it first`,
-    );
+    return localError('EMBEDDED_POSTGRES_LOCKED', `another PostgreSQL server uses ${dataDir}; stop it first`);
   }
   const last = lines.slice(-5).join(' | ');
-  return new AppError(
-    'internal',
-    'EMBEDDED_POSTGRES_FAILED',
-    `PostgreSQL did not start (${outcome}): ${last}`,
-  );
+  return localError('EMBEDDED_POSTGRES_FAILED', `PostgreSQL did not start (${outcome}): ${last}`);
 }
 
 /**
@@ -300,7 +292,7 @@ async function stopServer({ child, ended }: Server): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill(signal);
     const timer = Promise.withResolvers<'timeout'>();
-    const handle = setTimeout(() => timer.resolve('timeout'), STOP_DEADLINE_MS);
+    const handle = setTimeout(() => timer.resolve('timeout'), stopDeadlineMs);
     const outcome = await Promise.race([ended, timer.promise]);
     clearTimeout(handle);
     if (outcome !== 'timeout') return;

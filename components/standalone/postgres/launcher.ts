@@ -86,7 +86,7 @@ export function accountOf({ account }: Launcher): { readonly uid?: number; reado
 }
 
 /** A data directory: its name for a program of PostgreSQL, and the options of `spawn` that go with it. */
-export interface Seat {
+interface DirectoryAccess {
   readonly name: string;
   readonly spawn: { readonly cwd?: string; readonly uid?: number; readonly gid?: number };
 }
@@ -96,7 +96,7 @@ export interface Seat {
  * directories, so the program starts in the data directory and addresses it as its working directory, which the kernel
  * resolves without the path to it.
  */
-export function seatIn(launcher: Launcher, directory: string): Seat {
+export function accessTo(launcher: Launcher, directory: string): DirectoryAccess {
   if (launcher.account === undefined) return { name: directory, spawn: {} };
   return { name: '/proc/self/cwd', spawn: { cwd: directory, ...accountOf(launcher) } };
 }

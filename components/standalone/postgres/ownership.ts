@@ -11,7 +11,7 @@ import {
   realpathSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import { localError } from '../errors.ts';
 
 const ROOT = 0;
 
@@ -27,11 +27,7 @@ export function ownDataDirectory(dataDir: string, account: number | undefined): 
   const directory = realpathSync(dataDir);
   if (owner === ROOT && lstatSync(directory).uid === ROOT) return;
   if (serverWorksIn(directory)) {
-    throw new AppError(
-      'conflict',
-      'EMBEDDED_POSTGRES_LOCKED',
-      `another PostgreSQL server uses ${dataDir}; stop it first`,
-    );
+    throw localError('EMBEDDED_POSTGRES_LOCKED', `another PostgreSQL server uses ${dataDir}; stop it first`);
   }
   try {
     if (owner !== ROOT) own(directory, owner);
@@ -40,7 +36,7 @@ export function ownDataDirectory(dataDir: string, account: number | undefined): 
   } catch (cause) {
     const text = cause instanceof Error ? cause.message : 'unknown reason';
     const message = `${dataDir} cannot be given to account ${owner}: ${text}`;
-    throw new AppError('internal', 'EMBEDDED_POSTGRES_FAILED', message, { cause });
+    throw localError('EMBEDDED_POSTGRES_FAILED', message, { cause });
   }
 }
 

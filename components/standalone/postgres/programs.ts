@@ -13,7 +13,7 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import { localError } from '../errors.ts';
 import type { Binaries } from './binaries.ts';
 import { type Launcher, works } from './launcher.ts';
 
@@ -33,8 +33,7 @@ export function placePrograms(found: Binaries, launcher: Launcher, places: reado
     if (reason === undefined) return binariesIn(copyPath(native, place));
     failures.push(reason);
   }
-  throw new AppError(
-    'unavailable',
+  throw localError(
     'EMBEDDED_POSTGRES_ROOT',
     `PostgreSQL's programs cannot be run by account ${launcher.account} (${failures.join('; ')}); ` +
       'set TMPDIR to a directory it can enter, start as another account or set DATABASE_URL',
@@ -96,7 +95,7 @@ function keepCopy(native: string, copy: string): void {
 function checkOwner(copy: string): void {
   const { uid, mode } = lstatSync(copy);
   const own = uid === process.getuid?.() && (mode & 0o170_022) === 0o040_000;
-  if (!own) throw new AppError('unavailable', 'EMBEDDED_POSTGRES_ROOT', `${copy} belongs to another account`);
+  if (!own) throw localError('EMBEDDED_POSTGRES_ROOT', `${copy} belongs to another account`);
 }
 
 /** Names and sizes of a directory's files, to detect files that a cleaner of temporary files removed. */

@@ -1,6 +1,6 @@
 import { lstatSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import { localError } from '../errors.ts';
 import { answers } from '../state/lock.ts';
 
 // The name that clients of port 5432 look for.
@@ -23,8 +23,7 @@ export function linkSocket(socketDir: string, dataDir: string): () => void {
 export async function checkSocketFree(socketDir: string): Promise<void> {
   const path = join(socketDir, SOCKET_NAME);
   if (!(await answers(path))) return;
-  throw new AppError(
-    'conflict',
+  throw localError(
     'EMBEDDED_POSTGRES_LOCKED',
     `another PostgreSQL server listens in ${socketDir}; stop it first`,
   );

@@ -2,10 +2,10 @@ import { rmSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { AppError } from '#core/errors/errors.ts';
+import { localError } from '../errors.ts';
 
 /** Executes a command line and resolves to one line; an error becomes the reason that is sent. */
-export type Obey = (line: string) => Promise<string>;
+type ExecuteCommand = (line: string) => Promise<string>;
 
 const longestLine = 256;
 
@@ -14,7 +14,7 @@ const pathOf = (socketDir: string): string => join(socketDir, 'control.sock');
 /**
  * Accepts commands of this user, a line each, on a socket in the private directory. Returns the function that stops it.
  */
-export async function serveControl(socketDir: string, execute: Obey): Promise<() => Promise<void>> {
+export async function serveControl(socketDir: string, execute: ExecuteCommand): Promise<() => Promise<void>> {
   const path = pathOf(socketDir);
   rmSync(path, { force: true });
   const open = new Set<Socket>();
@@ -42,9 +42,9 @@ function onLine(socket: Socket, take: (line: string) => void): void {
     .once('line', take);
 }
 
-async function answer(socket: Socket, line: string, execute: Obey): Promise<void> {
+async function answer(socket: Socket, line: string, execute: ExecuteCommand): Promise<void> {
   try {
-    if (line.length > longestLine) throw new AppError('invalid', 'INVALID_REQUEST', 'the line is too long');
+    if (line.length > longestLine) throw localError('INVALID_REQUEST', 'the line is too long');
     socket.end(`ok ${await execute(line)}\n`);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -60,12 +60,12 @@ export function askControl(socketDir: string, dataDir: string, line: string): Pr
   return new Promise((resolve, reject) => {
     const socket = createConnection(pathOf(socketDir));
     const none = (cause?: unknown) =>
-      reject(new AppError('unavailable', 'NOT_RUNNING', `no Chancery runs on ${dataDir}`, { cause }));
+      reject(localError('NOT_RUNNING', `no Chancery runs on ${dataDir}`, { cause }));
     socket.once('error', none);
     socket.once('close', () => none());
     onLine(socket, (reply) => {
       if (reply.startsWith('ok ')) resolve(reply.slice(3));
-      else reject(new AppError('conflict', 'COMMAND_REFUSED', reply.slice(3)));
+      else reject(localError('COMMAND_REFUSED', reply.slice(3)));
     });
     socket.once('connect', () => socket.write(`${line}\n`));
   });

@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import { localError } from '../errors.ts';
 
 /** The data directory of local mode, which survives restarts, and the short directory of its sockets. */
 export interface StateDirectory {
@@ -66,7 +66,7 @@ function keep(path: string, make: () => string | Uint8Array): string {
 }
 
 /** Files of generated secrets; an existing one is never replaced. */
-export interface SecretFiles {
+interface SecretFiles {
   readonly adminPassword: string;
   readonly protectionKey: string;
   readonly keyEncryptionKey: string;
@@ -111,8 +111,7 @@ export function chooseValidators(directory: StateDirectory, asked: number | unde
   const stored = storedValidators(directory);
   if (stored === undefined || asked === undefined || asked === stored) return stored ?? asked ?? 1;
   const plural = stored === 1 ? 'validator' : 'validators';
-  throw new AppError(
-    'conflict',
+  throw localError(
     'VALIDATORS_FIXED',
     `${directory.root} has ${stored} ${plural} since its first start; leave --validators out, or pass another --data DIR`,
   );

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
+import { localError } from '../errors.ts';
 
 /**
  * Locks a data directory for one process by a listening socket. The system closes it however the process ends, so no
@@ -10,8 +10,7 @@ import { AppError } from '#core/errors/errors.ts';
 export async function lockDirectory(socketDir: string, dataDir: string): Promise<() => Promise<void>> {
   const path = join(socketDir, 'lock.sock');
   if (await answers(path)) {
-    throw new AppError(
-      'conflict',
+    throw localError(
       'DATA_DIRECTORY_IN_USE',
       `${dataDir} is in use by a running Chancery; stop it or pass --data DIR`,
     );

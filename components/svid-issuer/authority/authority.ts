@@ -1,3 +1,4 @@
+import { issuerError } from '../errors.ts';
 import 'reflect-metadata';
 import { randomBytes, webcrypto } from 'node:crypto';
 import {
@@ -13,12 +14,10 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
-const MEMORY_LIFE_MS = 10 * 365 * 86_400_000;
 
 /**
  * Content of a leaf certificate. The caller applies the rules of X.509-SVIDs, because tests make leaves that break
@@ -65,11 +64,6 @@ export interface Authority extends Certificate {
 export interface AuthorityPem {
   readonly certificatePem: string;
   readonly keyPem: string;
-}
-
-/** A new P-256 authority in memory only. */
-export async function createAuthority(trustDomain: string, clock: Clock): Promise<Authority> {
-  return loadAuthority(await makeAuthority(trustDomain, clock, MEMORY_LIFE_MS), trustDomain);
 }
 
 /** Creates the key and the self-signed certificate of a P-256 authority. */
@@ -170,8 +164,7 @@ function present(certificate: X509Certificate): Certificate {
 function checkTrustDomain(certificate: X509Certificate, trustDomain: string): void {
   const names = certificate.getExtension(SubjectAlternativeNameExtension)?.names.items ?? [];
   if (names.some((name) => name.value === `spiffe://${trustDomain}`)) return;
-  throw new AppError(
-    'conflict',
+  throw issuerError(
     'ISSUER_TRUST_DOMAIN',
     `the certificate authority belongs to another installation than ${trustDomain}`,
   );

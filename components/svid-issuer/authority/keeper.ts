@@ -4,7 +4,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusal } from '../errors.ts';
-import type { ClusterApi, KeptObject } from '../kubernetes/cluster-api.ts';
+import type { ClusterApi, StoredObject } from '../kubernetes/cluster-api.ts';
 import { type Authority, loadAuthority, makeAuthority } from './authority.ts';
 import {
   activate,
@@ -26,8 +26,8 @@ export const ROOTS_KEY = 'authorities.json';
 export const BUNDLE_KEY = 'ca.crt';
 export const ROTATE_ANNOTATION = 'chancery.dev/rotate-authority';
 
-const ROOT_LIFE_MS = 365 * 86_400_000;
-const TRIES_LIMIT = 8;
+const rootLifeMs = 365 * 86_400_000;
+const triesLimit = 8;
 
 export interface KeeperTiming {
   /** Interval between two reads of the Secret. */
@@ -39,7 +39,7 @@ export interface KeeperTiming {
   readonly startMs: number;
 }
 
-export interface KeeperOptions {
+interface KeeperOptions {
   readonly trustDomain: string;
   readonly secret: string;
   readonly configMap: string;
@@ -122,7 +122,7 @@ export class AuthorityKeeper {
         return await this.#pollOnce();
       } catch (error) {
         const isRace = isAppError(error, 'conflict') && error.code === 'KUBERNETES_CONFLICT';
-        if (!isRace || tries === TRIES_LIMIT) throw error;
+        if (!isRace || tries === triesLimit) throw error;
       }
     }
   }
@@ -150,7 +150,7 @@ export class AuthorityKeeper {
     await this.#show(after, nowMs);
   }
 
-  #read(secret: KeptObject): Roots | undefined {
+  #read(secret: StoredObject): Roots | undefined {
     const text = secret.data[ROOTS_KEY];
     return text === undefined ? undefined : parseRoots(text, this.#options.trustDomain);
   }
@@ -174,8 +174,8 @@ export class AuthorityKeeper {
 
   async #makeRoot(): Promise<NewRoot> {
     const { trustDomain, clock } = this.#options;
-    const made = await makeAuthority(trustDomain, clock, ROOT_LIFE_MS);
-    return { ...made, notAfterMs: clock.nowMs() + ROOT_LIFE_MS };
+    const made = await makeAuthority(trustDomain, clock, rootLifeMs);
+    return { ...made, notAfterMs: clock.nowMs() + rootLifeMs };
   }
 
   async #show(roots: Roots, nowMs: number): Promise<void> {

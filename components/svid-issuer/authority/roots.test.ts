@@ -8,8 +8,8 @@ import {
   parseRoots,
   planStep,
   prepare,
-  RENEWAL_MS,
   type Roots,
+  renewalMs,
   retire,
   signingRoot,
 } from './roots.ts';
@@ -59,8 +59,8 @@ describe('roots', () => {
 
   it('are rotated without a request before the signing one expires', () => {
     const roots = firstRoots('acme.local', made(365 * day), 0, undefined);
-    expect(planStep(roots, at(365 * day - RENEWAL_MS))).toBe('none');
-    expect(planStep(roots, at(365 * day - RENEWAL_MS + 1))).toBe('prepare');
+    expect(planStep(roots, at(365 * day - renewalMs))).toBe('none');
+    expect(planStep(roots, at(365 * day - renewalMs + 1))).toBe('prepare');
   });
 
   it('that are new count an earlier request as done', () => {

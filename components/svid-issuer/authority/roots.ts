@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
+import { issuerError } from '../errors.ts';
 import type { AuthorityPem } from './authority.ts';
 
 /** Time before the expiry of a root at which it is rotated without a request. */
-export const RENEWAL_MS = 60 * 86_400_000;
+export const renewalMs = 60 * 86_400_000;
 
 const pem = z.string().min(1).max(8192);
 
@@ -39,11 +39,11 @@ export type Roots = z.output<typeof roots>;
 export function parseRoots(text: string, trustDomain: string): Roots {
   const parsed = roots.safeParse(tryJson(text));
   if (!parsed.success || activeRoot(parsed.data)?.keyPem === undefined) {
-    throw new AppError('conflict', 'AUTHORITY_DAMAGED', 'the Secret holds no readable certificate authority');
+    throw issuerError('AUTHORITY_DAMAGED', 'the Secret holds no readable certificate authority');
   }
   if (parsed.data.trustDomain !== trustDomain) {
     const text = `the Secret belongs to the installation ${parsed.data.trustDomain}, not ${trustDomain}`;
-    throw new AppError('conflict', 'ISSUER_TRUST_DOMAIN', text);
+    throw issuerError('ISSUER_TRUST_DOMAIN', text);
   }
   return parsed.data;
 }
@@ -64,7 +64,7 @@ function activeRoot(from: Roots): Root | undefined {
 export function signingRoot(from: Roots): Root & AuthorityPem {
   const active = activeRoot(from);
   if (active?.keyPem === undefined) {
-    throw new AppError('conflict', 'AUTHORITY_DAMAGED', 'no root of the Secret can sign');
+    throw issuerError('AUTHORITY_DAMAGED', 'no root of the Secret can sign');
   }
   return { ...active, keyPem: active.keyPem };
 }
@@ -100,7 +100,7 @@ export function planStep(from: Roots, { nowMs, overlapMs, wanted }: Circumstance
   const former = from.roots.find(({ stage }) => stage === 'former');
   if (former !== undefined) return isOver(former) ? 'retire' : 'none';
   const isWanted = wanted !== undefined && wanted !== '' && wanted.slice(0, 256) !== from.rotation;
-  const isOld = signingRoot(from).notAfterMs - nowMs < RENEWAL_MS;
+  const isOld = signingRoot(from).notAfterMs - nowMs < renewalMs;
   return isWanted || isOld ? 'prepare' : 'none';
 }
 

@@ -13,19 +13,23 @@ export interface ClusterApi {
    *
    * Errors: not_found/KUBERNETES_NOT_FOUND, unavailable/KUBERNETES_UNAVAILABLE, which names the missing RBAC rule.
    */
-  read(kind: KeptKind, name: string): Promise<KeptObject>;
+  read(kind: StoredKind, name: string): Promise<StoredObject>;
   /**
    * Sets keys of the object's data if the object is unchanged since it was read.
    *
    * Errors: conflict/KUBERNETES_CONFLICT when it is not; and those of read.
    */
-  write(kind: KeptKind, object: KeptObject, data: Readonly<Record<string, string>>): Promise<KeptObject>;
+  write(
+    kind: StoredKind,
+    object: StoredObject,
+    data: Readonly<Record<string, string>>,
+  ): Promise<StoredObject>;
 }
 
-export type KeptKind = 'secrets' | 'configmaps';
+export type StoredKind = 'secrets' | 'configmaps';
 
 /** A Secret or ConfigMap; values of a Secret are decoded. */
-export interface KeptObject {
+export interface StoredObject {
   readonly name: string;
   readonly resourceVersion: string;
   readonly annotations: Readonly<Record<string, string>>;

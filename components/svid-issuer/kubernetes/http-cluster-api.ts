@@ -2,16 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Dispatcher, Pool } from 'undici';
 import { z } from 'zod';
-import { AppError, isAppError } from '#core/errors/errors.ts';
-import { refusal } from '../errors.ts';
-import { type ClusterApi, type KeptKind, type KeptObject, tokenReview } from './cluster-api.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
+import { issuerError, refusal } from '../errors.ts';
+import { type ClusterApi, type StoredKind, type StoredObject, tokenReview } from './cluster-api.ts';
 
-const TIMEOUT_MS = 5_000;
-const CONNECTIONS = 8;
-const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
+const timeoutMs = 5_000;
+const maxConnections = 8;
+const bodyLimitBytes = 2 * 1024 * 1024;
 const REVIEW_PATH = '/apis/authentication.k8s.io/v1/tokenreviews';
 
-export interface HttpClusterApiOptions {
+interface HttpClusterApiOptions {
   readonly host: string;
   readonly port: number;
   /** Files `token` and `ca.crt`, which the kubelet replaces while the process runs. */
@@ -58,11 +58,11 @@ export class HttpClusterApi implements ClusterApi {
     }
   }
 
-  async read(kind: KeptKind, name: string): Promise<KeptObject> {
+  async read(kind: StoredKind, name: string): Promise<StoredObject> {
     return present(kind, await this.#call({ method: 'GET', path: this.#pathOf(kind, name) }));
   }
 
-  async write(kind: KeptKind, object: KeptObject, data: Readonly<Record<string, string>>) {
+  async write(kind: StoredKind, object: StoredObject, data: Readonly<Record<string, string>>) {
     const values = Object.entries(data).map(([key, value]) => [key, encode(kind, value)]);
     const body = {
       metadata: { resourceVersion: object.resourceVersion },
@@ -75,7 +75,7 @@ export class HttpClusterApi implements ClusterApi {
     await this.#pool?.destroy();
   }
 
-  #pathOf(kind: KeptKind, name: string): string {
+  #pathOf(kind: StoredKind, name: string): string {
     return `/api/v1/namespaces/${this.#options.namespace}/${kind}/${name}`;
   }
 
@@ -92,7 +92,7 @@ export class HttpClusterApi implements ClusterApi {
           'content-type': call.method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
         },
         body: call.body === undefined ? null : JSON.stringify(call.body),
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        signal: AbortSignal.timeout(timeoutMs),
       });
       return await readAnswer(call, answer);
     } catch (cause) {
@@ -112,10 +112,10 @@ export class HttpClusterApi implements ClusterApi {
       const before = this.#pool;
       const name = host.includes(':') ? `[${host}]` : host;
       this.#pool = new Pool(`https://${name}:${port}`, {
-        connect: { ca, timeout: TIMEOUT_MS },
-        connections: CONNECTIONS,
+        connect: { ca, timeout: timeoutMs },
+        connections: maxConnections,
         allowH2: false,
-        maxResponseSize: BODY_LIMIT_BYTES,
+        maxResponseSize: bodyLimitBytes,
       });
       this.#ca = ca;
       // Requests in flight over the old connections may finish.
@@ -130,13 +130,13 @@ async function readAnswer(call: Call, answer: Dispatcher.ResponseData): Promise<
   if (answer.statusCode < 300) return JSON.parse(text);
   const told = z.object({ message: z.string() }).safeParse(tryJson(text));
   const reason = told.success ? told.data.message.slice(0, 512) : `status ${answer.statusCode}`;
-  if (answer.statusCode === 404) throw new AppError('not_found', 'KUBERNETES_NOT_FOUND', reason);
-  if (answer.statusCode === 409) throw new AppError('conflict', 'KUBERNETES_CONFLICT', reason);
+  if (answer.statusCode === 404) throw issuerError('KUBERNETES_NOT_FOUND', reason);
+  if (answer.statusCode === 409) throw issuerError('KUBERNETES_CONFLICT', reason);
   throw unavailable(`the API server refused ${call.method} ${call.path}: ${reason}`);
 }
 
 function unavailable(message: string, cause?: unknown): AppError {
-  return new AppError('unavailable', 'KUBERNETES_UNAVAILABLE', message, { cause });
+  return issuerError('KUBERNETES_UNAVAILABLE', message, { cause });
 }
 
 function tryJson(text: string): unknown {
@@ -147,7 +147,7 @@ function tryJson(text: string): unknown {
   }
 }
 
-function present(kind: KeptKind, value: unknown): KeptObject {
+function present(kind: StoredKind, value: unknown): StoredObject {
   const parsed = keptObject.safeParse(value);
   if (!parsed.success)
     throw unavailable('the API server answered with something else than the object', parsed.error);
@@ -156,10 +156,10 @@ function present(kind: KeptKind, value: unknown): KeptObject {
   return { ...metadata, data: Object.fromEntries(values) };
 }
 
-function encode(kind: KeptKind, text: string): string {
+function encode(kind: StoredKind, text: string): string {
   return kind === 'secrets' ? Buffer.from(text, 'utf8').toString('base64') : text;
 }
 
-function decode(kind: KeptKind, text: string): string {
+function decode(kind: StoredKind, text: string): string {
   return kind === 'secrets' ? Buffer.from(text, 'base64').toString('utf8') : text;
 }

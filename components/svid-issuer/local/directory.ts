@@ -4,8 +4,8 @@ import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Authority, loadAuthority, makeAuthority } from '../authority/authority.ts';
 
-const AUTHORITY_LIFE_MS = 10 * 365 * 86_400_000;
-const AUTHORITY_RENEWAL_MS = 60 * 86_400_000;
+const authorityLifeMs = 10 * 365 * 86_400_000;
+const authorityRenewalMs = 60 * 86_400_000;
 
 /**
  * Loads the P-256 authority of a directory. Creates it at the first start and when less than 60 days of its validity
@@ -20,11 +20,11 @@ export async function openAuthority(dir: string, trustDomain: string, clock: Clo
   if (existsSync(keyPath) && existsSync(certificatePath)) {
     chmodSync(keyPath, 0o600);
     const kept = await load(dir, trustDomain);
-    if (kept.notAfterMs - clock.nowMs() > AUTHORITY_RENEWAL_MS) return kept;
+    if (kept.notAfterMs - clock.nowMs() > authorityRenewalMs) return kept;
   }
-  const made = await makeAuthority(trustDomain, clock, AUTHORITY_LIFE_MS);
-  writeWhole(keyPath, made.keyPem, 0o600);
-  writeWhole(certificatePath, made.certificatePem, 0o644);
+  const made = await makeAuthority(trustDomain, clock, authorityLifeMs);
+  writeAtomically(keyPath, made.keyPem, 0o600);
+  writeAtomically(certificatePath, made.certificatePem, 0o644);
   return await loadAuthority(made, trustDomain);
 }
 
@@ -40,7 +40,7 @@ async function load(dir: string, trustDomain: string): Promise<Authority> {
 }
 
 /** Writes a new file and renames it, so that an interrupted first start leaves no partial key. */
-function writeWhole(path: string, text: string, mode: number): void {
+function writeAtomically(path: string, text: string, mode: number): void {
   const part = `${path}.${process.pid}`;
   writeFileSync(part, text, { mode, flush: true });
   chmodSync(part, mode);

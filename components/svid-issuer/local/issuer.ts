@@ -1,20 +1,20 @@
 import { chmodSync, mkdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import type { Authority, Leaf } from '../authority/authority.ts';
+import { issuerError } from '../errors.ts';
 import { openAuthority } from './directory.ts';
 import { openWorkloadSocket, type WorkloadSocket } from './workload-api.ts';
 
 // sun_path is 104 bytes on macOS, 108 on Linux, with its terminator.
 const SOCKET_PATH_LIMIT_BYTES = 103;
 // Tolerates peers whose clocks are a little behind.
-const BACKDATE_MS = 10_000;
-const RETRY_MS = 1_000;
+const backdateMs = 10_000;
+const retryMs = 1_000;
 
-export interface IssuerOptions {
+interface IssuerOptions {
   /** Holds the authority (`ca.key`, mode 0600, and `ca.crt`). */
   readonly dir: string;
   /** Short directory for the sockets; mode 0700. */
@@ -101,7 +101,7 @@ class LocalIssuer implements Issuer {
     const path = join(this.#socketDir, `${clientId}.sock`);
     const spiffeId = serviceSpiffeId(this.#options.installation, clientId);
     if (Buffer.byteLength(path) > SOCKET_PATH_LIMIT_BYTES) {
-      throw new AppError('invalid', 'ISSUER_SOCKET_PATH', `${path} is too long for a unix socket`);
+      throw issuerError('ISSUER_SOCKET_PATH', `${path} is too long for a unix socket`);
     }
     rmSync(path, { force: true });
     const socket = await openWorkloadSocket(path, this.#options.log);
@@ -116,7 +116,7 @@ class LocalIssuer implements Issuer {
   }
 }
 
-interface EntryPlace {
+interface EntryPosition {
   readonly options: IssuerOptions;
   readonly authority: Authority;
   readonly spiffeId: string;
@@ -125,12 +125,12 @@ interface EntryPlace {
 
 /** One service: its socket and the timer that renews its SVID at half life. */
 class Entry {
-  readonly #place: EntryPlace;
+  readonly #place: EntryPosition;
   readonly #socket: WorkloadSocket;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  constructor(place: EntryPlace, socket: WorkloadSocket) {
+  constructor(place: EntryPosition, socket: WorkloadSocket) {
     this.#place = place;
     this.#socket = socket;
   }
@@ -159,7 +159,7 @@ class Entry {
     return await this.#place.authority.issue({
       uris: [this.#place.spiffeId],
       commonName: this.#place.clientId,
-      notBeforeMs: nowMs - BACKDATE_MS,
+      notBeforeMs: nowMs - backdateMs,
       notAfterMs: nowMs + ttlMs,
     });
   }
@@ -170,7 +170,7 @@ class Entry {
     this.#timer = setTimeout(() => {
       this.renew().catch((error: unknown) => {
         this.#place.options.log.error({ err: error, clientId: this.#place.clientId }, 'svid renewal failed');
-        this.#later(RETRY_MS);
+        this.#later(retryMs);
       });
     }, afterMs);
     this.#timer.unref();

@@ -1,7 +1,6 @@
 import { rmSync } from 'node:fs';
 import { create, type DescMethod, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Metadata, Server, ServerCredentials, type ServerWritableStream, status } from '@grpc/grpc-js';
-import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import {
   SpiffeWorkloadAPI,
@@ -9,8 +8,9 @@ import {
   X509SVIDResponseSchema,
 } from '#protos/gen/workloadapi_pb.js';
 import type { Leaf } from '../authority/authority.ts';
+import { issuerError } from '../errors.ts';
 
-const STREAMS_LIMIT = 64;
+const streamsLimit = 64;
 
 /** A full snapshot for one workload; each one replaces the previous one. */
 export interface Snapshot {
@@ -88,7 +88,7 @@ function judge(metadata: Metadata, latest: Snapshot | undefined, open: number): 
     return { code: status.INVALID_ARGUMENT, details: 'the security header workload.spiffe.io is missing' };
   }
   if (latest === undefined) return { code: status.PERMISSION_DENIED, details: 'no identity issued' };
-  if (open >= STREAMS_LIMIT) return { code: status.RESOURCE_EXHAUSTED, details: 'too many streams' };
+  if (open >= streamsLimit) return { code: status.RESOURCE_EXHAUSTED, details: 'too many streams' };
   return undefined;
 }
 
@@ -120,7 +120,7 @@ function bind(server: Server, path: string): Promise<void> {
       if (error === null) resolve();
       else {
         const text = `the Workload API socket ${path} cannot be opened: ${error.message}`;
-        reject(new AppError('unavailable', 'ISSUER_SOCKET', text, { cause: error }));
+        reject(issuerError('ISSUER_SOCKET', text, { cause: error }));
       }
     });
   });

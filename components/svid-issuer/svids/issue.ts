@@ -7,11 +7,11 @@ import { verifyCsr } from './csr.ts';
 import { type IdentityRules, identify } from './identify.ts';
 
 /** Tolerates peers whose clocks are a little behind. */
-export const BACKDATE_MS = 10_000;
+export const backdateMs = 10_000;
 
-const REVIEWS_LIMIT = 64;
+const reviewsLimit = 64;
 
-export interface IssueDeps {
+interface IssueDeps {
   readonly installation: string;
   readonly rules: IdentityRules;
   readonly ttlMs: number;
@@ -22,7 +22,7 @@ export interface IssueDeps {
   readonly limit: (clientId: string) => void;
 }
 
-export interface IssuedSvid {
+interface IssuedSvid {
   readonly clientId: string;
   readonly spiffeId: string;
   /** PEM, leaf first. */
@@ -56,14 +56,14 @@ export class SvidIssue {
     // Certificates have a resolution of whole seconds.
     const expiresAtMs = Math.min(Math.floor((nowMs + ttlMs) / 1_000) * 1_000, signer.notAfterMs);
     const leaf = await signer.sign(
-      { uris: [spiffeId], commonName: clientId, notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: expiresAtMs },
+      { uris: [spiffeId], commonName: clientId, notBeforeMs: nowMs - backdateMs, notAfterMs: expiresAtMs },
       publicKey,
     );
     return { clientId, spiffeId, chain: leaf.certificatePem, bundle: bundlePem, expiresAtMs };
   }
 
   async #review(token: string) {
-    if (this.#reviews >= REVIEWS_LIMIT) throw refusal('overloaded', { retryAfterSeconds: 1 });
+    if (this.#reviews >= reviewsLimit) throw refusal('overloaded', { retryAfterSeconds: 1 });
     this.#reviews += 1;
     try {
       return await this.#deps.cluster.reviewToken(token, this.#deps.rules.audience);

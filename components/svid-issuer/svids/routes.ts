@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type App, problemSchema } from '#kit/http/http.ts';
-import { refusal } from '../errors.ts';
+import { type App, addRoute, json } from '#kit/http/http.ts';
+import { refusal, refusedSvid } from '../errors.ts';
 import type { IssuerEvents } from '../events.ts';
 import type { SvidIssue } from './issue.ts';
 
@@ -10,7 +10,7 @@ const question = z.strictObject({
   csr: z.string().min(1).max(8192).describe('PKCS#10 request with a P-256 key, PEM.'),
 });
 
-const answer = z.object({
+const issuedSchema = z.object({
   spiffeId: z.string(),
   chain: z.string().describe('PEM, leaf first.'),
   bundle: z.string().describe('PEM of every root to trust.'),
@@ -28,23 +28,24 @@ export function mountSvidRoutes(app: App, { svids, events }: SvidRouteDeps): voi
     events.refused(error, request.ip);
     done();
   });
-  app.post(
-    '/svid',
-    {
-      config: { policy: 'Anonymous', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'issueSvid',
-        body: question,
-        response: { 200: answer, '4xx': problemSchema, '5xx': problemSchema },
-      },
-    },
-    async (request, reply) => {
+  addRoute(app, {
+    method: 'POST',
+    path: '/svid',
+    operationId: 'issueSvid',
+    tag: 'Identity',
+    summary: 'An X.509-SVID for the ServiceAccount token of the request',
+    policy: 'Anonymous',
+    rateLimit: 'Strict',
+    body: { schema: question, example: { csr: '-----BEGIN CERTIFICATE REQUEST-----\nMIH...\n' } },
+    answers: { 200: json('The identity.', issuedSchema) },
+    refusals: refusedSvid,
+    noStore: true,
+    handle: async ({ body, request }) => {
       const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
       if (token === undefined) throw refusal('token_missing');
-      const { clientId, spiffeId, chain, bundle, expiresAtMs } = await svids.issue(token, request.body.csr);
+      const { clientId, spiffeId, chain, bundle, expiresAtMs } = await svids.issue(token, body.csr);
       events.issued(clientId, expiresAtMs);
-      reply.header('cache-control', 'no-store');
       return { spiffeId, chain, bundle, expiresAt: new Date(expiresAtMs).toISOString() };
     },
-  );
+  });
 }

@@ -1,19 +1,10 @@
 import type { Caller } from '#core/identity/claims.ts';
-import type { Reader } from '#kit/db/db.ts';
-import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { auditOf } from '../organizations/status.ts';
-import { findOrganization, lockOrganization, updateOrganization } from '../organizations/store.ts';
+import { lockOrganization, updateOrganization } from '../organizations/store.ts';
 import type { Origin } from '../requests/origin.ts';
 import { appendAudit } from './log/store.ts';
 import type { AuditDeps } from './refusals.ts';
-
-/** Retention of an organisation's events in months. @throws ORGANIZATION_NOT_FOUND */
-export async function getRetention(db: Reader<TenantDatabase>, organizationId: string): Promise<number> {
-  const organization = await findOrganization(db, organizationId);
-  if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
-  return organization.auditRetentionMonths;
-}
 
 interface RetentionChange {
   readonly organizationId: string;

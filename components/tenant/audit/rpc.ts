@@ -3,7 +3,7 @@ import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { AuditService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { type AuditDeps, reportRefusals } from './refusals.ts';
-import { refusalShape } from './schema.ts';
+import { refusalShape } from './schemas.ts';
 
 const mostRefusals = 500;
 

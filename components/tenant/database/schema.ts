@@ -11,6 +11,18 @@ export interface Branding {
   readonly logoUrl?: string | undefined;
 }
 
+/** The public part of a signing key (RFC 7517). */
+export interface PublicJwk {
+  readonly kty: 'EC';
+  readonly crv: 'P-256';
+  readonly x: string;
+  readonly y: string;
+  /** Thumbprint of RFC 7638. */
+  readonly kid: string;
+  readonly alg: 'ES256';
+  readonly use: 'sig';
+}
+
 export interface OrganizationTable {
   id: string;
   name: string;
@@ -116,7 +128,7 @@ export interface ServicePrincipalTable {
 interface SigningKeyTable {
   kid: string;
   state: string;
-  public_jwk: Json<Record<string, string>>;
+  public_jwk: Json<PublicJwk>;
   sealed_private_key: Buffer;
   created_at: Date;
   activated_at: Date | null;

@@ -3,9 +3,10 @@ import type { Reader, Transactor } from '#kit/db/db.ts';
 import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { getOrganization } from '../organizations/authority.ts';
 import type { Organization } from '../organizations/organization.ts';
 import { type Act, auditOf, changeStatus, type StatusDeps } from '../organizations/status.ts';
-import { findOrganization, lockOrganization, updateOrganization } from '../organizations/store.ts';
+import { lockOrganization, updateOrganization } from '../organizations/store.ts';
 import { getSettings, lockSettings, type PlatformSettings, updateSettings } from './settings/store.ts';
 
 /** The platform settings with the Public organisation that they enable or disable. */
@@ -18,8 +19,7 @@ type Actor = Omit<Act, 'atMs'>;
 type SettingsChange = Partial<Omit<PlatformSettings, 'updatedAtMs'>>;
 
 export async function readPlatform(db: Reader<TenantDatabase>): Promise<PlatformState> {
-  const publicOrganization = await findOrganization(db, PUBLIC_ORGANIZATION_ID);
-  if (publicOrganization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
+  const publicOrganization = await getOrganization(db, PUBLIC_ORGANIZATION_ID);
   return { settings: await getSettings(db), publicOrganization };
 }
 

@@ -1,47 +1,29 @@
 import { z } from 'zod';
-import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier } from '#core/identity/identifier.ts';
-import { type App, callerOf, emptyAnswer, pageWindow, paging } from '#kit/http/http.ts';
-import { refusal } from '../errors.ts';
-import { organizationStatus } from '../organizations/routes.ts';
+import { type App, addRoute, empty, json, pageWindow, paging } from '#kit/http/http.ts';
+import { refusals } from '../errors.ts';
+import { getOrganization } from '../organizations/authority.ts';
+import { organizationStatus } from '../organizations/schemas.ts';
 import { type StatusDeps, setStatus } from '../organizations/status.ts';
-import { type CountedOrganization, findOrganization, pageOrganizations } from '../organizations/store.ts';
+import { pageOrganizations } from '../organizations/store.ts';
 import { listUsers } from '../people/memberships/store.ts';
-import { presentUser, userSchema } from '../people/users/present.ts';
+import { presentUser, userSchema } from '../people/users/schemas.ts';
 import { originOf } from '../requests/origin.ts';
+import { readPlatform, setMaxOrganizations, setPublicOrganization } from './change-settings.ts';
 import {
-  type PlatformState,
-  readPlatform,
-  setMaxOrganizations,
-  setPublicOrganization,
-} from './change-settings.ts';
-
-const organizationSchema = z.object({
-  id: identifier,
-  name: z.string(),
-  subdomain: z.string(),
-  status: organizationStatus,
-  orgType: z.enum(['Standard', 'Public']),
-  isPlatformOrg: z.boolean(),
-  userCount: z.int(),
-  createdAt: z.string().describe('ISO 8601, UTC.'),
-});
-
-const settingsSchema = z.object({
-  publicOrgEnabled: z.boolean(),
-  maxOrgsPerUser: z.int().describe('Organisations that a person may create.'),
-  publicOrgId: identifier,
-  publicOrgStatus: organizationStatus,
-  updatedAt: z.string().describe('ISO 8601, UTC.'),
-});
+  countedOrganizationSchema,
+  presentCountedOrganization,
+  presentSettings,
+  settingsSchema,
+} from './schemas.ts';
 
 const pages = paging({ defaultSize: 25, outOfRange: 'clamp' });
 const pageOf = <S extends z.ZodType>(item: S) =>
   z.object({ items: z.array(item), totalCount: z.int(), page: z.int(), pageSize: z.int() });
-const orgId = z.object({ orgId: identifier });
-const reads = { policy: 'RequireSystemAdmin', rateLimit: 'Api' } as const;
-const writes = { policy: 'RequireSystemAdmin', rateLimit: 'Strict' } as const;
-const tags = ['Platform'];
+const ofOrganization = z.object({ orgId: identifier });
+const route = { tag: 'Platform', policy: 'RequireSystemAdmin' } as const;
+const reads = { ...route, method: 'GET', rateLimit: 'Api' } as const;
+const changes = { ...route, method: 'PUT', rateLimit: 'Strict' } as const;
 
 /** Platform governance (specification document 1, section 4). */
 export function mountPlatform(app: App, deps: StatusDeps): void {
@@ -50,122 +32,93 @@ export function mountPlatform(app: App, deps: StatusDeps): void {
 }
 
 function mountOrganizations(app: App, deps: StatusDeps): void {
-  const filter = { status: organizationStatus.optional() };
-  app.get(
-    '/api/platform/organizations',
-    {
-      config: reads,
-      schema: {
-        operationId: 'listPlatformOrganizations',
-        tags,
-        querystring: pages.extend(filter),
-        response: { 200: pageOf(organizationSchema) },
-      },
-    },
-    async (request) => {
-      const { page, pageSize, status } = request.query;
-      const found = await pageOrganizations(deps.db.read, { status }, pageWindow(request.query));
-      const items = found.organizations.map(presentOrganization);
+  addRoute(app, {
+    ...reads,
+    path: '/api/platform/organizations',
+    operationId: 'listPlatformOrganizations',
+    summary: 'All organisations, with the number of their users',
+    query: pages.extend({ status: organizationStatus.optional() }),
+    answers: { 200: json('A page of organisations.', pageOf(countedOrganizationSchema)) },
+    refusals: [],
+    handle: async ({ query }) => {
+      const { page, pageSize, status } = query;
+      const found = await pageOrganizations(deps.db.read, { status }, pageWindow(query));
+      const items = found.organizations.map(presentCountedOrganization);
       return { items, totalCount: found.totalCount, page, pageSize };
     },
-  );
-  app.get(
-    '/api/platform/organizations/:orgId/users',
-    {
-      config: reads,
-      schema: {
-        operationId: 'listPlatformOrganizationUsers',
-        tags,
-        params: orgId,
-        querystring: pages,
-        response: { 200: pageOf(userSchema) },
-      },
+  });
+  addRoute(app, {
+    ...reads,
+    path: '/api/platform/organizations/:orgId/users',
+    operationId: 'listPlatformOrganizationUsers',
+    summary: 'Users of any organisation',
+    params: ofOrganization,
+    query: pages,
+    resource: ({ params }) => getOrganization(deps.db.read, params.orgId),
+    answers: { 200: json('A page of users.', pageOf(userSchema)) },
+    refusals: refusals('ORGANIZATION_NOT_FOUND'),
+    handle: async ({ resource, query }) => {
+      const { users, totalCount } = await listUsers(deps.db.read, resource.id, pageWindow(query));
+      return { items: users.map(presentUser), totalCount, ...query };
     },
-    async (request) => {
-      const { orgId } = request.params;
-      const { read } = deps.db;
-      if ((await findOrganization(read, orgId)) === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
-      const { users, totalCount } = await listUsers(read, orgId, pageWindow(request.query));
-      return { items: users.map(presentUser), totalCount, ...request.query };
-    },
-  );
-  app.put(
-    '/api/platform/organizations/:orgId/status',
-    {
-      config: writes,
-      schema: {
-        operationId: 'updateOrganizationStatus',
-        tags,
-        params: orgId,
-        body: z.object({ status: organizationStatus }),
-        response: emptyAnswer('The status is set.'),
-      },
-    },
-    async (request, reply) => {
-      await setStatus(deps, {
-        organizationId: request.params.orgId,
-        status: request.body.status,
-        by: callerOf(request),
+  });
+  addRoute(app, {
+    ...changes,
+    path: '/api/platform/organizations/:orgId/status',
+    operationId: 'updateOrganizationStatus',
+    summary: 'Suspend or reactivate an organisation',
+    params: ofOrganization,
+    body: { schema: z.object({ status: organizationStatus }), example: { status: 'Suspended' } },
+    answers: { 204: empty('The status is set.') },
+    refusals: refusals('ORGANIZATION_NOT_FOUND', 'PLATFORM_ORG_PROTECTED', 'PUBLIC_ORG_DISABLED'),
+    handle: ({ caller, params, body, request }) =>
+      setStatus(deps, {
+        organizationId: params.orgId,
+        status: body.status,
+        by: caller,
         origin: originOf(request),
-      });
-      return reply.code(204).send();
-    },
-  );
+      }),
+  });
 }
 
 function mountSettings(app: App, deps: StatusDeps): void {
-  const response = { 200: settingsSchema };
-  app.get(
-    '/api/platform/settings',
-    { config: reads, schema: { operationId: 'getPlatformSettings', tags, response } },
-    async () => presentSettings(await readPlatform(deps.db.read)),
-  );
-  app.put(
-    '/api/platform/settings/public-org',
-    {
-      config: writes,
-      schema: {
-        operationId: 'updatePublicOrganization',
-        tags,
-        body: z.object({ enabled: z.boolean() }),
-        response,
-      },
+  const shared = {
+    answers: { 200: json('The settings.', settingsSchema) },
+    refusals: refusals('ORGANIZATION_NOT_FOUND'),
+  } as const;
+  addRoute(app, {
+    ...reads,
+    ...shared,
+    path: '/api/platform/settings',
+    operationId: 'getPlatformSettings',
+    summary: 'Settings of the platform',
+    handle: async () => presentSettings(await readPlatform(deps.db.read)),
+  });
+  addRoute(app, {
+    ...changes,
+    ...shared,
+    path: '/api/platform/settings/public-org',
+    operationId: 'updatePublicOrganization',
+    summary: 'Open or close the Public organisation',
+    body: { schema: z.object({ enabled: z.boolean() }), example: { enabled: true } },
+    handle: async ({ caller, body, request }) => {
+      const change = { ...body, by: caller, origin: originOf(request) };
+      return presentSettings(await setPublicOrganization(deps, change));
     },
-    async (request) => {
-      const act = { by: callerOf(request), origin: originOf(request) };
-      return presentSettings(await setPublicOrganization(deps, { ...request.body, ...act }));
+  });
+  addRoute(app, {
+    ...changes,
+    ...shared,
+    path: '/api/platform/settings/max-orgs',
+    operationId: 'updateOrganizationLimit',
+    summary: 'Set how many organisations a person may create',
+    body: {
+      schema: z.object({ maxOrgsPerUser: z.int().min(1).max(100) }),
+      example: { maxOrgsPerUser: 5 },
     },
-  );
-  app.put(
-    '/api/platform/settings/max-orgs',
-    {
-      config: writes,
-      schema: {
-        operationId: 'updateOrganizationLimit',
-        tags,
-        body: z.object({ maxOrgsPerUser: z.int().min(1).max(100) }),
-        response,
-      },
+    handle: async ({ caller, body, request }) => {
+      const change = { ...body, by: caller, origin: originOf(request) };
+      return presentSettings(await setMaxOrganizations(deps, change));
     },
-    async (request) => {
-      const act = { by: callerOf(request), origin: originOf(request) };
-      return presentSettings(await setMaxOrganizations(deps, { ...request.body, ...act }));
-    },
-  );
-}
-
-function presentOrganization(organization: CountedOrganization): z.output<typeof organizationSchema> {
-  const { id, name, subdomain, status, orgType, isPlatformOrg, userCount } = organization;
-  const createdAt = apiTimestamp(organization.createdAtMs);
-  return { id, name, subdomain, status, orgType, isPlatformOrg, userCount, createdAt };
-}
-
-function presentSettings({ settings, publicOrganization }: PlatformState): z.output<typeof settingsSchema> {
-  return {
-    publicOrgEnabled: settings.publicOrgEnabled,
-    maxOrgsPerUser: settings.maxOrgsPerUser,
-    publicOrgId: publicOrganization.id,
-    publicOrgStatus: publicOrganization.status,
-    updatedAt: apiTimestamp(settings.updatedAtMs),
-  };
+  });
 }

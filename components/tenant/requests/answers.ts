@@ -1,9 +1,11 @@
-import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import { answer } from '#kit/http/http.ts';
 
-export const doneSchema = z.object({ success: z.boolean(), message: z.string() });
+export const doneSchema = z
+  .object({ success: z.boolean(), message: z.string() })
+  .meta({ id: 'Acknowledgement' });
 
-/** Marks an answer with or about tokens as `no-store` (RFC 6749 section 5.1). */
-export function noStore(reply: FastifyReply): FastifyReply {
-  return reply.headers({ 'cache-control': 'no-store', pragma: 'no-cache' });
+/** The answer of a `noStore` route with or about tokens: caches of HTTP/1.0 must not store it either (RFC 6749, 5.1). */
+export function unstored<Body>(body: Body) {
+  return answer(200, body, { pragma: 'no-cache' });
 }

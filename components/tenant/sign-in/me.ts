@@ -1,7 +1,23 @@
+import { z } from 'zod';
 import type { Caller } from '#core/identity/claims.ts';
 
+export const meSchema = z.object({
+  userId: z.string(),
+  email: z.string().optional(),
+  displayName: z.string().optional(),
+  organizationId: z.string().optional(),
+  organizationName: z.string().optional(),
+  roles: z.array(z.string()),
+  tokenType: z.enum(['user', 'service']),
+  scopes: z.array(z.string()),
+  authMethod: z.string().optional(),
+  platformUserId: z.string().optional(),
+  tier: z.string(),
+  walletAddress: z.string().optional(),
+});
+
 /** The caller from the claims of the token, without a database read. */
-export function presentCaller(caller: Caller) {
+export function presentCaller(caller: Caller): z.output<typeof meSchema> {
   const { claims } = caller;
   return {
     userId: caller.subject,

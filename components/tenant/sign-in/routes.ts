@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { readableLine } from '#core/encoding/readable.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
-import { doneSchema, noStore } from '../requests/answers.ts';
+import { type App, addRoute, json } from '#kit/http/http.ts';
+import { refusals } from '../errors.ts';
+import { doneSchema, unstored } from '../requests/answers.ts';
 import { originOf } from '../requests/origin.ts';
 import { tier } from '../requests/tier.ts';
 import { presentTokens, tokenSchema } from '../tokens/sessions/token-response.ts';
-import { presentCaller } from './me.ts';
+import { meSchema, presentCaller } from './me.ts';
 import { type SignInDeps, signIn } from './sign-in.ts';
 import { type SignOutDeps, signOut } from './sign-out.ts';
 
@@ -17,56 +18,58 @@ const loginSchema = z.object({
   returnTo: z.string().max(2048).optional(),
 });
 
-const meSchema = z.object({
-  userId: z.string(),
-  email: z.string().optional(),
-  displayName: z.string().optional(),
-  organizationId: z.string().optional(),
-  organizationName: z.string().optional(),
-  roles: z.array(z.string()),
-  tokenType: z.enum(['user', 'service']),
-  scopes: z.array(z.string()),
-  authMethod: z.string().optional(),
-  platformUserId: z.string().optional(),
-  tier: z.string(),
-  walletAddress: z.string().optional(),
-});
-
 export interface SignInRouteDeps {
   readonly signIn: SignInDeps;
   readonly signOut: SignOutDeps;
 }
 
+const tag = 'Sign-in';
+
 export function mountSignIn(app: App, deps: SignInRouteDeps): void {
-  const tags = ['Sign-in'];
-  app.post(
-    '/api/auth/login',
-    {
-      config: { policy: 'Anonymous', rateLimit: 'Authentication' },
-      schema: { operationId: 'signInUser', tags, body: loginSchema, response: { 200: tokenSchema } },
+  addRoute(app, {
+    method: 'POST',
+    path: '/api/auth/login',
+    operationId: 'signInUser',
+    tag,
+    summary: 'Sign in with e-mail address and password',
+    policy: 'Anonymous',
+    rateLimit: 'Authentication',
+    body: {
+      schema: loginSchema,
+      example: { email: 'ada@example.org', password: 'blue kettle winter parade', tier: 'platform' },
     },
-    async (request, reply) => {
-      const tokens = await signIn(deps.signIn, { ...request.body, origin: originOf(request) });
-      return noStore(reply).send(presentTokens(tokens));
-    },
-  );
-  app.get(
-    '/api/auth/me',
-    {
-      config: { policy: 'RequireAuthenticated' },
-      schema: { operationId: 'getCurrentUser', tags, response: { 200: meSchema } },
-    },
-    async (request, reply) => noStore(reply).send(presentCaller(callerOf(request))),
-  );
-  app.post(
-    '/api/auth/logout',
-    {
-      config: { policy: 'RequireAuthenticated' },
-      schema: { operationId: 'signOutUser', tags, response: { 200: doneSchema } },
-    },
-    async (request) => {
-      await signOut(deps.signOut, callerOf(request), originOf(request));
+    answers: { 200: json('The tokens.', tokenSchema) },
+    refusals: refusals('INVALID_CREDENTIALS', 'TIER_NOT_ENTITLED'),
+    noStore: true,
+    handle: async ({ body, request }) =>
+      unstored(presentTokens(await signIn(deps.signIn, { ...body, origin: originOf(request) }))),
+  });
+  addRoute(app, {
+    method: 'GET',
+    path: '/api/auth/me',
+    operationId: 'getCurrentUser',
+    tag,
+    summary: 'The caller as the token describes it',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'none',
+    answers: { 200: json('The caller.', meSchema) },
+    refusals: [],
+    noStore: true,
+    handle: ({ caller }) => unstored(presentCaller(caller)),
+  });
+  addRoute(app, {
+    method: 'POST',
+    path: '/api/auth/logout',
+    operationId: 'signOutUser',
+    tag,
+    summary: 'End the session of the token',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'none',
+    answers: { 200: json('The session has ended.', doneSchema) },
+    refusals: [],
+    handle: async ({ caller, request }) => {
+      await signOut(deps.signOut, caller, originOf(request));
       return { success: true, message: 'Signed out.' };
     },
-  );
+  });
 }

@@ -6,8 +6,7 @@ import type { Database, Transactor } from '#kit/db/db.ts';
 import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { isSystemAdministrator } from '../organizations/authority.ts';
-import { findOrganization } from '../organizations/store.ts';
+import { getOrganization, isSystemAdministrator } from '../organizations/authority.ts';
 import { findMembership, findMembershipIn, listMemberships } from '../people/memberships/store.ts';
 import type { Origin } from '../requests/origin.ts';
 import { endTokens } from './sessions/end-tokens.ts';
@@ -109,9 +108,7 @@ export async function revokeOrganization(
   const { organizationId, origin } = request;
   if (organizationId !== by.organizationId && !isSystemAdministrator(by))
     throw refusal('FOREIGN_ORGANIZATION');
-  if ((await findOrganization(deps.db.read, organizationId)) === undefined) {
-    throw refusal('ORGANIZATION_NOT_FOUND');
-  }
+  await getOrganization(deps.db.read, organizationId);
   await end(deps, {
     kind: 'organization',
     key: organizationId,

@@ -1,15 +1,16 @@
 import { z } from 'zod';
 import { identifier } from '#core/identity/identifier.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, addRoute, json } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { doneSchema, noStore } from '../requests/answers.ts';
+import { refusals } from '../errors.ts';
+import { doneSchema, unstored } from '../requests/answers.ts';
 import { originOf } from '../requests/origin.ts';
 import { tier } from '../requests/tier.ts';
 import { type GrantDeps, grantTokens } from './grant.ts';
-import { presentIntrospection } from './introspect.ts';
+import { introspectionSchema, presentIntrospection } from './introspect.ts';
 import { acceptForms, parametersOf } from './oauth/form-body.ts';
-import { form, grantForm, oauthErrors, tokenForm } from './oauth/form-schemas.ts';
-import { oauthErrorHandler } from './oauth/oauth-reply.ts';
+import { formRoute } from './oauth/form-route.ts';
+import { grantForm, tokenForm } from './oauth/form-schemas.ts';
 import { getParameter } from './oauth/parameters.ts';
 import { refresh } from './refresh.ts';
 import { type RevokeDeps, revokeOrganization, revokeToken, revokeUser } from './revoke.ts';
@@ -28,131 +29,121 @@ export interface TokenRouteDeps {
 
 export function mountTokens(app: App, deps: TokenRouteDeps): void {
   mountGrants(app, deps);
-  mountForms(app, deps);
+  app.register((scope: App, _options, done) => {
+    acceptForms(scope);
+    mountForms(scope, deps);
+    done();
+  });
   mountRevocations(app, deps);
 }
 
-const tags = ['Tokens'];
+const tag = 'Tokens';
+const exampleToken = 'rt_AZkQ3vL8cQeKXw2pVd0u1gAAAAAB.5s7pVnq0mZ1c';
 
 function mountGrants(app: App, deps: TokenRouteDeps): void {
-  app.post(
-    '/api/auth/token/refresh',
-    {
-      config: { policy: 'Anonymous', rateLimit: 'Authentication' },
-      schema: { operationId: 'refreshToken', tags, body: refreshSchema, response: { 200: tokenSchema } },
-    },
-    async (request, reply) => {
-      const tokens = await refresh(deps.grant.refresh, { ...request.body, origin: originOf(request) });
-      return noStore(reply).send(presentTokens(tokens));
-    },
-  );
+  addRoute(app, {
+    method: 'POST',
+    path: '/api/auth/token/refresh',
+    operationId: 'refreshToken',
+    tag,
+    summary: 'Exchange a refresh token for new tokens',
+    policy: 'Anonymous',
+    rateLimit: 'Authentication',
+    body: { schema: refreshSchema, example: { refreshToken: exampleToken } },
+    answers: { 200: json('The new tokens.', tokenSchema) },
+    refusals: refusals('INVALID_REFRESH_TOKEN', 'TIER_NOT_ENTITLED'),
+    noStore: true,
+    handle: async ({ body, request }) =>
+      unstored(presentTokens(await refresh(deps.grant.refresh, { ...body, origin: originOf(request) }))),
+  });
 }
 
 /** Routes that OAuth clients call with forms. */
 function mountForms(app: App, deps: TokenRouteDeps): void {
-  app.register((scope: App, _options, done) => {
-    acceptForms(scope);
-    scope.post(
-      '/api/service-auth/token',
-      {
-        config: { policy: 'Anonymous', rateLimit: 'Authentication' },
-        errorHandler: oauthErrorHandler(() => deps.log),
-        validatorCompiler: form.validatorCompiler,
-        schema: {
-          operationId: 'issueToken',
-          tags,
-          description:
-            'grant_type password (username, password) or refresh_token (refresh_token); optional tier, platform or consumer.',
-          consumes: form.consumes,
-          body: grantForm,
-          response: { 200: tokenSchema, ...oauthErrors },
-        },
-      },
-      async (request, reply) => {
-        const tokens = await grantTokens(deps.grant, parametersOf(request.body), originOf(request));
-        return noStore(reply).send(presentTokens(tokens));
-      },
-    );
-    scope.post(
-      '/api/auth/token/introspect',
-      {
-        config: { policy: 'RequireService' },
-        errorHandler: oauthErrorHandler(() => deps.log),
-        validatorCompiler: form.validatorCompiler,
-        schema: {
-          operationId: 'introspectToken',
-          tags,
-          consumes: form.consumes,
-          body: tokenForm,
-          response: { 200: z.looseObject({ active: z.boolean() }), ...oauthErrors },
-        },
-      },
-      async (request, reply) => {
-        const token = getParameter(parametersOf(request.body), 'token');
-        const caller = await deps.revoke.findCaller(token);
-        return noStore(reply)
-          .type('application/json')
-          .send(JSON.stringify(presentIntrospection(caller)));
-      },
-    );
-    scope.post(
-      '/api/auth/token/revoke',
-      {
-        config: { policy: 'RequireAuthenticated' },
-        errorHandler: oauthErrorHandler(() => deps.log),
-        validatorCompiler: form.validatorCompiler,
-        schema: {
-          operationId: 'revokeToken',
-          tags,
-          consumes: form.consumes,
-          body: tokenForm,
-          response: { 200: doneSchema, ...oauthErrors },
-        },
-      },
-      async (request) => {
-        const token = getParameter(parametersOf(request.body), 'token');
-        await revokeToken(deps.revoke, callerOf(request), { token, origin: originOf(request) });
-        return { success: true, message: 'The token is no longer valid.' };
-      },
-    );
-    done();
+  const route = { ...formRoute(() => deps.log), tag } as const;
+  const tokenBody = { schema: tokenForm, example: { token: exampleToken } };
+  addRoute(app, {
+    ...route,
+    path: '/api/service-auth/token',
+    operationId: 'issueToken',
+    summary: 'Get tokens with a password or a refresh token',
+    description:
+      'grant_type password (username, password) or refresh_token (refresh_token); optional tier, platform or consumer.',
+    policy: 'Anonymous',
+    rateLimit: 'Authentication',
+    body: {
+      schema: grantForm,
+      example: { grant_type: 'password', username: 'ada@example.org', password: 'blue kettle winter parade' },
+    },
+    answers: { 200: json('The tokens.', tokenSchema) },
+    noStore: true,
+    handle: async ({ body, request }) =>
+      unstored(presentTokens(await grantTokens(deps.grant, parametersOf(body), originOf(request)))),
+  });
+  addRoute(app, {
+    ...route,
+    path: '/api/auth/token/introspect',
+    operationId: 'introspectToken',
+    summary: 'Whether a token is valid, and its claims',
+    policy: 'RequireService',
+    rateLimit: 'none',
+    body: tokenBody,
+    answers: { 200: json('The claims; only `active` when the token is not valid.', introspectionSchema) },
+    noStore: true,
+    handle: async ({ body }) => {
+      const token = getParameter(parametersOf(body), 'token');
+      return unstored(presentIntrospection(await deps.revoke.findCaller(token)));
+    },
+  });
+  addRoute(app, {
+    ...route,
+    path: '/api/auth/token/revoke',
+    operationId: 'revokeToken',
+    summary: 'Revoke a token',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'none',
+    body: tokenBody,
+    answers: { 200: json('The token is not valid any more, or never was.', doneSchema) },
+    handle: async ({ caller, body, request }) => {
+      const token = getParameter(parametersOf(body), 'token');
+      await revokeToken(deps.revoke, caller, { token, origin: originOf(request) });
+      return { success: true, message: 'The token is no longer valid.' };
+    },
   });
 }
 
 function mountRevocations(app: App, deps: TokenRouteDeps): void {
-  app.post(
-    '/api/auth/token/revoke-user',
-    {
-      config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'revokeUserTokens',
-        tags,
-        body: z.object({ userId: identifier }),
-        response: { 200: doneSchema },
-      },
+  const route = { method: 'POST', tag, policy: 'RequireAdministrator', rateLimit: 'Strict' } as const;
+  addRoute(app, {
+    ...route,
+    path: '/api/auth/token/revoke-user',
+    operationId: 'revokeUserTokens',
+    summary: 'Revoke all tokens of a user',
+    body: {
+      schema: z.object({ userId: identifier }),
+      example: { userId: '0197a5d2-7c1e-7b40-9d52-3f1c2a4b5e60' },
     },
-    async (request) => {
-      await revokeUser(deps.revoke, callerOf(request), { ...request.body, origin: originOf(request) });
+    answers: { 200: json('The tokens are revoked.', doneSchema) },
+    refusals: refusals('USER_NOT_FOUND', 'FOREIGN_ORGANIZATION'),
+    handle: async ({ caller, body, request }) => {
+      await revokeUser(deps.revoke, caller, { ...body, origin: originOf(request) });
       return { success: true, message: 'All tokens of the user are revoked.' };
     },
-  );
-  app.post(
-    '/api/auth/token/revoke-organization',
-    {
-      config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'revokeOrganizationTokens',
-        tags,
-        body: z.object({ organizationId: identifier }),
-        response: { 200: doneSchema },
-      },
+  });
+  addRoute(app, {
+    ...route,
+    path: '/api/auth/token/revoke-organization',
+    operationId: 'revokeOrganizationTokens',
+    summary: 'Revoke all tokens of the users of an organisation',
+    body: {
+      schema: z.object({ organizationId: identifier }),
+      example: { organizationId: '0197a5d2-5f00-7c11-8a3b-6e2d9c0f4a17' },
     },
-    async (request) => {
-      await revokeOrganization(deps.revoke, callerOf(request), {
-        ...request.body,
-        origin: originOf(request),
-      });
+    answers: { 200: json('The tokens are revoked.', doneSchema) },
+    refusals: refusals('ORGANIZATION_NOT_FOUND', 'FOREIGN_ORGANIZATION'),
+    handle: async ({ caller, body, request }) => {
+      await revokeOrganization(deps.revoke, caller, { ...body, origin: originOf(request) });
       return { success: true, message: 'All tokens of the organisation are revoked.' };
     },
-  );
+  });
 }

@@ -1,4 +1,3 @@
-import { AppError } from '#core/errors/errors.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { parseWalletEvent } from '#core/events/wallet-events.ts';
 import type { Transactor } from '#kit/db/db.ts';
@@ -6,6 +5,7 @@ import { formatCursor, type OutboxCursor, type OutboxEvent, parseCursor } from '
 import { type ConsumerOptions, type Consumption, startConsumer } from '#kit/events/consumer.ts';
 import type { Follower } from '#kit/events/follow.ts';
 import type { TenantDatabase } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
 import { applyWalletEvent } from './store.ts';
 
 type LogEvent = Pick<OutboxEvent, 'cursor' | 'kind' | 'data'>;
@@ -59,8 +59,7 @@ function logOf(source: EventSource): WalletConsumption['log'] {
   return {
     read: async (after, signal) => {
       const cursor = parseCursor(after);
-      if (cursor === undefined)
-        throw new AppError('internal', 'CURSOR_UNREADABLE', 'the stored cursor is malformed');
+      if (cursor === undefined) throw refusal('CURSOR_UNREADABLE');
       const { events, complete } = await source.read(cursor, signal);
       const last = events.at(-1);
       return { events, position: last === undefined ? after : formatCursor(last.cursor), complete };

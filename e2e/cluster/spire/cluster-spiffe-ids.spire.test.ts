@@ -27,8 +27,11 @@ const registered = async () => new Set((await showEntries()).map(({ spiffe_id })
 
 describe('identities by the controller manager', () => {
   test('are registered by the two ClusterSPIFFEIDs of the chart, and are served', async () => {
-    const paths = await registered();
-    for (const client of clients) expect(paths).toContain(`/service/${client}`);
+    // The controller manager registers pods one after the other.
+    await eventually(async () => {
+      const paths = await registered();
+      for (const client of clients) expect(paths).toContain(`/service/${client}`);
+    });
     for (const [client, { id }] of await allServed()) expect(id).toBe(idOf(client));
   });
 

@@ -18,7 +18,7 @@ import { removeFinalizer } from '../reconciler/finalizer.ts';
 import type { BaseStatus } from '../reconciler/kind.ts';
 import { registers, tenants, validatorSets } from '../reconciler/resources.ts';
 
-export interface NamespaceDeletionOptions {
+interface NamespaceDeletionOptions {
   /** The fenced port: only the leader removes finalizers. */
   readonly api: Api;
   readonly timing: Timing;
@@ -28,9 +28,9 @@ export interface NamespaceDeletionOptions {
 }
 
 /** Time limit within the grace period of a stopping process. */
-const DEADLINE_MS = 10_000;
+const deadlineMs = 10_000;
 /** Attempts after conflicting writes. */
-const ROUNDS = 3;
+const rounds = 3;
 
 interface KindParser {
   readonly kind: ManagedKind;
@@ -55,14 +55,14 @@ const kinds: readonly KindParser[] = [
  */
 export async function releaseOnNamespaceDeletion(options: NamespaceDeletionOptions): Promise<void> {
   const { api, log, namespace } = options;
-  const signal = AbortSignal.timeout(DEADLINE_MS);
+  const signal = AbortSignal.timeout(deadlineMs);
   const found = parseObject(await api.call({ verb: 'get', resource: namespaces, name: namespace, signal }));
   if (found.metadata.deletionTimestamp === undefined) return;
   log.warn({ subject: namespace }, 'The namespace is being deleted; finalizers of its objects are removed');
   for (const each of kinds) {
     for (let round = 1; ; round += 1) {
       const contested = await releaseKind(options, each, signal);
-      if (contested === 0 || round === ROUNDS) break;
+      if (contested === 0 || round === rounds) break;
     }
   }
 }

@@ -1,19 +1,19 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
 import { labels, MANAGED_BY, PART_OF } from '../../api/names.ts';
+import { operatorError } from '../../errors.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError } from '../../kube/errors.ts';
 import { configMaps } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
 import type { Dependencies } from '../reconciler/dependencies.ts';
+import { isServiceUnavailable } from '../reconciler/error-outcome.ts';
 import type { FinalizeRequest, FinalizeResult, ManagedResource } from '../reconciler/kind.ts';
-import { isServiceUnavailable } from '../reconciler/requeue-error.ts';
 
 /** Name of the ConfigMap with pending cleanups of deleted objects, one per namespace. */
 export const ORPHANS_CONFIG_MAP = 'chancery-orphans';
 /** How long a deletion waits for its service before it records the cleanup and ends. */
-const SERVICE_PATIENCE_MS = 20_000;
+const serviceWaitMs = 20_000;
 
 const orphanSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('Tenant'), name: z.string(), policy: z.enum(['Retain', 'Suspend']) }),
@@ -43,7 +43,7 @@ function parseJson(text: unknown): unknown {
 
 /** Whether a deletion has waited longer than the limit for an unavailable service. */
 function isUnavailableTooLong(error: unknown, deletionTimestamp: string | undefined, nowMs: number): boolean {
-  return isServiceUnavailable(error) && nowMs - Date.parse(deletionTimestamp ?? '') >= SERVICE_PATIENCE_MS;
+  return isServiceUnavailable(error) && nowMs - Date.parse(deletionTimestamp ?? '') >= serviceWaitMs;
 }
 
 interface OrphanLocation {
@@ -105,7 +105,7 @@ async function clientsOf(
   if (installation !== undefined) return platform.of(installation);
   const message =
     'The description of the installation cannot be read, so the addresses of its services are unknown';
-  throw new AppError('unavailable', 'NO_INSTALLATION', message);
+  throw operatorError('NO_INSTALLATION', message);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { operatorError } from '../../errors.ts';
 import { Controller, type ReconcileContext, type Requeue } from '../../kube/controller.ts';
 import { configMaps } from '../../kube/kinds.ts';
 import { splitKey } from '../../kube/resource.ts';
@@ -49,7 +49,7 @@ async function sweep(
   const orphans = object === undefined ? new Map<string, Orphan>() : readOrphans(object);
   if (orphans.size === 0 || !installations.isOurs(namespace)) return undefined;
   const { installation, fault } = installations.find(namespace);
-  if (installation === undefined) throw new AppError('unavailable', 'NO_INSTALLATION', fault.message);
+  if (installation === undefined) throw operatorError('NO_INSTALLATION', fault.message);
   const clients = await platform.of(installation);
   for (const [uid, orphan] of orphans) {
     await carryOut(clients, uid, { orphan, signal });

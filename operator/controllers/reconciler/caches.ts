@@ -1,7 +1,7 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Timing } from '#kit/clock/timing.ts';
 import type { ReadinessCheck } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { operatorError } from '../../errors.ts';
 import type { Api } from '../../kube/api.ts';
 import type { Selection } from '../../kube/list.ts';
 import type { KubeMetrics } from '../../kube/metrics.ts';
@@ -17,7 +17,7 @@ export interface WatchedKind extends Omit<Selection, 'namespace'> {
   readonly isOptional?: boolean;
 }
 
-export interface CachesOptions {
+interface CachesOptions {
   readonly api: Api;
   readonly timing: Timing;
   readonly metrics: KubeMetrics;
@@ -35,9 +35,9 @@ interface CachedKind {
 }
 
 /** Twice the silence after which a watch is reopened. */
-const STALE_MS = 180_000;
+const staleMs = 180_000;
 /** Limit of the wait for a relist; conditions report the kinds that are not listed. */
-const RELIST_TIMEOUT_MS = 5_000;
+const relistTimeoutMs = 5_000;
 
 /** The operator's caches: one store per kind, filled by one watch per namespace. */
 export class Caches {
@@ -84,7 +84,7 @@ export class Caches {
   of(resource: Resource): Cache {
     const cache = this.find(resource);
     if (cache !== undefined) return cache;
-    throw new AppError('internal', 'KIND_NOT_WATCHED', `${resourceName(resource)} is not watched`);
+    throw operatorError('KIND_NOT_WATCHED', `${resourceName(resource)} is not watched`);
   }
 
   /** Whether the cluster serves an optional kind, as of the last answer. */
@@ -113,7 +113,7 @@ export class Caches {
   async relist(): Promise<void> {
     const all = [...this.#kinds.values()].flatMap(({ reflectors }) => reflectors);
     const late = Promise.withResolvers<void>();
-    const cancel = this.#timing.after(RELIST_TIMEOUT_MS, late.resolve);
+    const cancel = this.#timing.after(relistTimeoutMs, late.resolve);
     await Promise.race([Promise.all(all.map((each) => each.relist())), late.promise]);
     cancel();
   }
@@ -127,7 +127,7 @@ export class Caches {
       const name = resourceName(resource);
       const missing = this.#kinds.get(name)?.reflectors.find((each) => !each.isSynced);
       if (missing === undefined) continue;
-      throw missing.fault ?? new AppError('unavailable', 'CACHE_NOT_SYNCED', `${name} are not listed yet`);
+      throw missing.fault ?? operatorError('CACHE_NOT_SYNCED', `${name} are not listed yet`);
     }
   }
 
@@ -140,10 +140,10 @@ export class Caches {
     this.require([...this.#kinds.values()].map(({ resource }) => resource));
     for (const { resource, reflectors } of this.#kinds.values()) {
       const ageMs = Math.max(...reflectors.map((each) => each.ageMs()));
-      if (ageMs > STALE_MS) {
+      if (ageMs > staleMs) {
         const seconds = Math.round(ageMs / 1000);
         const text = `no data about ${resourceName(resource)} for ${seconds} s`;
-        throw new AppError('unavailable', 'CACHE_STALE', text);
+        throw operatorError('CACHE_STALE', text);
       }
     }
   }

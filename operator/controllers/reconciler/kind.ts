@@ -1,5 +1,6 @@
 import type { Logger } from '#kit/log/log.ts';
 import type { ConditionUpdate, Outcome } from '../../api/conditions.ts';
+import type { Installation } from '../../api/installation.ts';
 import type { ManagedKind } from '../../api/names.ts';
 import type { Condition, CustomResource } from '../../api/object.ts';
 import type { Reason } from '../../api/reasons.ts';
@@ -7,7 +8,6 @@ import type { Child } from '../../kube/apply.ts';
 import type { EventDetails } from '../../kube/events.ts';
 import type { KubeObject, Resource } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
-import type { Installation } from '../../platform/installation.ts';
 
 /** Members of every status. */
 export interface BaseStatus {

@@ -5,6 +5,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { annotations, FINALIZER } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
+import { RequeueError } from '../../api/requeue-error.ts';
 import { parseValidatorSet, type ValidatorSet } from '../../api/validator-set.ts';
 import { EventRecorder, kubeEvents } from '../../kube/events.ts';
 import { HttpApi } from '../../kube/http.ts';
@@ -17,7 +18,6 @@ import { installationMap, installationText } from '../../platform/testing/instal
 import { Caches } from './caches.ts';
 import type { KindHandler, ReconcileResult } from './kind.ts';
 import { createReconciler, type Reconciler } from './reconciler.ts';
-import { RequeueError } from './requeue-error.ts';
 import { validatorSets, watched } from './resources.ts';
 
 /** A reconciler of a test kind, with an API server on loopback. */

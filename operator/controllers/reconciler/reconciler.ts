@@ -9,6 +9,7 @@ import {
   stampTime,
 } from '../../api/conditions.ts';
 import { annotations, FINALIZER, fieldManagers, forceDeletion, isPaused } from '../../api/names.ts';
+import { RequeueError } from '../../api/requeue-error.ts';
 import { Applier } from '../../kube/apply.ts';
 import { Controller, type ReconcileContext, type Requeue } from '../../kube/controller.ts';
 import { isApiError } from '../../kube/errors.ts';
@@ -20,6 +21,7 @@ import { stalled } from '../../plan/outcome.ts';
 import { applyChildren } from './apply-children.ts';
 import type { Caches } from './caches.ts';
 import type { Dependencies } from './dependencies.ts';
+import { outcomeOf } from './error-outcome.ts';
 import { addFinalizer, removeFinalizer } from './finalizer.ts';
 import type {
   FinalizeRequest,
@@ -29,7 +31,6 @@ import type {
   ObjectRequest,
   ReconcileResult,
 } from './kind.ts';
-import { outcomeOf, RequeueError } from './requeue-error.ts';
 import { subscribeTriggers } from './triggers.ts';
 
 /** A controller that is started when this process becomes leader. */
@@ -51,17 +52,17 @@ export async function startAsLeader(caches: Caches, reconcilers: readonly Reconc
 
 /** Annotation of a child with the hash of the applied object. */
 const APPLIED_HASH_ANNOTATION = 'chancery.dev/applied';
-const RESYNC_MS = 300_000;
+const resyncMs = 300_000;
 /** Requeue delay while another manager keeps changing a child. */
-const CONTESTED_RETRY_MS = 2_000;
+const contestedRetryMs = 2_000;
 /** Retry interval of a deletion that waits for an unavailable service. */
-const SERVICE_RETRY_MS = 25_000;
+const unavailableRetryMs = 25_000;
 /** First retry of such a deletion: the service may have been unavailable for a moment. */
-const FIRST_SERVICE_RETRY_MS = 3_000;
+const firstServiceRetryMs = 3_000;
 /** A cleanup that takes longer is reported in the conditions. */
-const SLOW_CLEANUP_MS = 3_000;
+const slowCleanupMs = 3_000;
 /** Requeue delay while a child is being deleted; its deletion also triggers a reconcile. */
-const TERMINATING_MS = 1_000;
+const terminatingMs = 1_000;
 
 /** Creates the controller of a kind: load, checks, reconcile, one status write, events. */
 export function createReconciler<R extends ManagedResource>(
@@ -135,7 +136,7 @@ class ObjectReconciler<R extends ManagedResource> {
       const completed = await this.#reconcileObject(request);
       if (completed === undefined) return undefined;
       await this.#report(request, completed);
-      return { requeueAfterMs: completed.result.requeueAfterMs ?? this.#jittered(RESYNC_MS) };
+      return { requeueAfterMs: completed.result.requeueAfterMs ?? this.#jittered(resyncMs) };
     } catch (error) {
       await this.#reportFailure(request, error);
       const delayMs = requeueDelayMs(error);
@@ -187,7 +188,7 @@ class ObjectReconciler<R extends ManagedResource> {
       },
     });
     if (contested === undefined) return { result };
-    const requeueAfterMs = Math.min(CONTESTED_RETRY_MS, result.requeueAfterMs ?? Infinity);
+    const requeueAfterMs = Math.min(contestedRetryMs, result.requeueAfterMs ?? Infinity);
     return { result: { ...result, outcome: contested, requeueAfterMs } };
   }
 
@@ -237,7 +238,7 @@ class ObjectReconciler<R extends ManagedResource> {
   /** Reports a slow cleanup in the conditions: the timeout of a silent service is long. */
   async #tryFinalize(request: FinalizeRequest<R>): Promise<FinalizeResult> {
     const { promise, resolve } = Promise.withResolvers<'slow'>();
-    const cancel = this.#dependencies.timing.after(SLOW_CLEANUP_MS, () => resolve('slow'));
+    const cancel = this.#dependencies.timing.after(slowCleanupMs, () => resolve('slow'));
     const cleanup = this.#cleanUp(request);
     try {
       const first = await Promise.race([cleanup, promise]);
@@ -275,10 +276,10 @@ class ObjectReconciler<R extends ManagedResource> {
     const { uid } = resource.metadata;
     const spentMs = this.#dependencies.timing.monotonicMs() - startedAtMs;
     if (this.#waitingForService.has(uid))
-      return Math.max(FIRST_SERVICE_RETRY_MS, this.#jittered(SERVICE_RETRY_MS) - spentMs);
+      return Math.max(firstServiceRetryMs, this.#jittered(unavailableRetryMs) - spentMs);
     this.#waitingForService.add(uid);
     log.warn({ err: error }, 'The deletion waits for an unavailable service');
-    return this.#jittered(FIRST_SERVICE_RETRY_MS);
+    return this.#jittered(firstServiceRetryMs);
   }
 
   async #report(request: ObjectRequest<R>, { result, readyOverride }: CompletedReconcile): Promise<void> {
@@ -320,7 +321,7 @@ class ObjectReconciler<R extends ManagedResource> {
 /** Requeue delay of an error that does not count as a failure. */
 function requeueDelayMs(error: unknown): number | undefined {
   if (error instanceof RequeueError) return error.retryAfterMs;
-  return isAppError(error) && error.code === 'CHILD_TERMINATING' ? TERMINATING_MS : undefined;
+  return isAppError(error) && error.code === 'CHILD_TERMINATING' ? terminatingMs : undefined;
 }
 
 function warning(reason: Outcome['reason'], action: string, note: string): EventDetails {

@@ -21,7 +21,7 @@ export interface RelatedObjects {
   readonly isResourceOf: (uid: string) => boolean;
 }
 
-export interface ConvergeDeps {
+interface ConvergeDeps {
   readonly clients: Pick<Clients, 'registers' | 'wallets'>;
   readonly refusedChanges: RefusedChanges;
   readonly nowMs: () => number;
@@ -31,14 +31,14 @@ export interface ConvergeDeps {
 type ObjectRequest = Pick<ReconcileRequest<Register>, 'resource' | 'signal' | 'log'>;
 
 /** Rounds of observe, plan and act: creation, one change per aggregate, and a final observation. */
-const MAX_ROUNDS = 3;
+const maxRounds = 3;
 /** Resync interval of an unchanged register. */
-const RESYNC_MS = 30_000;
+const resyncMs = 30_000;
 /** Interval while a transaction waits for its docket. */
-const PROGRESS_POLL_MS = 2_000;
+const progressPollMs = 2_000;
 /** Interval while a completed step has no visible effect yet. */
-const CONTESTED_RETRY_MS = 10_000;
-const REFUSED_RETRY_MS = 300_000;
+const contestedRetryMs = 10_000;
+const refusedRetryMs = 300_000;
 
 /** Observes, plans and acts until no step is left. */
 export async function converge(deps: ConvergeDeps, request: ObjectRequest): Promise<ReconcileResult> {
@@ -48,7 +48,7 @@ export async function converge(deps: ConvergeDeps, request: ObjectRequest): Prom
     const { plan, facts } = await observeAndPlan(deps, request);
     const steps = plan.steps.filter((step) => !done.has(JSON.stringify(step)));
     // a repeated step either takes time or is undone by another client
-    if (steps.length === 0 || round > MAX_ROUNDS) {
+    if (steps.length === 0 || round > maxRounds) {
       return { ...plan.judgement, events, requeueAfterMs: requeueMs(plan, facts) };
     }
     for (const step of steps) {
@@ -74,11 +74,11 @@ async function observeAndPlan(
 
 function requeueMs({ judgement, steps }: RegisterPlan, facts: RegisterFacts | undefined): number {
   const { state, reason } = judgement.outcome;
-  if (steps.length > 0) return CONTESTED_RETRY_MS;
-  if (state === 'stalled' && facts === undefined) return REFUSED_RETRY_MS;
+  if (steps.length > 0) return contestedRetryMs;
+  if (state === 'stalled' && facts === undefined) return refusedRetryMs;
   const isUnderWay = reason === 'GenesisPending' || reason === 'PolicyPending' || reason === 'Progressing';
   const isSoon = facts?.phase === 'GenesisSubmitted' || (facts?.outstanding.length ?? 0) > 0;
-  return isUnderWay && isSoon ? PROGRESS_POLL_MS : RESYNC_MS;
+  return isUnderWay && isSoon ? progressPollMs : resyncMs;
 }
 
 interface Attempt {
@@ -162,7 +162,7 @@ async function create(
     const isFinal = outcome.state === 'stalled';
     return {
       outcome,
-      requeueAfterMs: isFinal ? REFUSED_RETRY_MS : 5_000,
+      requeueAfterMs: isFinal ? refusedRetryMs : 5_000,
     };
   }
 }

@@ -26,7 +26,7 @@ export function outcomeOfCreation(error: unknown): Outcome | undefined {
 }
 
 /** Meaning of a refused change. */
-export type ChangeRefusal =
+type ChangeRefusal =
   /** The change is pending or already made; the current state decides. */
   | 'outdated'
   /** The ledger refuses the change; it is not requested again for a while. */

@@ -2,7 +2,7 @@ import { changeKey } from '../../plan/register/changes.ts';
 import type { Aggregate, RefusedChange, RegisterChange, RegisterFacts } from '../../plan/register/facts.ts';
 
 /** How long a refused change is not requested again while nothing else changes. */
-const REMEMBER_MS = 300_000;
+const retentionMs = 300_000;
 
 interface RememberedRefusal extends RefusedChange {
   readonly atMs: number;
@@ -33,7 +33,7 @@ export class RefusedChanges {
     if (refusals === undefined || facts === undefined) return new Map();
     const ledgerState = ledgerStateOf(facts);
     for (const [aggregate, refusal] of refusals) {
-      if (refusal.ledgerState !== ledgerState || nowMs - refusal.atMs >= REMEMBER_MS)
+      if (refusal.ledgerState !== ledgerState || nowMs - refusal.atMs >= retentionMs)
         refusals.delete(aggregate);
     }
     return refusals;

@@ -4,7 +4,7 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Registers } from '../../platform/registers.ts';
 
 /** Pause after a failed count; tenants without a count are reconciled again after it. */
-export const COUNT_AGAIN_MS = 30_000;
+export const countAgainMs = 30_000;
 
 interface CountRequest {
   /** Namespace of the installation. */
@@ -45,7 +45,7 @@ export class RegisterCount {
     } catch (error) {
       if (!isAppError(error)) throw error;
       log.debug({ err: error }, 'The registers of the organisation could not be counted');
-      this.#retryAtMs.set(namespace, this.#timing.monotonicMs() + COUNT_AGAIN_MS);
+      this.#retryAtMs.set(namespace, this.#timing.monotonicMs() + countAgainMs);
       return undefined;
     }
   }

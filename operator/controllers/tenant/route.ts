@@ -1,9 +1,9 @@
+import type { Installation } from '../../api/installation.ts';
 import { labels, MANAGED_BY, PART_OF } from '../../api/names.ts';
 import type { Tenant } from '../../api/tenant.ts';
 import type { Child } from '../../kube/apply.ts';
 import { ingresses } from '../../kube/kinds.ts';
 import { apiVersionOf } from '../../kube/resource.ts';
-import type { Installation } from '../../platform/installation.ts';
 
 const GATEWAY = { name: 'service-gateway', port: { number: 8080 } };
 

@@ -1,4 +1,5 @@
 import { parseRegister, type RegisterStatus } from '../../api/register.ts';
+import { RequeueError } from '../../api/requeue-error.ts';
 import { parseTenant, type Tenant, type TenantStatus } from '../../api/tenant.ts';
 import type { EventDetails } from '../../kube/events.ts';
 import { ingresses } from '../../kube/kinds.ts';
@@ -17,17 +18,16 @@ import type {
   ReconcileRequest,
   ReconcileResult,
 } from '../reconciler/kind.ts';
-import { RequeueError } from '../reconciler/requeue-error.ts';
 import { registers, tenants } from '../reconciler/resources.ts';
 import { outcomeOfTenantRefusal } from './refusals.ts';
-import { COUNT_AGAIN_MS, RegisterCount } from './register-count.ts';
+import { countAgainMs, RegisterCount } from './register-count.ts';
 import { tenantRoute } from './route.ts';
 
 /** Rounds of observe, plan and act; more of them mean that another client keeps changing the organisation. */
-const MAX_ROUNDS = 3;
+const maxRounds = 3;
 /** Retry interval of a final refusal, whose cause may be removed outside Kubernetes. */
-const REFUSED_RETRY_MS = 300_000;
-const CONTESTED_RETRY_MS = 10_000;
+const refusedRetryMs = 300_000;
+const contestedRetryMs = 10_000;
 
 /** Reconciles Tenants: an organisation in the tenant service, and an Ingress where the installation has a domain. */
 export function tenantKind(
@@ -72,7 +72,7 @@ async function reconcile(
   if (counted !== undefined) return { ...result, status: { ...status, registerCount: counted } };
   // the last known count stays in the status
   const { registerCount } = resource.status;
-  const again = Math.min(result.requeueAfterMs ?? Infinity, COUNT_AGAIN_MS);
+  const again = Math.min(result.requeueAfterMs ?? Infinity, countAgainMs);
   return { ...result, status: { ...status, ...defined({ registerCount }) }, requeueAfterMs: again };
 }
 
@@ -87,11 +87,11 @@ async function converge(
     const organization = await organizations.find(resource.metadata.uid, signal);
     const { steps, judgement } = planTenant(resource, organization);
     if (steps.length === 0) return { ...judgement, events };
-    if (round > MAX_ROUNDS) return { ...judgement, events, requeueAfterMs: CONTESTED_RETRY_MS };
+    if (round > maxRounds) return { ...judgement, events, requeueAfterMs: contestedRetryMs };
     for (const step of steps) {
       const refusal = await attempt(organizations, request, step);
       if (refusal !== undefined) {
-        return { ...judgement, outcome: refusal, events, requeueAfterMs: REFUSED_RETRY_MS };
+        return { ...judgement, outcome: refusal, events, requeueAfterMs: refusedRetryMs };
       }
       events.push({ type: 'Normal', reason: 'Progressing', action: 'Change', note: step.summary });
     }
@@ -148,7 +148,7 @@ async function remove({ organizations }: Clients, request: FinalizeRequest<Tenan
     if (refusal !== undefined) {
       throw new RequeueError('DeletionBlocked', refusal.message, {
         state: 'stalled',
-        retryAfterMs: REFUSED_RETRY_MS,
+        retryAfterMs: refusedRetryMs,
       });
     }
     events.push({ type: 'Normal', reason: 'Progressing', action: 'Delete', note: step.summary });

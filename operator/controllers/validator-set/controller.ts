@@ -22,6 +22,7 @@ import { podMonitor } from '../../plan/validator-set/render/monitor.ts';
 import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
 import type { Dependencies } from '../reconciler/dependencies.ts';
+import { outcomeOf } from '../reconciler/error-outcome.ts';
 import type {
   FinalizeRequest,
   FinalizeResult,
@@ -30,14 +31,13 @@ import type {
   ReconcileResult,
 } from '../reconciler/kind.ts';
 import { createReconciler, type Reconciler } from '../reconciler/reconciler.ts';
-import { outcomeOf } from '../reconciler/requeue-error.ts';
 import { byReference, registers, setIndex, validatorSets } from '../reconciler/resources.ts';
 import { MemberPoller } from './member-poller.ts';
 import { boundRegister, memberCount, memberFacts, retainedClaims, statefulSetFacts } from './observe.ts';
 import { perform } from './perform-action.ts';
 import { Registration } from './registration.ts';
 
-export interface ValidatorSetOptions {
+interface ValidatorSetOptions {
   readonly dependencies: Dependencies;
   readonly members: Members;
   readonly principals: Principals;
@@ -45,9 +45,9 @@ export interface ValidatorSetOptions {
 
 type ObjectRequest = ReconcileRequest<ValidatorSet>;
 
-const REGISTER_AGAIN_MS = 10_000;
+const registerAgainMs = 10_000;
 /** Largest number of concurrent rollouts, so that an upgrade of the installation does not affect all sets at once. */
-const MAX_CONCURRENT_ROLLOUTS = 2;
+const maxConcurrentRollouts = 2;
 
 /** The controller of ValidatorSets. */
 export function createValidatorSetController({
@@ -247,7 +247,7 @@ class SetReconciler {
 
   #rollLimit(uid: string): string | undefined {
     const others = [...this.#rollingOut].filter((each) => each !== uid).length;
-    return others < MAX_CONCURRENT_ROLLOUTS
+    return others < maxConcurrentRollouts
       ? undefined
       : `${others} other sets are being rolled out; this one follows`;
   }
@@ -304,7 +304,7 @@ class SetReconciler {
       // a lost quorum is more important than a new member that cannot be registered
       if (plan.outcome.reason === 'QuorumLost') return verdictOf(plan, plan.members);
       const outcome = { ...failure, message: `Members cannot be registered: ${failure.message}` };
-      return { ...verdictOf(plan, plan.members), outcome, requeueAfterMs: REGISTER_AGAIN_MS };
+      return { ...verdictOf(plan, plan.members), outcome, requeueAfterMs: registerAgainMs };
     }
   }
 }

@@ -1,12 +1,12 @@
 import type { Cancel, Timing } from '#kit/clock/timing.ts';
 import type { Logger } from '#kit/log/log.ts';
+import type { Installation } from '../../api/installation.ts';
 import { hashOf } from '../../kube/compare.ts';
 import type { MemberFacts, MemberReport, RegisterReport } from '../../plan/validator-set/facts.ts';
-import type { Installation } from '../../platform/installation.ts';
 import type { Members } from '../../platform/validators.ts';
 
 /** A pod that is polled. */
-export interface PolledPod {
+interface PolledPod {
   readonly uid: string;
   readonly name: string;
   readonly address: string;
@@ -14,7 +14,7 @@ export interface PolledPod {
   readonly isReady: boolean;
 }
 
-export interface MemberPollerOptions {
+interface MemberPollerOptions {
   readonly members: Members;
   readonly timing: Timing;
   readonly log: Logger;
@@ -46,7 +46,7 @@ interface PolledSet {
 }
 
 /** Pause between two rounds. With the timeout of 5 s a silent member is detected within 8 s. */
-const PAUSE_MS = 3_000;
+const pauseMs = 3_000;
 
 /**
  * Polls the members of every set in rounds, so that reconciles need not wait for silent members, except for a new set and
@@ -141,7 +141,7 @@ export class MemberPoller {
   #round(key: string, polled: PolledSet): Promise<void> {
     polled.round ??= this.#pollOnce(key, polled).finally(() => {
       polled.round = undefined;
-      if (!polled.isEnded) this.#schedule(key, polled, PAUSE_MS);
+      if (!polled.isEnded) this.#schedule(key, polled, pauseMs);
     });
     return polled.round;
   }

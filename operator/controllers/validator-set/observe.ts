@@ -105,7 +105,7 @@ export function boundRegister(register: Register): BoundRegister {
 }
 
 /** Looks up the last poll result of a pod. */
-export type PollResultOf = (
+type PollResultOf = (
   pod: PodFacts,
 ) => Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnqueried'> | undefined;
 

@@ -1,16 +1,16 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import type { Installation } from '../../api/installation.ts';
 import { labels, podName, validatorId } from '../../api/names.ts';
+import { RequeueError } from '../../api/requeue-error.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError, NotLeader } from '../../kube/errors.ts';
 import { pods, statefulSets, volumeClaims } from '../../kube/kinds.ts';
 import type { ClaimFacts, MemberFacts, RetainedClaim } from '../../plan/validator-set/facts.ts';
 import type { Action } from '../../plan/validator-set/plan.ts';
 import type { Replacement } from '../../plan/validator-set/rollout.ts';
-import type { Installation } from '../../platform/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
-import { RequeueError } from '../reconciler/requeue-error.ts';
 
 /** Context of an action. */
 export interface Actor {

@@ -1,9 +1,9 @@
 import type { Timing } from '#kit/clock/timing.ts';
-import type { Installation } from '../../platform/installation.ts';
+import type { Installation } from '../../api/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 
 /** After this time a principal is ensured again, because another client may have revoked it. */
-const VERIFY_AGAIN_MS = 600_000;
+const verifyAgainMs = 600_000;
 
 /** Ensures a principal for every member, with few calls. */
 export class Registration {
@@ -27,7 +27,7 @@ export class Registration {
     this.#verifiedAt.set(setUid, verifiedAt);
     for (const id of ids) {
       const atMs = verifiedAt.get(id);
-      if (atMs !== undefined && this.#timing.monotonicMs() - atMs < VERIFY_AGAIN_MS) continue;
+      if (atMs !== undefined && this.#timing.monotonicMs() - atMs < verifyAgainMs) continue;
       await this.#principals.upsert(installation, id, signal);
       verifiedAt.set(id, this.#timing.monotonicMs());
     }

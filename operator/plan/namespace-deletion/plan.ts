@@ -10,7 +10,7 @@ export interface ObjectOfDeletedNamespace {
 }
 
 /** `release`: the finalizer is removed. `keep`: a person must decide first. */
-export type NamespaceDeletionPlan =
+type NamespaceDeletionPlan =
   | { readonly action: 'none' }
   | { readonly action: 'release' }
   | { readonly action: 'keep'; readonly message: string };

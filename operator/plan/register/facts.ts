@@ -25,7 +25,7 @@ export interface ValidatorFacts {
 }
 
 /** A proposal that waits for votes or for its docket. */
-export interface ProposalFacts {
+interface ProposalFacts {
   readonly proposalId: string;
   readonly operationType: string;
   readonly votesReceived: number;
@@ -38,7 +38,7 @@ export interface ProposalFacts {
 /** Part of a register that is changed by its own transactions; at most one of each is outstanding. */
 export type Aggregate = 'metadata' | 'policy' | 'devMode' | 'validators' | 'members';
 
-export interface SyncFacts {
+interface SyncFacts {
   readonly status: string;
   readonly currentDocket: number;
   readonly targetDocket: number;

@@ -5,7 +5,7 @@ import type { RegisterFacts, ValidatorFacts } from './facts.ts';
 import { policyNumber } from './policy.ts';
 
 /** Plan from the validators of a register to the members of its set. */
-export interface MembershipPlan {
+interface MembershipPlan {
   /** The next change; one at a time. */
   readonly next?: {
     readonly change: 'addValidator' | 'removeValidator';

@@ -40,7 +40,7 @@ export interface RegisterPlan {
 }
 
 /** How long a new register waits for all members of its set before it starts with a quorum of them. */
-const MEMBER_WAIT_MS = 120_000;
+const memberWaitMs = 120_000;
 
 /**
  * Plans the steps from a register to the desired state of its resource. The resource states intent, the ledger states
@@ -100,7 +100,7 @@ function missingDependency({ register, tenant, validatorSet, nowMs }: RegisterPl
   const usable = usableMembers(validatorSet).length;
   if (usable >= replicas) return undefined;
   const createdMs = Date.parse(register.metadata.creationTimestamp ?? '');
-  const mayStartWithQuorum = nowMs - createdMs >= MEMBER_WAIT_MS && usable >= quorum(replicas);
+  const mayStartWithQuorum = nowMs - createdMs >= memberWaitMs && usable >= quorum(replicas);
   if (mayStartWithQuorum) return undefined;
   const text = `${usable} of ${replicas} validators of ${validatorSetRef.name} are running and have a key`;
   return reconciling('DependencyNotReady', text);
@@ -265,7 +265,7 @@ function inSyncOutcome({ register }: RegisterPlanInput) {
   };
 }
 
-export type RegisterRemoval =
+type RegisterRemoval =
   | { readonly steps: readonly RegisterStep[]; readonly blocked?: undefined }
   | { readonly steps: readonly []; readonly blocked: string };
 

@@ -5,7 +5,7 @@ import type { Json } from './facts.ts';
 type DesiredPolicy = NonNullable<RegisterSpec['policy']>;
 
 /** One setting of a policy that differs from the spec. */
-export interface PolicyDifference {
+interface PolicyDifference {
   /** `consensus.docketBuildIntervalMs`. */
   readonly field: string;
   readonly desired: unknown;

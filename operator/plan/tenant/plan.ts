@@ -12,7 +12,7 @@ export type TenantStep = (
   readonly disruption: Disruption;
 };
 
-export interface TenantPlan {
+interface TenantPlan {
   /** In order. After the last step a new plan is made from the new state. */
   readonly steps: readonly TenantStep[];
   /** Judgement of the observed state, before any step. */

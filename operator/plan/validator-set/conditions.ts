@@ -16,7 +16,7 @@ import {
 import type { Growth } from './storage.ts';
 
 /** Input of the conditions. */
-export interface ConditionInput {
+interface ConditionInput {
   readonly facts: SetFacts;
   readonly tallied: readonly Tally[];
   readonly arithmetic: Arithmetic;

@@ -43,8 +43,8 @@ export interface SetPlan {
 }
 
 /** Maximum age of the heights in the status of a set with registers. */
-const REFRESH_MS = 15_000;
-const STEP_MS = 2_000;
+const refreshMs = 15_000;
+const stepMs = 2_000;
 
 interface PlanState {
   readonly facts: SetFacts;
@@ -261,12 +261,12 @@ function requeue({ facts, scaling, rollout, growth, tallied }: PlanState): {
   readonly requeueAfterMs?: number;
 } {
   const times = [
-    ...(scaling.leaving === undefined ? [] : [STEP_MS]),
-    ...(growth.growing.length + growth.resize.length === 0 ? [] : [STEP_MS]),
+    ...(scaling.leaving === undefined ? [] : [stepMs]),
+    ...(growth.growing.length + growth.resize.length === 0 ? [] : [stepMs]),
     ...(rollout.blocked?.retryAfterMs === undefined ? [] : [rollout.blocked.retryAfterMs + 100]),
-    ...(rollout.outdated.length === 0 ? [] : [STEP_MS]),
-    ...(tallied.every(({ undecided }) => undecided.length === 0) ? [] : [STEP_MS]),
-    ...(facts.registers.length === 0 ? [] : [REFRESH_MS]),
+    ...(rollout.outdated.length === 0 ? [] : [stepMs]),
+    ...(tallied.every(({ undecided }) => undecided.length === 0) ? [] : [stepMs]),
+    ...(facts.registers.length === 0 ? [] : [refreshMs]),
   ];
   return times.length === 0 ? {} : { requeueAfterMs: Math.min(...times) };
 }

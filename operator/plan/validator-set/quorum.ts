@@ -15,9 +15,9 @@ export interface Tally {
 }
 
 /** A member of another set counts if a member of this set received a message of it within this time. */
-const HEARD_MS = 15_000;
+const heardMs = 15_000;
 /** A member that is behind and whose height has not grown for this time is not catching up. */
-const STANDSTILL_MS = 5_000;
+const standstillMs = 5_000;
 /** States of a register in which a member can vote. */
 const working = new Set(['Running', 'Paused', 'Stopped', 'WaitingForValidators']);
 
@@ -80,7 +80,7 @@ export function isImpaired(report: MemberReport, maxBehind: number): boolean {
 
 function recentlyHeard(seen: readonly RegisterSighting[], nowMs: number): ReadonlySet<string> {
   const heard = seen.flatMap(({ member }) => member.report?.heard ?? []);
-  const recent = heard.filter(({ heardAt }) => nowMs - Date.parse(heardAt) <= HEARD_MS);
+  const recent = heard.filter(({ heardAt }) => nowMs - Date.parse(heardAt) <= heardMs);
   return new Set(recent.map((each) => each.validatorId));
 }
 
@@ -92,7 +92,7 @@ function isLive({ member, report }: RegisterSighting, maxBehind: number): boolea
 /** Whether a member is behind but its height grows. */
 function isCatchingUp({ member, report }: RegisterSighting, nowMs: number): boolean {
   const sinceMs = member.heightSinceMs?.get(report.registerId) ?? -Infinity;
-  return isLive({ member, report }, Infinity) && nowMs - sinceMs < STANDSTILL_MS;
+  return isLive({ member, report }, Infinity) && nowMs - sinceMs < standstillMs;
 }
 
 /** Whether a member has no report only because it was not queried since it became ready. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RetainedClaim, SetFacts } from './facts.ts';
 import { planSet } from './plan.ts';
-import { planRetainedClaims, RETENTION_MS } from './retained-claims.ts';
+import { planRetainedClaims, retentionMs } from './retained-claims.ts';
 import {
   makeFacts,
   makePod,
@@ -24,7 +24,7 @@ const claimOf = (ordinal: number, leftAtMs?: number): RetainedClaim => ({
 const named = (...ordinals: readonly number[]) => ({
   members: ordinals.map((ordinal) => ({ name: `main-${ordinal}`, ordinal })),
 });
-const due = claimOf(4, NOW_MS - RETENTION_MS);
+const due = claimOf(4, NOW_MS - retentionMs);
 
 /** A set of four with the claim of a fifth member. */
 function four(claim: RetainedClaim, changes: Partial<SetFacts> = {}): SetFacts {
@@ -65,7 +65,7 @@ describe('seven days later the volume', () => {
   });
 
   test.each([
-    ['a moment earlier', claimOf(4, NOW_MS - RETENTION_MS + 1), {}],
+    ['a moment earlier', claimOf(4, NOW_MS - retentionMs + 1), {}],
     ['without an annotation', claimOf(4), {}],
     ['while the set is suspended', due, { set: makeSet({ replicas: 4, suspend: true }) }],
     ['while the StatefulSet is recreated', due, { statefulSet: undefined }],
@@ -103,7 +103,7 @@ test('under any changes no volume is deleted early, and none of a desired member
           const plan = planSet(world.facts());
           for (const action of plan.actions) {
             if (action.kind !== 'discard') continue;
-            expect(world.nowMs - (action.claim.leftAtMs ?? world.nowMs)).toBeGreaterThanOrEqual(RETENTION_MS);
+            expect(world.nowMs - (action.claim.leftAtMs ?? world.nowMs)).toBeGreaterThanOrEqual(retentionMs);
             expect(action.claim.ordinal).toBeGreaterThanOrEqual(world.desired.replicas);
             expect(world.pods.has(action.claim.ordinal)).toBe(false);
           }
@@ -131,7 +131,7 @@ test('a scaled-down set keeps surplus volumes for a week and then deletes them',
   live(40);
   expect([...world.claims.keys()]).toEqual([0, 1, 2, 3, 4, 5]);
   expect([...world.leftAtMs.keys()].sort()).toEqual([4, 5]);
-  world.nowMs += RETENTION_MS - 24 * 3_600_000;
+  world.nowMs += retentionMs - 24 * 3_600_000;
   live(2);
   expect(world.claims.size).toBe(6);
   world.nowMs += 24 * 3_600_000;

@@ -3,7 +3,7 @@ import type { RetainedClaim, SetFacts } from './facts.ts';
 import { reportsByRegister } from './quorum.ts';
 
 /** Retention of the volume of a removed member, in case the set is scaled up again. */
-export const RETENTION_MS = 7 * 24 * 3_600_000;
+export const retentionMs = 7 * 24 * 3_600_000;
 
 /** Action on the volume of a removed member. */
 export type ClaimAction =
@@ -27,7 +27,7 @@ export function planRetainedClaims(facts: SetFacts): readonly ClaimAction[] {
     if (leftAtMs === undefined) {
       return isJustRemoved(facts, ordinal) ? [{ kind: 'note', claim, leftAtMs: nowMs }] : [];
     }
-    const isDue = nowMs - leftAtMs >= RETENTION_MS;
+    const isDue = nowMs - leftAtMs >= retentionMs;
     return isDue && isUnlistedEverywhere(facts, ordinal) ? [{ kind: 'discard', claim }] : [];
   });
 }

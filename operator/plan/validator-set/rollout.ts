@@ -26,7 +26,7 @@ export interface Replacement {
 }
 
 /** Why a gate refuses a replacement now. */
-export interface GateRefusal {
+interface GateRefusal {
   readonly reason: Reason;
   readonly message: string;
   /** Set when only time is needed. */
@@ -79,11 +79,11 @@ const otherPodsReady: Gate = ({ facts, candidate }) => {
 };
 
 /** A newly ready pod is queried within this time. */
-const FRESH_MS = 10_000;
+const freshMs = 10_000;
 
 /** Whether a pod became ready so recently that a missing report is expected. */
 export function isFresh({ pod }: MemberFacts, nowMs: number): boolean {
-  return pod?.isReady === true && nowMs - pod.readySinceMs < FRESH_MS;
+  return pod?.isReady === true && nowMs - pod.readySinceMs < freshMs;
 }
 
 const othersAnswer: Gate = ({ facts, candidate }) => {

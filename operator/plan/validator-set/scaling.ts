@@ -20,7 +20,7 @@ export interface ScalingStep {
 }
 
 /** Time limit of a drain after the member is removed from every register. */
-const DRAIN_MS = 60_000;
+const drainMs = 60_000;
 
 /** Highest ordinal plus one, of existing pods and of pods before a suspension. */
 function existingMembers({ set, members }: SetFacts): number {
@@ -99,6 +99,6 @@ function drainStep(
   const { report, name } = member;
   if (report === undefined || report.drain.state === 'Drained') return undefined;
   const since = Date.parse(report.drain.since ?? '');
-  if (report.drain.state === 'Draining' && nowMs - since > DRAIN_MS) return undefined;
+  if (report.drain.state === 'Draining' && nowMs - since > drainMs) return undefined;
   return { waitingFor: `${name} drains: it passes its transactions to the other members`, drain: member };
 }

@@ -1,6 +1,6 @@
+import { INSTALLATION_KEY, type Installation, parseInstallation } from '../../api/installation.ts';
 import { labels } from '../../api/names.ts';
 import type { KubeObject } from '../../kube/resource.ts';
-import { INSTALLATION_KEY, type Installation, parseInstallation } from '../installation.ts';
 
 /** A default description as the chart writes it. */
 export const installationText = {

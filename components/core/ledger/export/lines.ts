@@ -14,8 +14,8 @@ import type { SealedDocket } from '../verification/chain.ts';
  * (RFC 8785), ended by one newline: a header, then each docket followed by its transactions in docket order, then the
  * checkpoint of the last docket. Every value has one spelling, so a change of any byte is detected.
  */
-export const EXPORT_FORMAT = 'chancery-register-export';
-export const EXPORT_VERSION = 1;
+const EXPORT_FORMAT = 'chancery-register-export';
+const EXPORT_VERSION = 1;
 export const EXPORT_MEDIA_TYPE = 'application/x-ndjson; charset=utf-8';
 
 /** Maximum size of a line: record and payload of the largest gRPC message, in base64. */

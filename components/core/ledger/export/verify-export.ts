@@ -2,7 +2,7 @@ import type { Verifier } from '../../crypto/verify.ts';
 import { AppError, isAppError, type Violation, violation } from '../../errors/errors.ts';
 import { activeMembers } from '../governance/rules.ts';
 import { ChainVerifier, type SealedDocket } from '../verification/chain.ts';
-import { type FaultPlace, faultOf, findFaultPlace } from '../verification/fault.ts';
+import { type FaultLocation, faultOf, findFaultLocation } from '../verification/fault.ts';
 import { type ExportHeader, type ExportLine, parseExportLine } from './lines.ts';
 
 /** Summary of a verified export. */
@@ -23,7 +23,7 @@ export interface ExportSummary {
 }
 
 /** Place and reason of the first fault of an export. */
-export interface ExportFault extends FaultPlace {
+export interface ExportFault extends FaultLocation {
   /** Counted from 1. */
   readonly line: number;
   readonly code: string;
@@ -142,7 +142,7 @@ export class ExportVerifier {
     try {
       return act();
     } catch (error) {
-      const place = findFaultPlace(error);
+      const place = findFaultLocation(error);
       if (place === undefined || !isAppError(error)) throw error;
       const { kind, code, message, violations } = error;
       const details = { place: this.#locate(place) };
@@ -150,7 +150,7 @@ export class ExportVerifier {
     }
   }
 
-  #locate(place: FaultPlace): FaultPlace & { readonly line: number } {
+  #locate(place: FaultLocation): FaultLocation & { readonly line: number } {
     const docket = this.#docket;
     if (docket === undefined) return { ...place, line: this.#line };
     const { docketNumber, transactionIds } = docket.header;
@@ -166,7 +166,7 @@ export class ExportVerifier {
 
 /** Finds place and reason in a refusal; undefined for any other error. */
 export function findExportFault(error: unknown): ExportFault | undefined {
-  const place: (FaultPlace & { readonly line?: number }) | undefined = findFaultPlace(error);
+  const place: (FaultLocation & { readonly line?: number }) | undefined = findFaultLocation(error);
   if (place?.line === undefined || !isAppError(error)) return undefined;
   const { code, message } = error;
   return { ...place, line: place.line, code, message };

@@ -85,7 +85,7 @@ export interface Refused {
 }
 
 /** How the payload of an action is parsed, and which operations it may carry. */
-export type ControlStage = 'operation' | 'propose' | 'vote' | 'enact' | 'register' | 'metadata';
+type ControlStage = 'operation' | 'propose' | 'vote' | 'enact' | 'register' | 'metadata';
 export interface ControlAction {
   readonly stage: ControlStage;
   /** Undefined for any operation. */

@@ -4,7 +4,7 @@ import { encodeBase64 } from '../../encoding/base64.ts';
 import { type ConsensusMessage, type ConsensusType, signBytes } from '../consensus.ts';
 import { governanceDraft } from './build.ts';
 import type { ControlTransaction } from './control.ts';
-import { findSuspension, isSuspensionAsked } from './observers.ts';
+import { findSuspension, isSuspensionProposed } from './observers.ts';
 import type { Evidence, Operation } from './operation.ts';
 import { buildSuspension, suspensionTransaction } from './suspension.ts';
 import {
@@ -212,14 +212,14 @@ describe('the proposal to suspend a validator', () => {
       governanceDraft('control.governance.propose', court.payload(court.suspend(other, proven))),
       [other],
     );
-    expect(isSuspensionAsked(court.rules, 'validator-3')).toBe(false);
+    expect(isSuspensionProposed(court.rules, 'validator-3')).toBe(false);
     expect(court.seal(first, rival)).toMatchObject({
       violations: [{ code: 'VAL_PERM_018' }],
       txId: rival.txId,
     });
     court.seal(first);
-    expect(isSuspensionAsked(court.rules, 'validator-3')).toBe(true);
-    expect(isSuspensionAsked(court.rules, 'validator-2')).toBe(false);
+    expect(isSuspensionProposed(court.rules, 'validator-3')).toBe(true);
+    expect(isSuspensionProposed(court.rules, 'validator-2')).toBe(false);
     const next = twice({ height: 2 }, [{ fill: 'c' }, { fill: 'd' }]);
     expect(court.accuse(next, other)).toBe('VAL_PERM_018');
     expect(court.accuse(proven, system)).toBe('VAL_PERM_018');
@@ -309,7 +309,7 @@ describe('the proposal to suspend a validator', () => {
           const operation = court.operation('suspend-validator', proposer, { validatorId, evidence });
           const isTrue =
             liar === signer && fills[0] !== fills[1] && roundOff === 0 && height <= court.docketNumber;
-          const mayAsk = isTrue && by !== liar && !isSuspensionAsked(court.rules, validatorId);
+          const mayAsk = isTrue && by !== liar && !isSuspensionProposed(court.rules, validatorId);
           expect(isId.test(court.open(operation, proposer))).toBe(mayAsk);
         }
         const about = court.rules.proposals.map(({ operation }) =>

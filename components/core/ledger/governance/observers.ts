@@ -23,7 +23,7 @@ export function isObserver(rules: LedgerRules, transaction: ControlTransaction):
 /**
  * Judges whether an observer may propose to suspend a validator. One proposal is accepted for each term of the
  * validator in the set, because all members see the same fault and may send the same proposal. The proposal cannot be
- * wasted: the accused may not send it, and it lives as long as the policy says whoever sent it.
+ * wasted: the accused may not send it, and it lives as long as the policy says, whichever member sent it.
  */
 export function judgeObserver(
   rules: LedgerRules,
@@ -83,7 +83,7 @@ function suspensionIdOf(
   return suspensionId({ registerId, validatorId, effectiveFromDocket, rosterHashBefore });
 }
 
-/** The rules with the suspension term of a proposal recorded, whoever opens it. */
+/** The rules with the suspension term of a proposal recorded, by whichever member it was opened. */
 export function withQuestion(rules: LedgerRules, payload: OperationPayload): LedgerRules | Refused {
   const suspension = suspensionIdOf(rules, payload);
   const isKnown = rules.enacted.some((each) => each.operationId === suspension);
@@ -91,7 +91,7 @@ export function withQuestion(rules: LedgerRules, payload: OperationPayload): Led
 }
 
 /** Whether a suspension for two signed messages was proposed to the present roster in the validator's present term. */
-export function isSuspensionAsked(rules: LedgerRules, validatorId: string): boolean {
+export function isSuspensionProposed(rules: LedgerRules, validatorId: string): boolean {
   const accused = rules.validators.find((each) => each.validatorId === validatorId);
   if (accused === undefined) return false;
   const { registerId, roster } = rules;

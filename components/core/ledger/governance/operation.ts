@@ -170,7 +170,7 @@ export const operationPayloadSchema = z.strictObject({
 });
 export type OperationPayload = z.output<typeof operationPayloadSchema>;
 
-export interface ApprovalFacts {
+interface ApprovalFacts {
   readonly registerId: string;
   readonly approverDid: string;
   readonly isApproval: boolean;
@@ -214,7 +214,7 @@ export function operationId(registerId: string, operation: Operation, rosterHash
 }
 
 /** The period for which one suspension may be proposed by observers. */
-export interface SuspensionTerm {
+interface SuspensionTerm {
   readonly registerId: string;
   readonly validatorId: string;
   /** First docket for which the present status and key of the accused count. */

@@ -53,7 +53,7 @@ export const votePayloadSchema = z
     approvals: z.array(approvalSchema).min(1).max(50).optional(),
   })
   .refine((payload) => payload.decision !== undefined || payload.approvals !== undefined, 'has no vote');
-export type VotePayload = z.output<typeof votePayloadSchema>;
+type VotePayload = z.output<typeof votePayloadSchema>;
 
 /** Payload of the enactment of an approved proposal. */
 export const enactPayloadSchema = z.strictObject({ version, enactsProposalId: proposalId });

@@ -13,7 +13,7 @@ export type QuorumFormula = (typeof QUORUM_FORMULAS)[number];
 
 /** Statuses of a validator on a register. */
 export const VALIDATOR_STATUSES = ['Pending', 'Active', 'Suspended', 'Removed'] as const;
-export type ValidatorStatus = (typeof VALIDATOR_STATUSES)[number];
+type ValidatorStatus = (typeof VALIDATOR_STATUSES)[number];
 
 /** A key in the form of every hashed format. */
 export interface LedgerKey {
@@ -45,7 +45,7 @@ export interface LedgerValidator extends ValidatorMember {
   readonly ejectAt?: string | undefined;
 }
 
-export interface ProposalVote {
+interface ProposalVote {
   readonly did: string;
   readonly isApproval: boolean;
   /** Transaction that carried the vote. */
@@ -106,7 +106,7 @@ export interface LedgerRules {
   readonly controlCount: number;
 }
 
-export interface GenesisSigner {
+interface GenesisSigner {
   readonly publicKey: string;
   readonly algorithm: Algorithm;
 }

@@ -106,7 +106,7 @@ const schema = z.strictObject({
   }),
 });
 
-export type LedgerVectors = z.output<typeof schema>;
+type LedgerVectors = z.output<typeof schema>;
 
 /** The figures that an independent program computed for every hashed or signed format. An unread member is an error. */
 export function readLedgerVectors(): LedgerVectors {

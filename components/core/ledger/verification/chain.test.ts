@@ -4,7 +4,7 @@ import { isAppError } from '../../errors/errors.ts';
 import { governanceDraft } from '../governance/build.ts';
 import { at, owner, person, registerId } from '../governance/testing/scene.ts';
 import { ChainVerifier, type SealedDocket } from './chain.ts';
-import { findFaultPlace } from './fault.ts';
+import { findFaultLocation } from './fault.ts';
 import { type SealedBytes, SealedRegister, sealTransaction } from './testing/sealed-register.ts';
 
 const action = (n: number, seconds: number) =>
@@ -34,7 +34,7 @@ describe('the chain of a register', () => {
     try {
       act();
     } catch (error) {
-      if (isAppError(error, 'unprocessable')) return { code: error.code, ...findFaultPlace(error) };
+      if (isAppError(error, 'unprocessable')) return { code: error.code, ...findFaultLocation(error) };
       throw error;
     }
     return 'it verifies';

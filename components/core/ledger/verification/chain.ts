@@ -15,7 +15,7 @@ import { logLeaf } from '../log.ts';
 import { Frontier } from '../merkle.ts';
 import { parseRecord, recordLeaf, type SealedRecord } from '../record.ts';
 import { verifyTransactionSignature } from '../transaction.ts';
-import { demandNone, type FaultPlace, faultOf } from './fault.ts';
+import { demandNone, type FaultLocation, faultOf } from './fault.ts';
 import { type Genesis, readGenesis } from './genesis.ts';
 import { judgeCheckpoint } from './head-checkpoint.ts';
 import { judgePayload, judgeRecord } from './records.ts';
@@ -103,7 +103,7 @@ export function judgeSize(header: DocketHeader, sizeBytes: number): Violation[] 
     : [violation('HASH_MISMATCH', 'sizeBytes is not the sum of the records', 'sizeBytes')];
 }
 
-function readRecord(bytes: Uint8Array, place: FaultPlace): SealedRecord {
+function readRecord(bytes: Uint8Array, place: FaultLocation): SealedRecord {
   try {
     return parseRecord(bytes);
   } catch (error) {
@@ -115,7 +115,7 @@ function readRecord(bytes: Uint8Array, place: FaultPlace): SealedRecord {
 /**
  * Verifies a register from its first docket on, as a replica does, with memory for the rules and one docket's leaves:
  * `open` a docket, `take` its transactions, `close` it. The first fault throws; faultOf builds the error,
- * findFaultPlace reads its place. Two facts are not judged, because they need an index of all history: that no id is
+ * findFaultLocation reads its place. Two facts are not judged, because they need an index of all history: that no id is
  * sealed in two dockets, and that predecessors exist. The quorum of each set signed for those.
  */
 export class ChainVerifier {
@@ -251,7 +251,7 @@ export class ChainVerifier {
   }
 
   /** Judges that docket 0 contains exactly the genesis, and founds the rules. */
-  #found(record: SealedRecord, payload: Uint8Array, place: FaultPlace): void {
+  #found(record: SealedRecord, payload: Uint8Array, place: FaultLocation): void {
     const { header } = this.#openDocket();
     if (header.transactionIds.length !== 1) {
       throw faultOf([validationViolation('VAL_PERM_002', 'transactionIds')], place);

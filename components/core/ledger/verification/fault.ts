@@ -1,19 +1,21 @@
 import { AppError, isAppError, type Violation } from '../../errors/errors.ts';
 
 /** Place of a fault in a register. */
-export interface FaultPlace {
+export interface FaultLocation {
   readonly docketNumber?: number | undefined;
   readonly txId?: string | undefined;
 }
 
-function isPlace(details: Readonly<Record<string, unknown>>): details is Readonly<Record<string, unknown>> & {
-  readonly place: FaultPlace;
+function hasLocation(details: Readonly<Record<string, unknown>>): details is Readonly<
+  Record<string, unknown>
+> & {
+  readonly place: FaultLocation;
 } {
   return typeof details['place'] === 'object' && details['place'] !== null;
 }
 
 /** The refusal of a register that does not verify: code and text of the first violation, and its place. */
-export function faultOf(violations: readonly Violation[], place: FaultPlace = {}): AppError {
+export function faultOf(violations: readonly Violation[], place: FaultLocation = {}): AppError {
   const [first] = violations;
   const code = first?.code ?? 'VERIFICATION_FAILED';
   const text = first === undefined ? 'Does not verify' : first.message;
@@ -25,12 +27,12 @@ export function faultOf(violations: readonly Violation[], place: FaultPlace = {}
 }
 
 /** Ends verification when there is a violation. */
-export function demandNone(violations: readonly Violation[], place: FaultPlace): void {
+export function demandNone(violations: readonly Violation[], place: FaultLocation): void {
   if (violations.length > 0) throw faultOf(violations, place);
 }
 
 /** Finds the place of a fault; undefined for any other error. */
-export function findFaultPlace(error: unknown): FaultPlace | undefined {
+export function findFaultLocation(error: unknown): FaultLocation | undefined {
   if (!isAppError(error, 'unprocessable') || error.details === undefined) return undefined;
-  return isPlace(error.details) ? error.details.place : undefined;
+  return hasLocation(error.details) ? error.details.place : undefined;
 }

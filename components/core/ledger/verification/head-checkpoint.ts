@@ -18,7 +18,7 @@ import {
 import { activeMembers, type LedgerRules } from '../governance/rules.ts';
 
 /** State of the register at the docket of a checkpoint. */
-export interface CheckpointContext {
+interface CheckpointContext {
   readonly networkId: string;
   readonly registerId: string;
   readonly size: number;

@@ -8,7 +8,7 @@ import type { SealedRecord } from '../record.ts';
 import { boundTxId } from '../transaction.ts';
 
 /** The docket of a sealed record and the policy at its height. */
-export interface RecordContext {
+interface RecordContext {
   readonly docketNumber: number;
   /** The docket's timestamp. */
   readonly timestamp: string;

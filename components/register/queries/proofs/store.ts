@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { FindNode, NodePlace } from '#core/ledger/stored-proof.ts';
+import type { FindNode, NodePosition } from '#core/ledger/stored-proof.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 
@@ -7,7 +7,7 @@ import type { RegisterSchema } from '../../database/schema.ts';
 export async function loadLogNodes(
   db: Reader<RegisterSchema>,
   registerNo: number,
-  places: readonly NodePlace[],
+  places: readonly NodePosition[],
 ): Promise<FindNode> {
   const found = new Map<string, Uint8Array>();
   if (places.length > 0) {

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { systemClock } from '#kit/clock/clock.ts';
-import { createAuthority } from '../../authority/authority.ts';
-import type { KeptKind } from '../cluster-api.ts';
+import { createAuthority } from '../../authority/testing/create-authority.ts';
+import type { StoredKind } from '../cluster-api.ts';
 
 /** Content of a token of the fake. */
 export interface FakeToken {
@@ -92,18 +92,18 @@ export class FakeApiServer {
   }
 
   /** Creates an object without data. */
-  put(kind: KeptKind, name: string): void {
+  put(kind: StoredKind, name: string): void {
     this.#objects.set(`${kind}/${name}`, { resourceVersion: 1, annotations: {}, data: {} });
   }
 
-  annotate(kind: KeptKind, name: string, annotations: Readonly<Record<string, string>>): void {
+  annotate(kind: StoredKind, name: string, annotations: Readonly<Record<string, string>>): void {
     const object = this.#get(kind, name);
     Object.assign(object.annotations, annotations);
     object.resourceVersion += 1;
   }
 
   /** The data of an object as a client of the API reads it. */
-  data(kind: KeptKind, name: string): Readonly<Record<string, string>> {
+  data(kind: StoredKind, name: string): Readonly<Record<string, string>> {
     const decode = (value: string) =>
       kind === 'secrets' ? Buffer.from(value, 'base64').toString('utf8') : value;
     const { data } = this.#get(kind, name);
@@ -111,7 +111,7 @@ export class FakeApiServer {
   }
 
   /** Sets data as another client of the API would. */
-  setData(kind: KeptKind, name: string, data: Readonly<Record<string, string>>): void {
+  setData(kind: StoredKind, name: string, data: Readonly<Record<string, string>>): void {
     const object = this.#get(kind, name);
     object.data = { ...data };
     object.resourceVersion += 1;
@@ -122,7 +122,7 @@ export class FakeApiServer {
     rmSync(this.credentialsDir, { recursive: true });
   }
 
-  #get(kind: KeptKind, name: string): FakeObject {
+  #get(kind: StoredKind, name: string): FakeObject {
     const object = this.#objects.get(`${kind}/${name}`);
     if (object === undefined) throw new Error(`no ${kind} ${name}`);
     return object;

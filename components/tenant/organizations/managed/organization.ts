@@ -1,5 +1,4 @@
-import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { deletedGraceMs, type StoredOrganization } from '../organization.ts';
+import type { StoredOrganization } from '../organization.ts';
 
 /** An organisation as the operator sees it. */
 export interface ManagedOrganization extends StoredOrganization {
@@ -18,23 +17,4 @@ export function stateOf(organization: StoredOrganization): OrganizationState {
 export function isAdoptable(organization: StoredOrganization): boolean {
   const { isPlatformOrg, deletedAtMs, resourceUid } = organization;
   return !isPlatformOrg && deletedAtMs === undefined && resourceUid === undefined;
-}
-
-export function presentManaged(organization: ManagedOrganization) {
-  const { deletedAtMs } = organization;
-  return {
-    organizationId: organization.id,
-    resourceUid: organization.resourceUid ?? null,
-    state: stateOf(organization),
-    name: organization.name,
-    subdomain: organization.subdomain,
-    organizationType: organization.orgType,
-    isPlatformOrganization: organization.isPlatformOrg,
-    branding: organization.branding,
-    userCount: organization.userCount,
-    version: organization.version,
-    createdAt: apiTimestamp(organization.createdAtMs),
-    deletedAt: deletedAtMs === undefined ? null : apiTimestamp(deletedAtMs),
-    purgedAfter: deletedAtMs === undefined ? null : apiTimestamp(deletedAtMs + deletedGraceMs),
-  };
 }

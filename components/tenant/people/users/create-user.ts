@@ -7,9 +7,8 @@ import { type Database, isUniqueViolation, type Transactor } from '#kit/db/db.ts
 import { appendAuditEvent } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
-import { requireCallerOrganization } from '../../organizations/authority.ts';
+import { getOrganization, requireCallerOrganization } from '../../organizations/authority.ts';
 import type { Organization } from '../../organizations/organization.ts';
-import { findOrganization } from '../../organizations/store.ts';
 import type { Origin } from '../../requests/origin.ts';
 import type { PasswordPolicy } from '../../sign-in/passwords/policy.ts';
 import type { Passwords } from '../../sign-in/passwords/queue.ts';
@@ -52,8 +51,7 @@ export async function createUser(
   newUser: NewUser,
 ): Promise<OrganizationUser> {
   requireCallerOrganization(caller, newUser.organizationId);
-  const organization = await findOrganization(deps.db.read, newUser.organizationId);
-  if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
+  const organization = await getOrganization(deps.db.read, newUser.organizationId);
   const roles = grantedRoles(caller, newUser);
   const email = normalizeEmail(newUser.email);
   const passwordHash = await hashOf(deps, newUser, organization);

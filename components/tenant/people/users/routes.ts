@@ -1,169 +1,192 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { readableName } from '#core/encoding/readable.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, emptyAnswer, idempotencyHeaders, pageWindow, paging } from '#kit/http/http.ts';
-import { refusal } from '../../errors.ts';
-import { isSystemAdministrator, requireCallerOrganization } from '../../organizations/authority.ts';
-import { findOrganization } from '../../organizations/store.ts';
+import { type App, addRoute, empty, json, pageWindow, paging } from '#kit/http/http.ts';
+import { refusal, refusals } from '../../errors.ts';
+import {
+  getOrganization,
+  isSystemAdministrator,
+  ownOrganization,
+  requireCallerOrganization,
+} from '../../organizations/authority.ts';
 import { originOf } from '../../requests/origin.ts';
-import { repeatable } from '../../requests/repeatable.ts';
 import { findUser, listUsers } from '../memberships/store.ts';
 import { type AdministerDeps, removeUser, setUserRoles, setUserStatus, type UserAct } from './administer.ts';
 import { type CreateUserDeps, createUser } from './create-user.ts';
-import { presentUser, userSchema } from './present.ts';
+import { newUserSchema, presentUser, rolesSchema, userSchema } from './schemas.ts';
 import { unlockUser } from './unlock.ts';
 
-const roleName = z.string().max(64);
-
-const newUserSchema = z.object({
-  email: z.string().trim().max(254).pipe(z.email()),
-  displayName: z.string().trim().pipe(readableName.max(200)),
-  password: z.string().max(1024),
-  roles: z.array(roleName).max(16).default([]),
-});
-
-const organizationParameter = z.object({ organizationId: identifier });
-const userParameters = z.object({ organizationId: identifier, userId: identifier });
+const url = '/api/organizations/:organizationId/users';
+const tag = 'Users';
+const reads = { tag, method: 'GET', policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
+const writes = { tag, policy: 'RequireAdministrator', rateLimit: 'Strict' } as const;
+const ofOrganization = z.object({ organizationId: identifier });
+const ofUser = z.object({ organizationId: identifier, userId: identifier });
 
 export interface UserDeps extends CreateUserDeps, AdministerDeps {
   readonly idempotency: Idempotency;
 }
 
-const writes = { policy: 'RequireAdministrator', rateLimit: 'Strict' } as const;
-/** A single role, which is the common case, or all roles. */
-const rolesSchema = z
-  .object({ role: roleName.optional(), roles: z.array(roleName).min(1).max(16).optional() })
-  .refine((body) => (body.role === undefined) !== (body.roles === undefined), {
-    message: 'exactly one of role and roles is required',
-    path: ['role'],
-  });
-
 export function mountUsers(app: App, deps: UserDeps): void {
-  const tags = ['Users'];
-  app.post(
-    '/api/organizations/:organizationId/users',
-    {
-      config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'createOrganizationUser',
-        tags,
-        params: organizationParameter,
-        body: newUserSchema,
-        headers: idempotencyHeaders,
-        response: { 201: userSchema },
+  mountCreation(app, deps);
+  mountReads(app, deps);
+  mountStatus(app, deps);
+  mountMembership(app, deps);
+}
+
+function mountCreation(app: App, deps: UserDeps): void {
+  addRoute(app, {
+    ...writes,
+    method: 'POST',
+    path: url,
+    operationId: 'createOrganizationUser',
+    summary: 'Add a person to an organisation',
+    params: ofOrganization,
+    body: {
+      schema: newUserSchema,
+      example: {
+        email: 'ada@example.org',
+        displayName: 'Ada Lovelace',
+        password: 'blue kettle winter parade',
+        roles: ['Designer'],
       },
     },
-    async (request, reply) => {
-      const { organizationId } = request.params;
-      const caller = callerOf(request);
-      requireCallerOrganization(caller, organizationId);
-      const created = await deps.idempotency.once(repeatable(request), async () => {
-        const newUser = { ...request.body, organizationId, origin: originOf(request) };
-        return presentUser(await createUser(deps, caller, newUser));
-      });
-      return reply.code(201).send(created);
+    idempotency: deps.idempotency,
+    resource: ownOrganization(() => deps.db.read),
+    answers: { 201: json('The user.', userSchema) },
+    refusals: [
+      ...refusals('FOREIGN_ORGANIZATION', 'ORGANIZATION_NOT_FOUND', 'ALREADY_A_MEMBER'),
+      ...refusals('UNKNOWN_ROLE', 'ROLE_NOT_GRANTABLE', 'PASSWORD_REFUSED'),
+    ],
+    handle: async ({ caller, params, body, request }) => {
+      const newUser = { ...body, ...params, origin: originOf(request) };
+      return presentUser(await createUser(deps, caller, newUser));
     },
-  );
+  });
+}
+
+function mountReads(app: App, deps: UserDeps): void {
   const users = z.array(userSchema);
-  app.get(
-    '/api/organizations/:organizationId/users',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'listOrganizationUsers',
-        tags,
-        params: organizationParameter,
-        querystring: paging({ defaultSize: 25, outOfRange: 'clamp' }),
-        response: {
-          200: z.object({ users, items: users, totalCount: z.int(), page: z.int(), pageSize: z.int() }),
-        },
-      },
+  addRoute(app, {
+    ...reads,
+    path: url,
+    operationId: 'listOrganizationUsers',
+    summary: 'Users of an organisation',
+    params: ofOrganization,
+    query: paging({ defaultSize: 25, outOfRange: 'clamp' }),
+    resource: async ({ caller, params }) => {
+      requireUserReader(caller, params.organizationId);
+      return getOrganization(deps.db.read, params.organizationId);
     },
-    async (request) => {
-      const { organizationId } = request.params;
-      requireUserReader(callerOf(request), organizationId);
-      if ((await findOrganization(deps.db.read, organizationId)) === undefined) {
-        throw refusal('ORGANIZATION_NOT_FOUND');
-      }
-      const found = await listUsers(deps.db.read, organizationId, pageWindow(request.query));
+    answers: {
+      200: json(
+        'A page of users.',
+        z.object({ users, items: users, totalCount: z.int(), page: z.int(), pageSize: z.int() }),
+      ),
+    },
+    refusals: refusals('FOREIGN_ORGANIZATION', 'ORGANIZATION_NOT_FOUND'),
+    handle: async ({ resource, query }) => {
+      const found = await listUsers(deps.db.read, resource.id, pageWindow(query));
       const items = found.users.map(presentUser);
-      return { users: items, items, totalCount: found.totalCount, ...request.query };
+      return { users: items, items, totalCount: found.totalCount, ...query };
     },
-  );
-  app.post(
-    '/api/organizations/:organizationId/users/:userId/unlock',
-    {
-      config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'unlockOrganizationUser',
-        tags,
-        params: userParameters,
-        response: { 200: z.object({ success: z.boolean() }) },
-      },
-    },
-    async (request) => {
-      await unlockUser(deps, callerOf(request), { ...request.params, origin: originOf(request) });
-      return { success: true };
-    },
-  );
-  mountAdministration(app, deps);
-}
-
-function actOf(request: FastifyRequest, parameters: z.output<typeof userParameters>): UserAct {
-  return { ...parameters, by: callerOf(request), origin: originOf(request) };
-}
-
-/** Routes of one user of an organisation. */
-function mountAdministration(app: App, deps: UserDeps): void {
-  const url = '/api/organizations/:organizationId/users/:userId';
-  const tags = ['Users'];
-  const schema = { tags, params: userParameters, response: { 200: userSchema } };
-  const reads = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
-  app.get(
-    url,
-    { config: reads, schema: { operationId: 'getOrganizationUser', ...schema } },
-    async (request) => {
-      const { params } = request;
-      requireUserReader(callerOf(request), params.organizationId);
+  });
+  addRoute(app, {
+    ...reads,
+    path: `${url}/:userId`,
+    operationId: 'getOrganizationUser',
+    summary: 'One user of an organisation',
+    params: ofUser,
+    resource: async ({ caller, params }) => {
+      requireUserReader(caller, params.organizationId);
       const user = await findUser(deps.db.read, params.organizationId, params.userId);
       if (user === undefined) throw refusal('USER_NOT_FOUND');
-      return presentUser(user);
+      return user;
     },
-  );
-  app.post(
-    `${url}/suspend`,
-    { config: writes, schema: { operationId: 'suspendOrganizationUser', ...schema } },
-    async (request) => presentUser(await setUserStatus(deps, actOf(request, request.params), 'Suspended')),
-  );
-  app.post(
-    `${url}/reactivate`,
-    { config: writes, schema: { operationId: 'reactivateOrganizationUser', ...schema } },
-    async (request) => presentUser(await setUserStatus(deps, actOf(request, request.params), 'Active')),
-  );
-  app.put(
-    `${url}/role`,
-    { config: writes, schema: { operationId: 'updateOrganizationUserRoles', ...schema, body: rolesSchema } },
-    async (request) => {
-      const { role, roles = [] } = request.body;
+    answers: { 200: json('The user.', userSchema) },
+    refusals: refusals('FOREIGN_ORGANIZATION', 'USER_NOT_FOUND'),
+    handle: ({ resource }) => presentUser(resource),
+  });
+}
+
+const changeRefusals = [
+  ...refusals('FOREIGN_ORGANIZATION', 'ORGANIZATION_NOT_FOUND', 'USER_NOT_FOUND'),
+  ...refusals('USER_OUTRANKS', 'LAST_ADMINISTRATOR'),
+];
+
+function mountStatus(app: App, deps: UserDeps): void {
+  const route = { ...writes, method: 'POST', params: ofUser } as const;
+  addRoute(app, {
+    ...route,
+    path: `${url}/:userId/unlock`,
+    operationId: 'unlockOrganizationUser',
+    summary: 'Unlock an account after failed sign-ins',
+    answers: { 200: json('The account is unlocked.', z.object({ success: z.boolean() })) },
+    refusals: refusals('FOREIGN_ORGANIZATION', 'USER_NOT_FOUND'),
+    handle: async ({ caller, params, request }) => {
+      await unlockUser(deps, caller, { ...params, origin: originOf(request) });
+      return { success: true };
+    },
+  });
+  addRoute(app, {
+    ...route,
+    path: `${url}/:userId/suspend`,
+    operationId: 'suspendOrganizationUser',
+    summary: 'Suspend a user in an organisation',
+    answers: { 200: json('The suspended user.', userSchema) },
+    refusals: changeRefusals,
+    handle: async (input) => presentUser(await setUserStatus(deps, actOf(input), 'Suspended')),
+  });
+  addRoute(app, {
+    ...route,
+    path: `${url}/:userId/reactivate`,
+    operationId: 'reactivateOrganizationUser',
+    summary: 'Reactivate a suspended user of an organisation',
+    answers: { 200: json('The active user.', userSchema) },
+    refusals: changeRefusals,
+    handle: async (input) => presentUser(await setUserStatus(deps, actOf(input), 'Active')),
+  });
+}
+
+function mountMembership(app: App, deps: UserDeps): void {
+  const route = { ...writes, params: ofUser } as const;
+  addRoute(app, {
+    ...route,
+    method: 'PUT',
+    path: `${url}/:userId/role`,
+    operationId: 'updateOrganizationUserRoles',
+    summary: 'Replace the roles of a user in an organisation',
+    body: { schema: rolesSchema, example: { roles: ['Designer', 'Auditor'] } },
+    answers: { 200: json('The user with the new roles.', userSchema) },
+    refusals: [...changeRefusals, ...refusals('UNKNOWN_ROLE', 'ROLE_NOT_GRANTABLE')],
+    handle: async (input) => {
+      const { role, roles = [] } = input.body;
       const names = role === undefined ? roles : [role];
-      return presentUser(await setUserRoles(deps, actOf(request, request.params), names));
+      return presentUser(await setUserRoles(deps, actOf(input), names));
     },
-  );
-  const response = emptyAnswer('The user is removed.');
-  app.delete(
-    url,
-    {
-      config: writes,
-      schema: { operationId: 'removeOrganizationUser', tags, params: userParameters, response },
-    },
-    async (request, reply) => {
-      await removeUser(deps, actOf(request, request.params));
-      return reply.code(204).send();
-    },
-  );
+  });
+  addRoute(app, {
+    ...route,
+    method: 'DELETE',
+    path: `${url}/:userId`,
+    operationId: 'removeOrganizationUser',
+    summary: 'Remove a user from an organisation',
+    answers: { 204: empty('The user is removed.') },
+    refusals: changeRefusals,
+    handle: (input) => removeUser(deps, actOf(input)),
+  });
+}
+
+interface UserRequest {
+  readonly caller: Caller;
+  readonly params: z.output<typeof ofUser>;
+  readonly request: FastifyRequest;
+}
+
+function actOf({ caller, params, request }: UserRequest): UserAct {
+  return { ...params, by: caller, origin: originOf(request) };
 }
 
 /**

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { type RequestOptions, request } from 'node:https';
+import { connect } from 'node:tls';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '#kit/clock/clock.ts';
@@ -79,6 +81,24 @@ describe.each([false, true])('mutual-TLS token listener, shared secrets disabled
       sent.end(payload);
     });
   };
+  it('serves nothing behind a request for another protocol', async () => {
+    const socket = connect({
+      host: '127.0.0.1',
+      port: listener.port,
+      ...register,
+      checkServerIdentity: () => undefined,
+    });
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    const head = (more: string) => `POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n${more}\r\n`;
+    socket.write(head('Connection: Upgrade\r\nUpgrade: websocket\r\n') + head(''));
+    await once(socket, 'close');
+    const answers = Buffer.concat(chunks)
+      .toString()
+      .match(/HTTP\/1\.1 \d+/g);
+    expect(answers).toEqual(['HTTP/1.1 404']);
+  });
+
   const credentials = { grant_type: 'client_credentials', client_id: 'service-register' };
   const secret = () => tenant.files.secretOf('service-register');
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { TlsSource } from '#kit/http/http.ts';
+import { serveWithoutUpgrades, type TlsSource } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { spiffeIdOf } from '#kit/workload/workload.ts';
 import { OAuthError, presentOAuthError, toOAuthError } from '../../tokens/oauth/oauth.ts';
@@ -52,8 +52,14 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     return { key, cert, ca, minVersion } as const;
   };
   const handle = createHandler(options);
-  const server = createServer(
-    { ...limits, ...material(), requestCert: true, rejectUnauthorized: true, ALPNProtocols: ['http/1.1'] },
+  const server = serveWithoutUpgrades(
+    createServer({
+      ...limits,
+      ...material(),
+      requestCert: true,
+      rejectUnauthorized: true,
+      ALPNProtocols: ['http/1.1'],
+    }),
     handle,
   );
   const stopRotation = tls.onRotate(() => server.setSecureContext(material()));

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { ROLES } from '#core/identity/roles.ts';
-import { clientIdOf, listServices } from '#core/identity/services.ts';
+import { clientIdOf, type Service } from '#core/identity/services.ts';
 import {
   DEFAULT_ADMIN_ID,
   PUBLIC_ORGANIZATION_ID,
@@ -23,6 +23,8 @@ interface Seed {
   readonly adminEmail: string;
   readonly adminPassword: string;
   readonly publicOrgEnabled: boolean;
+  /** Services that get a principal. */
+  readonly services: readonly Service[];
   /** Secrets by client id, for principals without a secret. */
   readonly serviceSecrets: ReadonlyMap<string, string>;
 }
@@ -42,7 +44,7 @@ export async function seed(deps: SeedDeps, spec: Seed): Promise<void> {
     await lockSeeding(tx);
     const atMs = deps.clock.nowMs();
     await seedOrganizations(tx, spec, atMs);
-    await seedPrincipals(tx, spec.serviceSecrets, atMs);
+    await seedPrincipals(tx, spec, atMs);
     return !(await hasIdentity(tx, DEFAULT_ADMIN_ID));
   });
   if (isNew) await seedAdministrator(deps, spec);
@@ -78,13 +80,13 @@ async function seedOrganizations(tx: Transactor<TenantDatabase>, spec: Seed, atM
 
 async function seedPrincipals(
   tx: Transactor<TenantDatabase>,
-  secrets: ReadonlyMap<string, string>,
+  { services, serviceSecrets }: Seed,
   atMs: number,
 ): Promise<void> {
-  for (const service of listServices()) {
+  for (const service of services) {
     // The first validator has a seeded principal; the operator creates those of further validators.
     const clientId = service.members === true ? `${service.name}-0` : clientIdOf(service.name);
-    const secret = secrets.get(clientId);
+    const secret = serviceSecrets.get(clientId);
     await insertPrincipal(tx, {
       id: service.principalId,
       clientId,

@@ -1,18 +1,9 @@
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import type { PublicJwk } from '../../database/schema.ts';
 import type { TokenClaims } from '../claims/claims.ts';
 
 /** Upper bound of an access token, which must fit into a header that the gateway accepts. */
 const maxTokenBytes = 4096;
-
-interface PublicJwk {
-  readonly kty: 'EC';
-  readonly crv: 'P-256';
-  readonly x: string;
-  readonly y: string;
-  readonly kid: string;
-  readonly alg: 'ES256';
-  readonly use: 'sig';
-}
 
 export interface SigningKey {
   readonly kid: string;

@@ -1,6 +1,6 @@
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
-import type { TenantDatabase } from '../../database/schema.ts';
+import type { PublicJwk, TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { generateSigningKey, loadSigningKey, type SigningKey } from './jwt.ts';
 import { planKeys } from './plan.ts';
@@ -9,7 +9,7 @@ import { insertKey, listKeys, lockKeys, moveKey, removeKeys, type StoredKey } fr
 
 /** A JWK set; the same object until the keys are reloaded. */
 interface Jwks {
-  readonly keys: Record<string, string>[];
+  readonly keys: readonly PublicJwk[];
 }
 
 /** The signing keys of the installation, as this replica last read them. */

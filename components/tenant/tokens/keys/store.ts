@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
-import type { TenantDatabase } from '../../database/schema.ts';
+import type { PublicJwk, TenantDatabase } from '../../database/schema.ts';
 import type { KeyRow, KeyState } from './plan.ts';
 
 type DB = TenantDatabase;
 
 export interface StoredKey extends KeyRow {
-  readonly publicJwk: Readonly<Record<string, string>>;
+  readonly publicJwk: PublicJwk;
   readonly sealedPrivateKey: Buffer;
 }
 

@@ -1,15 +1,4 @@
 import { z } from 'zod';
-import { errorAnswer } from '#kit/http/http.ts';
-
-/**
- * Schemas of routes with a form body; `parametersOf` reads it. The routes also accept the parameters as a JSON object,
- * which OpenAPI does not declare, because OAuth defines only forms and some generators fail on a body with two media
- * types.
- */
-export const form = {
-  consumes: ['application/x-www-form-urlencoded'],
-  validatorCompiler: () => (data: unknown) => ({ value: data }),
-} as const;
 
 const text = z.string();
 
@@ -49,16 +38,3 @@ export const delegationForm = z.object({
   delegated_organization_id: text.optional(),
   ...clientShape,
 });
-
-const oauthErrorSchema = z
-  .object({
-    error: text.describe('Error code of RFC 6749, section 5.2.'),
-    error_description: text.optional(),
-    code: text.optional().describe('Additional code for clients to match on.'),
-  })
-  .meta({ id: 'OAuthError' });
-
-export const oauthErrors = {
-  '4xx': errorAnswer(oauthErrorSchema),
-  '5xx': errorAnswer(oauthErrorSchema),
-};

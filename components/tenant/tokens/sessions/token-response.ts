@@ -2,12 +2,14 @@ import { z } from 'zod';
 import type { IssuedTokens } from './session.ts';
 
 /** The token response of the specification. */
-export const tokenSchema = z.object({
-  access_token: z.string(),
-  token_type: z.literal('Bearer'),
-  expires_in: z.int().describe('Seconds.'),
-  refresh_token: z.string(),
-});
+export const tokenSchema = z
+  .object({
+    access_token: z.string(),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().describe('Seconds.'),
+    refresh_token: z.string(),
+  })
+  .meta({ id: 'TokenResponse' });
 
 export function presentTokens(tokens: IssuedTokens): z.output<typeof tokenSchema> {
   return {

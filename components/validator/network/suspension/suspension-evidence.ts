@@ -1,6 +1,6 @@
 import { CONSENSUS_TYPES } from '#core/ledger/consensus.ts';
 import { findControlAction } from '#core/ledger/governance/control.ts';
-import { isSuspensionAsked } from '#core/ledger/governance/observers.ts';
+import { isSuspensionProposed } from '#core/ledger/governance/observers.ts';
 import { operationPayloadSchema } from '#core/ledger/governance/operation.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import type { Accusation, UnsignedProposal } from '#core/ledger/governance/suspension.ts';
@@ -59,7 +59,7 @@ export function findSuspensionEvidence(
   known: readonly ProvenEvidence[],
 ): DoubleSign | undefined {
   const accused = ledger.validators.find((each) => each.validatorId === validatorId);
-  if (accused?.status !== 'Active' || isSuspensionAsked(ledger, validatorId)) return undefined;
+  if (accused?.status !== 'Active' || isSuspensionProposed(ledger, validatorId)) return undefined;
   const ofTerm = known.filter(
     (each) =>
       each.validatorIds.includes(validatorId) &&

@@ -1,6 +1,6 @@
+import type { Installation } from '../../../api/installation.ts';
 import { labels, MANAGED_BY, PART_OF, validatorSetNames } from '../../../api/names.ts';
 import type { ValidatorSet } from '../../../api/validator-set.ts';
-import type { Installation } from '../../../platform/installation.ts';
 
 /** Input of the children of a set. It does not contain the operator's version, so an upgrade of the operator restarts nothing. */
 export interface RenderInput {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { labels, MANAGED_BY } from '../api/names.ts';
 import type { KubeObject } from '../kube/resource.ts';
+import { installationMap, installationText, spireText } from '../platform/testing/installation.fixture.ts';
 import { parseInstallation } from './installation.ts';
-import { installationMap, installationText, spireText } from './testing/installation.fixture.ts';
+import { labels, MANAGED_BY } from './names.ts';
 
 test('an installation is parsed with its defaults', () => {
   const found = parseInstallation([installationMap()]);

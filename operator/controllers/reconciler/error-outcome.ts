@@ -1,30 +1,7 @@
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import type { Outcome } from '../../api/conditions.ts';
-import type { Reason } from '../../api/reasons.ts';
+import { RequeueError } from '../../api/requeue-error.ts';
 import { AdoptionRefused, isApiError, NotLeader, TerminalError } from '../../kube/errors.ts';
-
-export interface RequeueErrorOptions {
-  /** `stalled` when a person must act; `reconciling` when absent. */
-  readonly state?: 'reconciling' | 'stalled';
-  /** Delay of the retry. Absent: it counts as a failure and is retried with backoff. */
-  readonly retryAfterMs?: number;
-  readonly cause?: unknown;
-}
-
-/** A reconcile cannot continue; the object's conditions give the reason. */
-export class RequeueError extends AppError {
-  readonly reason: Reason;
-  readonly state: 'reconciling' | 'stalled';
-  readonly retryAfterMs: number | undefined;
-
-  constructor(reason: Reason, message: string, options: RequeueErrorOptions = {}) {
-    super('conflict', 'RECONCILE_BLOCKED', message, { cause: options.cause });
-    this.name = 'Blocked';
-    this.reason = reason;
-    this.state = options.state ?? 'reconciling';
-    this.retryAfterMs = options.retryAfterMs;
-  }
-}
 
 /** Whether a service could not be reached or did not answer, so that a retry may succeed. */
 export function isServiceUnavailable(error: unknown): boolean {
@@ -64,11 +41,11 @@ function retry(message: string): Outcome {
 }
 
 /** Conflicts come from a stale cache; the first ones are not reported. */
-const QUIET_CONFLICTS = 3;
+const quietConflicts = 3;
 
 function outcomeOfRefusal(reason: string, message: string, failures: number): Outcome | undefined {
   const isStale = reason === 'Conflict' || reason === 'NotFound';
-  if (isStale && failures < QUIET_CONFLICTS) return undefined;
+  if (isStale && failures < quietConflicts) return undefined;
   if (reason === 'Forbidden') return retry(`The operator's role does not allow ${message}; extend its role`);
   return retry(message);
 }

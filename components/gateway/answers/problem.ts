@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import { discardBody } from './forwarding/request-body.ts';
-import { securityHeaders } from './forwarding/response-headers.ts';
+import { discardBody } from './discard-body.ts';
 import { rawHead } from './raw-answer.ts';
+import { securityHeaders } from './security-headers.ts';
 
 /** The gateway's own problem answers; code -> status and title. */
 export const gatewayProblems = {
@@ -34,7 +34,7 @@ export interface Problem {
 }
 
 /** The problem+json text of specification document 1, section 7, with the members of RFC 9457. */
-export function problemBody(problem: Problem): string {
+function problemBody(problem: Problem): string {
   const { status, title } = gatewayProblems[problem.code];
   return JSON.stringify({
     type: `urn:platform:error:${problem.code.toLowerCase().replaceAll('_', '-')}`,
@@ -51,7 +51,7 @@ export function problemBody(problem: Problem): string {
 }
 
 /** Headers of a problem answer, as a flat list. */
-export function problemHeaders(problem: Problem, body: string): string[] {
+function problemHeaders(problem: Problem, body: string): string[] {
   const headers = [
     'content-type',
     'application/problem+json',

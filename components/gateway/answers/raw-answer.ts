@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
 /** Time for a client to close a connection after its last answer. */
-const lingerMs = 1000;
+const closeGraceMs = 1000;
 
 /** Status line and headers (a flat list) as bytes, for sockets without a response object. */
 export function rawHead(status: number, headers: readonly string[]): Buffer {
@@ -16,7 +16,7 @@ export function rawHead(status: number, headers: readonly string[]): Buffer {
  * the answer; then the connection is destroyed.
  */
 export function endConnection(socket: Duplex, bytes: Buffer): void {
-  const timer = setTimeout(() => socket.destroy(), lingerMs);
+  const timer = setTimeout(() => socket.destroy(), closeGraceMs);
   socket.once('close', () => clearTimeout(timer));
   socket.resume();
   socket.end(bytes);

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
 import { INSTALLATION_NAME } from '#core/identity/well-known.ts';
 import { type Endpoint, endpoint } from '#kit/config/config.ts';
-import { labels, MANAGED_BY, OPERATOR_CLIENT_ID } from '../api/names.ts';
+import { operatorError } from '../errors.ts';
 import { isRecord, type KubeObject } from '../kube/resource.ts';
+import { labels, MANAGED_BY, OPERATOR_CLIENT_ID } from './names.ts';
 
 /** Key of the ConfigMap that describes an installation. */
 export const INSTALLATION_KEY = 'installation.json';
@@ -119,7 +120,7 @@ const installationSchema = z.strictObject({
 export type Installation = Readonly<z.output<typeof installationSchema>> & { readonly namespace: string };
 
 function refuse(message: string): AppError {
-  return new AppError('invalid', 'INSTALLATION_CONFIG_INVALID', message);
+  return operatorError('INSTALLATION_CONFIG_INVALID', message);
 }
 
 /** Whether a ConfigMap describes an installation; children of ValidatorSets carry the same label. */
