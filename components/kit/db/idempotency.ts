@@ -113,7 +113,7 @@ export async function findAnswer<DB>(
 ): Promise<string | undefined> {
   if (request.key === undefined) return undefined;
   const { keyHash, bodyHash } = claimOf(request, nowMs, null);
-  const { rows } = await sql<KnownRow>`
+  const { rows } = await sql<StoredRow>`
     select body_hash, answer from idempotency_keys where key_hash = ${keyHash}
       and created_at > ${new Date(nowMs - keptMs)}
       and (answer is not null or created_at > ${new Date(nowMs - abandonedMs)})`.execute(db);
