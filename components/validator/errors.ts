@@ -1,4 +1,5 @@
 import { AppError, type AppErrorOptions, type ErrorKind } from '#core/errors/errors.ts';
+import { createRefusals, type DeclaredRefusal } from '#kit/http/http.ts';
 
 /** The error codes that this component answers, by code: kind and text. */
 const codes = {
@@ -49,6 +50,64 @@ const codes = {
   VAL_STRUCT_012: ['invalid', 'The record or payload of the transaction is malformed'],
   VAL_TIME_002: ['invalid', 'The transaction is outside its validity period'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
+
+/** Codes of violations and of failed calls, which are raised where they are found. */
+const otherCodes = {
+  CERTIFICATE_INVALID: [
+    'invalid',
+    'The certificate does not prove a decision of the validators of the register',
+  ],
+  DOCKET_NUMBER_SEQUENCE: ['invalid', 'The docket number is not the one after the previous docket'],
+  GENESIS_REQUIRES_NO_PREVIOUS: ['invalid', 'Docket 0 has no previous docket'],
+  HASH_MISMATCH: ['invalid', 'A hash differs from the recomputed one'],
+  IMMUTABLE_FIELD: ['invalid', 'The setting is fixed at start'],
+  MERKLE_MISMATCH: ['invalid', 'A root differs from the recomputed one'],
+  POLICY_CONTROLLED: ['invalid', 'The policy of each register decides this value'],
+  PREVIOUS_DOCKET_REQUIRED: ['invalid', 'The previous docket is unknown'],
+  PREVIOUS_HASH_MISMATCH: ['invalid', 'previousHash is not the hash of the previous docket'],
+  REGISTER_ID_REQUIRED: ['invalid', 'The register id is not 32 hexadecimal characters'],
+  SIGNATURE_INVALID: ['invalid', 'A signature does not verify'],
+  TIMEOUT: ['timeout', 'Another service did not answer in time'],
+  TIMESTAMP_NOT_AFTER_PREVIOUS: ['invalid', 'The timestamp is not after that of the previous docket'],
+} as const satisfies Record<string, readonly [ErrorKind, string]>;
+
+/** Declares codes as refusals of a route. */
+export const refusals = createRefusals({ ...codes, ...otherCodes });
+
+const violationsOf = (kind: ErrorKind, message: string): DeclaredRefusal => ({
+  code: 'VAL_*',
+  kind,
+  message,
+});
+
+/** Violations of a transaction: `code` is that of the first one, `errors` lists all of them. */
+const violations: readonly DeclaredRefusal[] = [
+  violationsOf('invalid', 'structure, hash, signature and time'),
+  violationsOf('forbidden', 'permissions'),
+  violationsOf('too_large', 'size'),
+  violationsOf('unprocessable', 'chain, replay, policy, participants and governance'),
+  violationsOf('unavailable', 'The chain cannot be read at present; retry'),
+];
+
+/** Refusals of calls to the register service, and of those to a member of a register. */
+export const ofCalls = refusals('TIMEOUT', 'BAD_GATEWAY');
+
+/** Refusals of a submission, by this validator or by the member that it was forwarded to. */
+export const ofSubmissions: readonly DeclaredRefusal[] = [
+  ...violations,
+  ...ofCalls,
+  ...refusals('JOURNAL_UNAVAILABLE', 'MEMPOOL_FULL', 'REGISTER_BEHIND', 'REGISTER_NOT_FOUND'),
+  ...refusals('REGISTER_NOT_READY', 'SEALING_STOPPED', 'SUBSCRIPTION_REQUIRED', 'TX_CONFLICT'),
+  ...refusals('VALIDATOR_DRAINING', 'VALIDATOR_PAUSED', 'VALIDATOR_UNAVAILABLE'),
+];
+
+/** Refusals of a docket that a caller submits. */
+export const ofJudgedDockets: readonly DeclaredRefusal[] = [
+  violationsOf('invalid', 'The record of a transaction violates a rule'),
+  ...refusals('CERTIFICATE_INVALID', 'DOCKET_NUMBER_SEQUENCE', 'GENESIS_REQUIRES_NO_PREVIOUS'),
+  ...refusals('HASH_MISMATCH', 'MERKLE_MISMATCH', 'PREVIOUS_DOCKET_REQUIRED', 'PREVIOUS_HASH_MISMATCH'),
+  ...refusals('REGISTER_ID_REQUIRED', 'SIGNATURE_INVALID', 'TIMESTAMP_NOT_AFTER_PREVIOUS'),
+];
 
 type ValidatorErrorCode = keyof typeof codes;
 

@@ -67,6 +67,34 @@ export function answer<const Status extends number, Body>(
   return { [mark]: true, status, body, headers };
 }
 
+const problemMark = Symbol('problem');
+
+/** A refusal that is answered, not thrown. */
+export interface ProblemAnswer {
+  readonly [problemMark]: true;
+  readonly problemStatus: number;
+  readonly problem: Readonly<Record<string, unknown>>;
+  readonly headers: AnswerHeaders;
+}
+
+/**
+ * Answers a refusal whose problem is complete, such as the answer of another process; its code is declared among the
+ * refusals of the route. Routes throw their refusals: this is for requests that are refused too often to pay for an
+ * exception.
+ */
+export function problemAnswer(
+  problemStatus: number,
+  problem: Readonly<Record<string, unknown>>,
+  headers: AnswerHeaders = {},
+): ProblemAnswer {
+  return { [problemMark]: true, problemStatus, problem, headers };
+}
+
+/** Whether a handler returned a refusal. */
+export function isProblemAnswer(value: unknown): value is ProblemAnswer {
+  return typeof value === 'object' && value !== null && problemMark in value;
+}
+
 /** Whether a handler returned an answer and not the body of the only one that its route declares. */
 export function isAnswer(value: unknown): value is Answer<number, unknown> {
   return typeof value === 'object' && value !== null && mark in value;
@@ -74,6 +102,7 @@ export function isAnswer(value: unknown): value is Answer<number, unknown> {
 
 /** The answers that a handler may return; the body alone where exactly one is declared. */
 export type Outcome<A extends DeclaredAnswers> =
+  | ProblemAnswer
   | { [S in keyof A & number]: Answer<S, BodyOf<A[S]>> }[keyof A & number]
   | (IsUnion<keyof A> extends true ? never : BodyOf<A[keyof A & number]>);
 

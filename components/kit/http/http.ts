@@ -8,7 +8,7 @@ import { emptyAnswer, errorAnswer, jsonAnswer, mediaAnswer, textAnswer } from '.
 import type { App, ZodTypes } from './app.ts';
 import { addBodies } from './bodies.ts';
 import { decimal } from './decimal.ts';
-import { answer, empty, json, jsonText, media } from './declared-answers.ts';
+import { answer, empty, json, jsonText, media, problemAnswer } from './declared-answers.ts';
 import { createRefusals } from './declared-refusals.ts';
 import { idempotencyHeaders } from './headers.ts';
 import { judgeAnswers } from './judge-answers.ts';
@@ -72,6 +72,7 @@ export {
   pageWindow,
   paging,
   peerSpiffeId,
+  problemAnswer,
   problemSchema,
   refusalOf,
   serveWithoutUpgrades,
@@ -126,30 +127,57 @@ export function createHttpServer(options: HttpServerOptions): App {
   addClosing(app);
   addRefusals(app, options.runtime, routes);
   if (options.runtime.judgesAnswers === true) judgeAnswers(app, options.runtime.log);
-  let document: Promise<object> | undefined;
-  app.get(
-    '/openapi.json',
-    { config: { policy: 'Anonymous' }, schema: { hide: true } },
-    async (_request, reply) => {
-      document ??= buildOpenApi(options.title, routes);
-      return reply.send(await document);
-    },
-  );
+  addReference(app, options.title, routes);
   if (options.checks !== undefined) {
     const { checks } = options;
-    addHealth(app, () => checks, { hide: true });
+    addHealth(app, () => checks, { hidden: true });
   }
   return app;
 }
 
-const healthSchema = z.object({ status: z.enum(['Healthy', 'Degraded', 'Unhealthy']) });
-const healthAnswers = { 200: healthSchema, 503: healthSchema };
+const probe = { method: 'GET', tag: 'Health', policy: 'Anonymous', rateLimit: 'none', refusals: [] } as const;
 
-function addHealth(app: App, checks: () => readonly ReadinessCheck[], schema: object): void {
-  const config = { policy: 'Anonymous' } as const;
-  app.get('/health', { config, schema }, async (_request, reply) => {
-    const status = judgeChecks(await runChecks(checks()));
-    return reply.code(status === 'Unhealthy' ? 503 : 200).send({ status });
+const documentSchema = z.looseObject({ openapi: z.string(), paths: z.record(z.string(), z.unknown()) });
+
+function addReference(app: App, title: string, routes: readonly DocumentedRoute[]): void {
+  let document: Promise<string> | undefined;
+  addRoute(app, {
+    ...probe,
+    path: '/openapi.json',
+    operationId: 'getReference',
+    summary: 'The reference of the service',
+    hidden: true,
+    answers: { 200: json('An OpenAPI 3.1 document.', documentSchema) },
+    handle: async () => {
+      document ??= buildOpenApi(title, routes).then((built) => JSON.stringify(built));
+      return jsonText(await document);
+    },
+  });
+}
+
+const healthSchema = z
+  .object({ status: z.enum(['Healthy', 'Degraded', 'Unhealthy']) })
+  .meta({ id: 'HealthStatus' });
+
+function addHealth(
+  app: App,
+  checks: () => readonly ReadinessCheck[],
+  shown: { readonly hidden?: true } = {},
+): void {
+  addRoute(app, {
+    ...probe,
+    ...shown,
+    path: '/health',
+    operationId: 'getServiceHealth',
+    summary: 'Whether the component can serve',
+    answers: {
+      200: json('It serves, or it serves with restrictions.', healthSchema),
+      503: json('It cannot serve.', healthSchema),
+    },
+    handle: async () => {
+      const status = judgeChecks(await runChecks(checks()));
+      return answer(status === 'Unhealthy' ? 503 : 200, { status });
+    },
   });
 }
 
@@ -158,26 +186,15 @@ function addHealth(app: App, checks: () => readonly ReadinessCheck[], schema: ob
  * the paths that the specification names. The application is then created without checks of its own.
  */
 export function mountHealth(app: App, checks: () => readonly ReadinessCheck[]): void {
-  const tags = ['Health'];
-  addHealth(app, checks, {
-    operationId: 'getServiceHealth',
-    summary: 'Whether the component can serve',
-    tags,
-    response: healthAnswers,
+  addHealth(app, checks);
+  addRoute(app, {
+    ...probe,
+    path: '/alive',
+    operationId: 'getServiceLiveness',
+    summary: 'Whether the process answers',
+    answers: { 200: json('It answers.', healthSchema) },
+    handle: () => ({ status: 'Healthy' as const }),
   });
-  app.get(
-    '/alive',
-    {
-      config: { policy: 'Anonymous' },
-      schema: {
-        operationId: 'getServiceLiveness',
-        summary: 'Whether the process answers',
-        tags,
-        response: { 200: healthSchema },
-      },
-    },
-    async () => ({ status: 'Healthy' as const }),
-  );
 }
 
 /** Starts listening; port 0 takes any free one. Returns the port. */

@@ -15,6 +15,7 @@ import {
   json,
   jsonText,
   media,
+  problemAnswer,
 } from './http.ts';
 
 const caller = { subject: 'ada', scopes: ['audit:write'], kind: 'user' } as Partial<Caller> as Caller;
@@ -44,14 +45,14 @@ function memoryIdempotency(): Idempotency & { readonly requests: RepeatableReque
   const stored = new Map<string, string>();
   return {
     requests,
-    async once(request, act) {
+    async once(request, act, isKept = () => true) {
       requests.push(request);
       if (request.key === undefined) return act();
       const name = JSON.stringify([request.scope, request.key]);
       const known = stored.get(name);
       if (known !== undefined) return JSON.parse(known);
       const made = await act();
-      stored.set(name, JSON.stringify(made));
+      if (isKept(made)) stored.set(name, JSON.stringify(made));
       return made;
     },
   };
@@ -186,6 +187,38 @@ describe('a route', () => {
     expect(made).toBe(2);
   });
 
+  it('answers a refusal that is written already, and never stores it', async () => {
+    const app = build();
+    const idempotency = memoryIdempotency();
+    let attempts = 0;
+    addRoute(app, {
+      ...things,
+      method: 'POST',
+      path: '/things',
+      operationId: 'createThing',
+      idempotency,
+      refusals: [{ code: 'VAL_*', kind: 'unprocessable' }],
+      answers: { 201: json('It is made.', thing) },
+      handle: () => {
+        attempts += 1;
+        if (attempts === 3) return { id: 'a' };
+        const code = attempts === 1 ? 'VAL_1' : 'OTHER';
+        return problemAnswer(422, { code, title: 'No' }, { 'retry-after': '5' });
+      },
+      finish: async (first) => answer(201, thing.parse(first.body)),
+    });
+    const headers = { ...bearer, 'idempotency-key': 'k' };
+    const post = () => app.inject({ method: 'POST', url: '/things', headers });
+    const refused = await post();
+    expect([refused.statusCode, refused.json()]).toEqual([422, { code: 'VAL_1', title: 'No' }]);
+    expect(refused.headers).toMatchObject({
+      'content-type': 'application/problem+json; charset=utf-8',
+      'retry-after': '5',
+    });
+    expect((await post()).json()).toMatchObject({ code: 'UNDECLARED_ANSWER' });
+    expect([(await post()).statusCode, (await post()).statusCode, attempts]).toEqual([201, 201, 3]);
+  });
+
   it('demands a scope before it reads the body', async () => {
     const app = build();
     const route = { ...things, answers: { 204: empty('Done.') }, handle: () => undefined } as const;
@@ -276,6 +309,16 @@ describe('in tests, an answer that its route does not declare', () => {
 });
 
 describe('the reference of a route', () => {
+  it('leaves out hidden routes', async () => {
+    const app = build();
+    const route = { ...things, answers: { 204: empty('Done.') }, handle: () => undefined } as const;
+    addRoute(app, { ...route, path: '/shown', operationId: 'getShown' });
+    addRoute(app, { ...route, path: '/hidden', operationId: 'getHidden', hidden: true });
+    const document = (await app.inject({ url: '/openapi.json' })).json();
+    expect(Object.keys(document.paths)).toEqual(['/shown']);
+    expect((await app.inject({ url: '/hidden', headers: bearer })).statusCode).toBe(204);
+  });
+
   it('has its answers, the codes of its refusals, and an example of the body', async () => {
     const app = build();
     addRoute(app, {

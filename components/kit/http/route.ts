@@ -9,11 +9,14 @@ import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
 import type { App } from './app.ts';
 import {
   type Answer,
+  type AnswerHeaders,
   answer,
   type DeclaredAnswers,
   documentedAnswers,
   isAnswer,
+  isProblemAnswer,
   type Outcome,
+  type ProblemAnswer,
   writtenBody,
 } from './declared-answers.ts';
 import { type DeclaredRefusal, documentedRefusals, refusalsOf } from './declared-refusals.ts';
@@ -60,6 +63,8 @@ export interface Route<
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
+  /** The reference does not show the route. */
+  readonly hidden?: true;
   /** Policy that callers must pass. */
   readonly policy: Policy;
   /** Throughput limit; `none` for internal routes and probes. */
@@ -181,6 +186,7 @@ function schemaOf(route: AnyRoute): FastifySchema {
     tags: [route.tag],
     summary: route.summary,
     ...(description !== undefined && { description }),
+    ...(route.hidden === true && { hide: true }),
     ...(params !== undefined && { params }),
     ...(query !== undefined && { querystring: query }),
     ...(body !== undefined && { body: body.schema.meta({ examples: [body.example] }) }),
@@ -194,8 +200,8 @@ async function inputOf(route: AnyRoute, request: FastifyRequest): Promise<AnyInp
   if (route.policy !== 'Anonymous' && caller === undefined) throw unauthenticated();
   const key = takesKey(route) ? headers['idempotency-key'] : undefined;
   const idempotencyKey = typeof key === 'string' ? key : undefined;
-  const input = { caller, params, query, body, idempotencyKey, request };
-  return { ...input, resource: await route.resource?.({ ...input, resource: undefined }) };
+  const input = { caller, params, query, body, idempotencyKey, request, resource: undefined };
+  return route.resource === undefined ? input : { ...input, resource: await route.resource(input) };
 }
 
 function unauthenticated(message = 'Authentication is required.'): AppError {
@@ -208,41 +214,60 @@ function assertScope(caller: Caller | undefined, scope: Scope): void {
   throw new AppError('forbidden', genericCode('forbidden'), `The token lacks the scope ${scope}.`);
 }
 
-type AnyAnswer = Answer<number, unknown>;
+type GivenAnswer = Answer<number, unknown> | ProblemAnswer;
 
-async function handle(route: AnyRoute, input: AnyInput): Promise<AnyAnswer> {
+async function handle(route: AnyRoute, input: AnyInput): Promise<GivenAnswer> {
   const act = async () => completed(route, await route.handle(input));
   const { idempotency } = route;
-  const { caller, body, idempotencyKey: key, request } = input;
-  const path = request.url.split('?', 1)[0] ?? '/';
-  const scope = [route.operationId, caller?.subject ?? '', path];
   const first =
     idempotency === undefined || idempotency === 'handler'
       ? await act()
-      : await idempotency.once({ key, scope, body }, act).then(restored);
-  return route.finish === undefined ? first : completed(route, await route.finish(first, input));
+      : await idempotency.once(repeatable(route, input), act, isStored).then(restored);
+  if (route.finish === undefined || isProblemAnswer(first)) return first;
+  return completed(route, await route.finish(first, input));
+}
+
+function repeatable({ operationId }: AnyRoute, { caller, body, idempotencyKey: key, request }: AnyInput) {
+  const path = request.url.split('?', 1)[0] ?? '/';
+  return { key, scope: [operationId, caller?.subject ?? '', path], body };
+}
+
+function isStored(given: GivenAnswer): boolean {
+  return !isProblemAnswer(given);
 }
 
 /** The outcome of a handler as an answer: a body alone answers with the only declared status. */
-function completed(route: AnyRoute, outcome: unknown): AnyAnswer {
-  return isAnswer(outcome) ? outcome : answer(Number(Object.keys(route.answers)[0]), outcome);
+function completed(route: AnyRoute, outcome: unknown): GivenAnswer {
+  if (isAnswer(outcome) || isProblemAnswer(outcome)) return outcome;
+  return answer(Number(Object.keys(route.answers)[0]), outcome);
 }
 
 /** An answer that was stored as JSON has lost its mark. */
-function restored({ status, body, headers }: AnyAnswer): AnyAnswer {
-  return answer(status, body, headers);
+function restored(stored: GivenAnswer): GivenAnswer {
+  return isProblemAnswer(stored) ? stored : answer(stored.status, stored.body, stored.headers);
 }
 
-function send(route: AnyRoute, { status, body, headers }: AnyAnswer, reply: FastifyReply): FastifyReply {
+function send(route: AnyRoute, given: GivenAnswer, reply: FastifyReply): FastifyReply {
+  if (isProblemAnswer(given)) return sendProblem(given, reply);
+  const { status, body, headers } = given;
   const declared = route.answers[status];
   if (declared === undefined) throw new Error(`${route.operationId} declares no answer ${status}`);
   const written = writtenBody(declared, body);
   if (route.noStore === true) reply.header('cache-control', 'no-store');
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined) reply.header(name, value);
+  setHeaders(reply, headers);
   if (declared.mediaType !== undefined && !reply.hasHeader('content-type')) {
     reply.type(contentTypeOf(declared.mediaType));
   }
   return reply.code(status).send(written);
+}
+
+function sendProblem({ problemStatus, problem, headers }: ProblemAnswer, reply: FastifyReply): FastifyReply {
+  setHeaders(reply, headers);
+  return reply.code(problemStatus).type('application/problem+json').send(JSON.stringify(problem));
+}
+
+function setHeaders(reply: FastifyReply, headers: AnswerHeaders): void {
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) reply.header(name, value);
 }
 
 function contentTypeOf(mediaType: string): string {

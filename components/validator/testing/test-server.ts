@@ -48,6 +48,7 @@ export class TestServer {
     await this.world.begin();
     this.app.addHook('onRequest', async (request) => {
       request.caller = this.caller;
+      request.headers.authorization ??= 'Bearer token';
     });
     mountRoutes(this.app, this.#deps());
   }

@@ -1,24 +1,9 @@
+import type { z } from 'zod';
 import { type Counts, zeroCounts } from '../../chain/consensus/tally.ts';
 import type { CollectedReport } from '../reports/collect-reports.ts';
 import type { RegisterReport } from '../reports/report.ts';
 import { type SetView, viewSets } from '../reports/sets.ts';
-
-/** Consensus counters of one register or of all, summed from what the members counted since their starts. */
-interface ConsensusNumbers {
-  readonly rounds: number;
-  readonly roundsFailed: number;
-  /** Average number of rounds until a docket was decided. */
-  readonly averageRounds: number;
-  readonly proposalsMade: number;
-  readonly proposalsReceived: number;
-  readonly votesCast: number;
-  readonly votesNil: number;
-  readonly evidenceCount: number;
-  /** Share of rounds that ended in a docket, 0 to 1; 1 before the first round. */
-  readonly consensusSuccessRate: number;
-  /** Milliseconds from the start of a docket's first round to its decision. */
-  readonly averageConsensusTime: number;
-}
+import type { ConsensusNumbers, consensusMetricsSchema } from './schemas.ts';
 
 /**
  * The answer of `GET /api/metrics/consensus` for the registers that the caller may see. Rounds and their time come from
@@ -28,7 +13,7 @@ export function presentConsensus(
   collected: readonly CollectedReport[],
   self: string,
   isVisible: (registerId: string) => boolean,
-) {
+): z.output<typeof consensusMetricsSchema> {
   const sets = viewSets(collected, self).filter(({ registerId }) => isVisible(registerId));
   const counted = sets.map(({ members }) => sum(members.flatMap(({ report }) => report ?? [])));
   return {

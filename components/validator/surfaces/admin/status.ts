@@ -1,8 +1,11 @@
+import type { z } from 'zod';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
 import type { CollectedReport } from '../reports/collect-reports.ts';
 import { equivocationConditions } from '../reports/conditions.ts';
 import { presentRejections } from '../reports/rejections.ts';
 import type { RegisterReport } from '../reports/report.ts';
 import { isVoting, type MemberView, type SetView, viewSets } from '../reports/sets.ts';
+import type { validationStatusSchema } from './schemas.ts';
 
 /** Formats a duration as `d.hh:mm:ss`, the form of the specification's status answer. */
 export function uptimeText(ms: number): string {
@@ -19,7 +22,10 @@ interface StatusContext {
 }
 
 /** The answer of `GET /api/admin/validation/status`: every register and every validator, reachable or not. */
-export function presentStatus(collected: readonly CollectedReport[], { self, nowMs }: StatusContext) {
+export function presentStatus(
+  collected: readonly CollectedReport[],
+  { self, nowMs }: StatusContext,
+): ReadonlyDeep<z.output<typeof validationStatusSchema>> {
   return {
     registers: viewSets(collected, self).map((set) => presentSet(set, { self, nowMs })),
     validators: collected.map(({ validatorId, report }) => ({
@@ -85,7 +91,7 @@ function presentSet(set: SetView, { self, nowMs }: StatusContext) {
   };
 }
 
-function roleOf(member: MemberView | undefined): string {
+function roleOf(member: MemberView | undefined): 'proposer' | 'voter' | 'observer' {
   if (member?.report === undefined || !isVoting(member.report)) return 'observer';
   return member.report.proposer === member.validatorId ? 'proposer' : 'voter';
 }

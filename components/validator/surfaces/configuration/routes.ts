@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { utf8 } from '#core/encoding/text.ts';
 import { isAppError } from '#core/errors/errors.ts';
-import { type App, problemSchema } from '#kit/http/http.ts';
-import { failure } from '../../errors.ts';
+import { type App, addRoute, bearerOf, json } from '#kit/http/http.ts';
+import type { LogLevel } from '#kit/log/log.ts';
+import { failure, refusals } from '../../errors.ts';
 import { type CollectReportsDeps, listValidators } from '../reports/collect-reports.ts';
 import type { ConfigurationClient } from './clients.ts';
 import type { Configuration } from './configuration.ts';
@@ -25,6 +26,18 @@ const effectiveSchema = z.object({
   rateLimit: z.object({ perMinute: number.nullable().describe('null where throughput is not limited') }),
   logLevel: z.enum([...logLevels, 'silent']),
 });
+const configurationSchema = z.object({
+  effective: effectiveSchema.describe('at the validator that answers'),
+  restartRequired: z.array(text),
+  members: z.array(
+    z.object({
+      validatorId: text,
+      reachable: z.boolean(),
+      code: text.optional().describe('why it refused'),
+    }),
+  ),
+});
+
 /** `parsePatch` judges the names, so that each of them is refused with its own code. */
 const patchSchema = z.looseObject({
   build: z.unknown().optional().describe('intervalMs, maxTransactions: numbers, or null as policies say'),
@@ -39,40 +52,28 @@ const patchSchema = z.looseObject({
  * validators, or at the named one, at once and until their next start.
  */
 export function mountConfiguration(app: App, deps: ConfigurationDeps): void {
-  app.put(
-    '/api/admin/config',
-    {
-      config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
-      schema: {
-        operationId: 'updateValidatorConfiguration',
-        summary: 'Change the configuration of the validators that run',
-        tags: ['Administration'],
-        querystring: z.object({
-          validatorId: text.max(128).optional().describe('one validator; all when absent'),
-        }),
-        body: patchSchema,
-        response: {
-          200: z.object({
-            effective: effectiveSchema.describe('at the validator that answers'),
-            restartRequired: z.array(text),
-            members: z.array(z.object({ validatorId: text, reachable: z.boolean(), code: text.optional() })),
-          }),
-          400: problemSchema,
-          404: problemSchema,
-        },
-      },
+  addRoute(app, {
+    method: 'PUT',
+    path: '/api/admin/config',
+    operationId: 'updateValidatorConfiguration',
+    tag: 'Administration',
+    summary: 'Change the configuration of the validators that run',
+    policy: 'RequireSystemAdmin',
+    rateLimit: 'Api',
+    query: z.object({
+      validatorId: text.max(128).optional().describe('one validator; all when absent'),
+    }),
+    body: {
+      schema: patchSchema,
+      example: { build: { intervalMs: 50, maxTransactions: null }, logLevel: 'debug' },
     },
-    async (request) => {
-      const subjectToken = (request.headers.authorization ?? '').replace(/^Bearer /i, '');
-      const { validatorId } = request.query;
-      const members = await configureAll(deps, { patch: request.body, validatorId, subjectToken });
-      return {
-        effective: nested(deps.configuration.effective) as z.output<typeof effectiveSchema>,
-        restartRequired: [],
-        members,
-      };
+    answers: { 200: json('The settings in force.', configurationSchema) },
+    refusals: refusals('POLICY_CONTROLLED', 'IMMUTABLE_FIELD', 'VALIDATOR_NOT_FOUND'),
+    handle: async ({ query: { validatorId }, body: patch, request }) => {
+      const members = await configureAll(deps, { patch, validatorId, subjectToken: bearerOf(request) });
+      return { effective: presentSettings(deps.configuration.effective), restartRequired: [], members };
     },
-  );
+  });
 }
 
 interface ConfigurationRequest {
@@ -120,13 +121,15 @@ async function configureOther(
   }
 }
 
-/** Turns dotted names into nested objects. */
-function nested(settings: RuntimeSettings): Record<string, unknown> {
-  const result: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(settings)) {
-    const [area = '', inner] = name.split('.');
-    if (inner === undefined) result[area] = value;
-    else result[area] = { ...(result[area] as object | undefined), [inner]: value };
-  }
-  return result;
+function presentSettings(settings: RuntimeSettings): z.output<typeof effectiveSchema> {
+  return {
+    build: {
+      intervalMs: settings['build.intervalMs'],
+      maxTransactions: settings['build.maxTransactions'],
+    },
+    mempool: { maxSize: settings['mempool.maxSize'], maxBytes: settings['mempool.maxBytes'] },
+    validation: { concurrency: settings['validation.concurrency'] },
+    rateLimit: { perMinute: settings['rateLimit.perMinute'] },
+    logLevel: settings.logLevel as LogLevel,
+  };
 }

@@ -10,6 +10,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { ListEvidenceResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { Cluster, type Member } from '../../testing/cluster.ts';
 import { sendConflictingVotes } from '../../testing/equivocator.ts';
+import { systemAdmin } from '../../testing/test-server.ts';
 import { registerId } from '../../testing/world.ts';
 import { type CollectDeps, collectEvidence } from './collect.ts';
 import { presentEvidence } from './present.ts';
@@ -139,6 +140,9 @@ describe('the evidence of a set', { timeout: 40_000 }, () => {
     const cluster = await convicted();
     await waitFor(() => cluster.member(0).register.state.ledger.proposals.length === 1);
     const app = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
+    app.addHook('onRequest', async (request) => {
+      request.caller = systemAdmin;
+    });
     const deps = depsOf(cluster, 'validator-0');
     const { ledger } = cluster.member(0).register.state;
     mountEvidence(app, { ...deps, findRules: async (id) => (id === registerId ? ledger : undefined) });

@@ -1,19 +1,26 @@
+import type { z } from 'zod';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { CONSENSUS_TYPES, signBytes } from '#core/ledger/consensus.ts';
 import { findSuspension } from '#core/ledger/governance/observers.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
 import type { Message } from '../../chain/consensus/messages.ts';
 import { signable } from '../../chain/sealing/sign-bytes.ts';
 import { convictedBy } from '../../network/evidence/evidence.ts';
 import type { CollectedEvidence, EvidenceCollection } from './collect.ts';
+import type { evidenceSchema } from './schemas.ts';
 import type { HeldEvidence } from './wire.ts';
 
 /** The answer of `GET /api/admin/validators/{registerId}/evidence`. */
-export function presentEvidence({ rules, evidence, unreachable }: EvidenceCollection) {
+export function presentEvidence({
+  rules,
+  evidence,
+  unreachable,
+}: EvidenceCollection): ReadonlyDeep<z.output<typeof evidenceSchema>> {
   return {
     registerId: rules.registerId,
     evidence: evidence.map((each) => presentOne(rules, each)),
-    unreachable: [...unreachable],
+    unreachable,
   };
 }
 
@@ -37,7 +44,7 @@ function presentOne(rules: LedgerRules, { id, held, heldBy, firstSeenAtMs }: Col
       algorithm,
     })),
     ...presentPair(rules.registerId, held),
-    heldBy: [...heldBy],
+    heldBy,
     firstSeenAt: new Date(firstSeenAtMs).toISOString(),
     proposalId: isOfOne ? (findSuspension(rules, validatorId)?.proposalId ?? null) : null,
   };

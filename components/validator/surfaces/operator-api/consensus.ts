@@ -1,15 +1,18 @@
+import type { z } from 'zod';
 import { walletAddress } from '#core/crypto/address.ts';
 import type { Algorithm } from '#core/crypto/algorithm.ts';
 import { parsePublicKey } from '#core/crypto/public-key.ts';
 import { compareCodeUnits } from '#core/encoding/text.ts';
 import { faultTolerance } from '#core/ledger/consensus.ts';
 import { memberDid } from '#core/ledger/did.ts';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
 import type { DrainFacts } from '../../chain/draining/drain.ts';
 import type { Budget } from '../../chain/pool/budget.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import type { OperationalMember } from '../../network/peering/operational-members.ts';
 import type { ValidatorReport } from '../reports/report.ts';
 import { isVoting } from '../reports/sets.ts';
+import type { drainSchema, OwnRegister, validatorConsensusSchema } from './schemas.ts';
 
 /** Version of the protocol between validators. */
 const PROTOCOL_VERSION = 1;
@@ -38,8 +41,12 @@ function instant(ms: number | undefined): string | null {
   return ms === undefined || ms === 0 ? null : new Date(ms).toISOString();
 }
 
-export function presentDrain({ sinceMs, alone, ...facts }: DrainFacts) {
-  return { ...facts, since: instant(sinceMs), alone: [...alone] };
+export function presentDrain({
+  sinceMs,
+  alone,
+  ...facts
+}: DrainFacts): ReadonlyDeep<z.output<typeof drainSchema>> {
+  return { ...facts, since: instant(sinceMs), alone };
 }
 
 /**
@@ -71,7 +78,7 @@ function roleOf(
   return report.proposer === self ? 'proposer' : 'voter';
 }
 
-function presentRegister(deps: ConsensusDeps, report: ValidatorReport['registers'][number]) {
+function presentRegister(deps: ConsensusDeps, report: ValidatorReport['registers'][number]): OwnRegister {
   const { registerId, status, reason, height, round, step, proposer, quorum, members } = report;
   const { validatorId } = deps.identity;
   const register = deps.getRegister(registerId);
@@ -80,9 +87,10 @@ function presentRegister(deps: ConsensusDeps, report: ValidatorReport['registers
   const known = register?.state.ledger.validators.find((each) => each.validatorId === validatorId);
   return {
     registerId,
-    status,
+    // Reports of other validators may hold other texts.
+    status: status as OwnRegister['status'],
     reason,
-    membership: known?.status ?? ('None' as const),
+    membership: known?.status ?? 'None',
     isMember: members.includes(validatorId),
     height,
     storedHeight: report.storedHeight,
@@ -92,7 +100,7 @@ function presentRegister(deps: ConsensusDeps, report: ValidatorReport['registers
     proposer,
     isProposer: proposer === validatorId,
     quorum,
-    members: [...members],
+    members,
     operational: seen.filter(({ isOperational }) => isOperational).length,
     behind: docketsBehind(register?.state.height ?? 0, others),
     mempool: { pending: report.memPoolSize, bytes: register?.pool.heldBytes ?? 0 },
@@ -100,16 +108,12 @@ function presentRegister(deps: ConsensusDeps, report: ValidatorReport['registers
     lastCommitAt: instant(report.decidedAtMs),
     headHash: height === 0 ? '' : (register?.state.headHash ?? ''),
     roots: register === undefined ? [] : rootsOf(register),
-    evidence: report.evidence.map(({ seenAtMs, ...each }) => ({
-      ...each,
-      validatorIds: [...each.validatorIds],
-      seenAt: instant(seenAtMs),
-    })),
+    evidence: report.evidence.map(({ seenAtMs, ...each }) => ({ ...each, seenAt: instant(seenAtMs) })),
   };
 }
 
 /** The status of this member for the operator, from memory and without requests to peers. */
-export function presentMember(deps: ConsensusDeps) {
+export function presentMember(deps: ConsensusDeps): ReadonlyDeep<z.output<typeof validatorConsensusSchema>> {
   const { validatorId, publicKey, algorithm, endpoint } = deps.identity;
   const report = deps.report('');
   const address = walletAddress(algorithm, parsePublicKey(algorithm, publicKey));

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { walletAddress } from '#core/crypto/address.ts';
 import { parsePublicKey } from '#core/crypto/public-key.ts';
 import { type AppError, violation } from '#core/errors/errors.ts';
@@ -5,11 +6,13 @@ import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Clock } from '#kit/clock/clock.ts';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
 import { inadmissibleTombstones } from '../../chain/sealing/eviction.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { notReady } from '../../chain/sealing/status.ts';
 import { failure } from '../../errors.ts';
 import { durationText } from './durations.ts';
+import type { builtSchema } from './schemas.ts';
 
 export interface BuildRequest {
   /** 0: as many as the policy allows */
@@ -97,7 +100,13 @@ function countRejected({ state, pool }: RegisterChain, nowMs: number): number {
 }
 
 /** The answer of `POST /api/validation/dockets/build`. */
-export function presentBuilt({ header, processed, rejected, buildMicros, sealed }: BuiltDocket) {
+export function presentBuilt({
+  header,
+  processed,
+  rejected,
+  buildMicros,
+  sealed,
+}: BuiltDocket): ReadonlyDeep<z.output<typeof builtSchema>> {
   return {
     isSuccess: header !== undefined,
     docket: header === undefined ? null : presentDocket(header, sealed),
@@ -116,9 +125,8 @@ function presentDocket(header: DocketHeader, sealed: boolean) {
   return {
     docketId: String(header.docketNumber),
     ...header,
-    transactionIds: [...header.transactionIds],
     transactionCount: header.transactionIds.length,
-    state: sealed ? 'Sealed' : 'Init',
-    consensusState: sealed ? 'Achieved' : 'Pending',
+    state: sealed ? ('Sealed' as const) : ('Init' as const),
+    consensusState: sealed ? ('Achieved' as const) : ('Pending' as const),
   };
 }

@@ -1,11 +1,10 @@
 import { type AppError, isAppError } from '#core/errors/errors.ts';
-import type { Caller } from '#core/identity/claims.ts';
-import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { isMember } from '../../chain/state/state.ts';
 import { failure } from '../../errors.ts';
+import { registerNotFound } from '../reports/register-path.ts';
 import type { RegisterSet } from '../reports/sets.ts';
-import { canSee, type Visibility } from '../reports/visibility.ts';
+import type { Visibility } from '../reports/visibility.ts';
 
 /** Access to a register: at this validator, or at one of the register's members. */
 export interface RegisterAccess extends Visibility {
@@ -13,18 +12,6 @@ export interface RegisterAccess extends Visibility {
   /** The members of a register; undefined when there is no such register. */
   findSet(registerId: string): Promise<RegisterSet | undefined>;
   getRegister(registerId: string): RegisterChain | undefined;
-}
-
-/** Throws AppError not_found REGISTER_NOT_FOUND. */
-export function registerNotFound(): AppError {
-  return failure('REGISTER_NOT_FOUND', { message: 'The register does not exist' });
-}
-
-/** The id of a register that the caller may see. @throws AppError not_found REGISTER_NOT_FOUND */
-export async function visibleRegister(deps: Visibility, caller: Caller, text: string): Promise<string> {
-  const registerId = findRegisterId(text);
-  if (registerId === undefined || !(await canSee(deps, caller, registerId))) throw registerNotFound();
-  return registerId;
 }
 
 /** The register, if this validator is one of its members. */

@@ -1,22 +1,37 @@
-import { z } from 'zod';
 import type { Verifier } from '#core/crypto/verify.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { AppError, isAppError, type Violation } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
-import { type App, callerOf, page, pageSchema, pageWindow, paging, problemSchema } from '#kit/http/http.ts';
+import {
+  type App,
+  addRoute,
+  answer,
+  bearerOf,
+  json,
+  page,
+  pageSchema,
+  pageWindow,
+  paging,
+  problemAnswer,
+} from '#kit/http/http.ts';
 import type { RegisterState } from '../../chain/state/state.ts';
+import { ofCalls, ofJudgedDockets, ofSubmissions, refusals } from '../../errors.ts';
 import { answerHeaders } from '../../intake/admission/answer.ts';
 import type { ReportClient } from '../reports/clients.ts';
+import { getVisibleRegister, registerParams, visibleRegister } from '../reports/register-path.ts';
 import { answerSubmission, originOf, type SubmissionDeps } from '../submissions/answer-submission.ts';
 import { assertMaySeal, type BuiltDocket, buildLocally, notSealedInTime, presentBuilt } from './build.ts';
 import type { PreviewClient } from './clients.ts';
 import { clockText, durationText } from './durations.ts';
+import { addExample, docketExample } from './examples.ts';
 import { isAcceptable, judgeSubmittedDocket } from './judge.ts';
-import { callMember, type RegisterAccess, visibleRegister } from './register-access.ts';
+import { callMember, type RegisterAccess } from './register-access.ts';
 import { rewrite } from './rewrite-submission.ts';
-import { validateBody } from './submitted-docket.ts';
+import { addBody, addedSchema, buildBody, builtSchema, validatedSchema, waitingSchema } from './schemas.ts';
+import { type ValidatedBody, validateBody } from './submitted-docket.ts';
 import { listWaiting, presentWaiting } from './waiting.ts';
 
 export interface PreviewDeps extends RegisterAccess, SubmissionDeps {
@@ -29,88 +44,13 @@ export interface PreviewDeps extends RegisterAccess, SubmissionDeps {
   findRules(registerId: string): Promise<LedgerRules | undefined>;
 }
 
-const text = z.string();
-const count = z.int().min(0);
-const optional = text.nullable();
-const tags = ['Validation'];
-const findingSchema = z.object({
-  code: text,
-  message: text,
-  field: text.optional(),
-  severity: z.enum(['Warning', 'Error', 'Critical']),
-});
-const docketSchema = z.object({
-  docketId: text,
-  registerId: text,
-  docketNumber: count,
-  hash: text,
-  previousHash: text,
-  merkleRoot: text,
-  logRoot: text,
-  transactionCount: count,
-  timestamp: text,
-  validatorAddress: text,
-  transactionIds: z.array(text),
-  isGenesis: z.boolean(),
-  genesisConfig: text.optional(),
-  state: z.enum(['Init', 'Sealed']),
-  consensusState: z.enum(['Pending', 'Achieved']),
-  validatorSetHash: text,
-  sizeBytes: count,
-});
-const builtSchema = z.object({
-  isSuccess: z.boolean().describe('false when no waiting transaction may be sealed'),
-  docket: docketSchema.nullable(),
-  metrics: z.object({
-    transactionsProcessed: count,
-    transactionsIncluded: count,
-    transactionsRejected: count,
-    buildDuration: text.describe('hh:mm:ss.fffffff'),
-    docketSizeBytes: count,
-  }),
-});
-const waitingSchema = z.object({
-  transactionId: text,
-  txId: text,
-  registerId: text,
-  transactionType: text,
-  senderAddress: text,
-  recipients: z.array(text),
-  timestamp: text,
-  docketId: text.nullable().describe('null until the transaction is sealed'),
-  docketNumber: count.nullable().describe('null until the transaction is sealed'),
-  status: z.literal('pending'),
-  previousTransactionId: optional,
-  blueprintId: optional,
-  actionId: optional,
-  payloadHash: text,
-  payloadSize: count,
-  metadata: z.record(text, text),
-  addedAt: text,
-  expiresAt: optional,
-});
-const addBody = z.object({
-  transaction: z.object({
-    txId: text,
-    registerId: text,
-    senderAddress: text,
-    payload: z.unknown().describe('any JSON value'),
-    payloadHash: text.optional().describe('hash of the canonical payload when absent'),
-    timestamp: text,
-    signature: z.object({ publicKey: text, signatureValue: text, algorithm: text }),
-    previousTxId: text.optional(),
-    blueprintId: text.optional(),
-    actionId: text.optional(),
-    expiresAt: text.optional(),
-    metadata: z.record(text, text).optional(),
-    recipients: z.array(text).optional(),
-  }),
-});
-const addedSchema = z.object({
-  accepted: z.literal(true),
-  memPoolSize: count,
-  estimatedInclusionTime: text.describe('hh:mm:ss'),
-});
+const validation = { tag: 'Validation', policy: 'RequireAuthenticated' } as const;
+
+/** Refusals of a request that a member of the register answers. */
+const ofMembers = [
+  ...ofCalls,
+  ...refusals('REGISTER_NOT_FOUND', 'REGISTER_NOT_READY', 'QUORUM_UNAVAILABLE', 'VALIDATOR_UNAVAILABLE'),
+];
 
 /** The specification's earlier validator routes, implemented on top of the current ones. */
 export function mountPreview(app: App, deps: PreviewDeps): void {
@@ -121,47 +61,29 @@ export function mountPreview(app: App, deps: PreviewDeps): void {
 }
 
 function mountBuild(app: App, deps: PreviewDeps): void {
-  app.post(
-    '/api/validation/dockets/build',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'buildDocket',
-        summary: 'Builds the docket that would be proposed now; with seal it is proposed',
-        tags,
-        body: z.strictObject({
-          registerId: text,
-          validatorWalletAddress: text.max(128).default(''),
-          maxTransactions: z.int().min(1).max(10_000).optional(),
-          seal: z
-            .boolean()
-            .default(false)
-            .describe('requires the permission to manage registers; services have it'),
-        }),
-        response: {
-          200: builtSchema,
-          403: problemSchema,
-          404: problemSchema,
-          409: problemSchema,
-          503: problemSchema,
-          504: problemSchema,
-        },
-      },
-    },
-    async (request) => {
-      const { validatorWalletAddress: validatorAddress, maxTransactions = 0, seal } = request.body;
-      const caller = callerOf(request);
-      const registerId = await visibleRegister(deps, caller, request.body.registerId);
+  addRoute(app, {
+    ...validation,
+    method: 'POST',
+    path: '/api/validation/dockets/build',
+    operationId: 'buildDocket',
+    summary: 'Builds the docket that would be proposed now; with seal it is proposed',
+    rateLimit: 'Strict',
+    body: { schema: buildBody, example: { registerId: '0123456789abcdef0123456789abcdef' } },
+    resource: ({ caller, body }) => getVisibleRegister(deps, caller, body.registerId),
+    answers: { 200: json('The docket; null where nothing can be sealed.', builtSchema) },
+    refusals: [...ofMembers, ...refusals('FORBIDDEN', 'NO_PENDING_TRANSACTIONS', 'CONSENSUS_TIMEOUT')],
+    handle: async ({ caller, body, resource: registerId, request }) => {
+      const { validatorWalletAddress: validatorAddress, maxTransactions = 0, seal } = body;
       if (seal) assertMaySeal(caller);
       const order = { maxTransactions, validatorAddress, seal };
-      const peerRequest = { registerId, ...order, subjectToken: tokenOf(request) };
+      const peerRequest = { registerId, ...order, subjectToken: bearerOf(request) };
       const built = await callMember(deps, registerId, {
         local: (register) => buildLocally(register, order, deps.clock),
         remote: (validatorId) => buildRemotely(deps, validatorId, peerRequest),
       });
       return presentBuilt(built);
     },
-  );
+  });
 }
 
 /** A timeout may leave a docket in progress at that member, so sealing is not requested from another member too. */
@@ -178,37 +100,19 @@ async function buildRemotely(
 }
 
 function mountValidate(app: App, deps: PreviewDeps): void {
-  app.post(
-    '/api/validation/dockets/validate',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: {
-        operationId: 'validateDocket',
-        summary: 'Validates a docket without storing it',
-        tags,
-        body: validateBody,
-        response: {
-          200: z.object({
-            isValid: z.literal(true),
-            errors: z.array(findingSchema).describe('warnings'),
-            validationDuration: text,
-          }),
-          400: problemSchema,
-          404: problemSchema,
-          503: problemSchema,
-        },
-      },
-    },
-    async (request) => {
-      const { docket, previousDocket: previous } = request.body;
+  addRoute(app, {
+    ...validation,
+    method: 'POST',
+    path: '/api/validation/dockets/validate',
+    operationId: 'validateDocket',
+    summary: 'Validates a docket without storing it',
+    rateLimit: 'Strict',
+    body: { schema: validateBody, example: docketExample },
+    answers: { 200: json('The docket is valid.', validatedSchema) },
+    refusals: [...ofCalls, ...ofJudgedDockets, ...refusals('REGISTER_NOT_FOUND')],
+    handle: async ({ caller, body }) => {
       const since = deps.clock.nowMicros();
-      const registerId = findRegisterId(docket.registerId);
-      const isNamed = registerId !== undefined;
-      if (isNamed) await visibleRegister(deps, callerOf(request), registerId);
-      const state = isNamed ? await deps.findState(registerId) : undefined;
-      const { verifier } = deps;
-      const verify = (items: readonly VerifyItem[]) => deps.verify(items);
-      const errors = await judgeSubmittedDocket(docket, { state, previous, verifier, verify });
+      const errors = await judgeFor(deps, caller, body);
       const validationDuration = durationText(Number(deps.clock.nowMicros() - since));
       if (isAcceptable(errors)) return { isValid: true as const, errors, validationDuration };
       const worst = errors.find(({ severity }) => severity !== 'Warning');
@@ -217,53 +121,56 @@ function mountValidate(app: App, deps: PreviewDeps): void {
         'invalid',
         worst?.code ?? 'INVALID_REQUEST',
         worst?.message ?? 'The docket is invalid',
-        {
-          violations: ordered,
-          details: { validationDuration },
-        },
+        { violations: ordered, details: { validationDuration } },
       );
     },
-  );
+  });
+}
+
+/** Judges a docket by the state of its register, if the caller may see the register that it names. */
+async function judgeFor(
+  deps: PreviewDeps,
+  caller: Caller,
+  { docket, previousDocket: previous }: ValidatedBody,
+): Promise<Violation[]> {
+  const registerId = findRegisterId(docket.registerId);
+  const isNamed = registerId !== undefined;
+  if (isNamed) await getVisibleRegister(deps, caller, registerId);
+  const state = isNamed ? await deps.findState(registerId) : undefined;
+  const { verifier } = deps;
+  const verify = (items: readonly VerifyItem[]) => deps.verify(items);
+  return judgeSubmittedDocket(docket, { state, previous, verifier, verify });
 }
 
 function mountAdd(app: App, deps: PreviewDeps): void {
   const path = '/api/validation/transactions/add';
-  app.post(
+  addRoute(app, {
+    ...validation,
+    method: 'POST',
     path,
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api', rawBody: 'only' },
-      validatorCompiler: () => (data) => ({ value: data }),
-      schema: {
-        operationId: 'addTransaction',
-        summary: 'Submits a signed transaction in the earlier shape',
-        tags,
-        body: addBody,
-        response: {
-          200: addedSchema,
-          400: problemSchema,
-          403: problemSchema,
-          404: problemSchema,
-          409: problemSchema,
-          413: problemSchema,
-          422: problemSchema,
-          429: problemSchema,
-          503: problemSchema,
-        },
-      },
-    },
-    async (request, reply) => {
+    operationId: 'addTransaction',
+    summary: 'Submits a signed transaction in the earlier shape',
+    rateLimit: 'Api',
+    // `rewrite` parses the exact text, which the payload hash covers.
+    rawBody: 'only',
+    body: { schema: addBody, example: addExample },
+    answers: { 200: json('The transaction is verified and on disk.', addedSchema) },
+    refusals: [...ofSubmissions, ...refusals('SENDER_NOT_AUTHORIZED')],
+    handle: async ({ caller, request }) => {
       const { text: submission, registerId } = rewrite(request.rawBody ?? '');
-      const answer = await answerSubmission(deps, submission, originOf(callerOf(request)));
-      reply.headers(answerHeaders(answer));
-      if (answer.status === 200)
-        return { accepted: true as const, ...(await estimateInclusion(deps, registerId)) };
-      const problem = { ...answer.body, instance: path, path, traceId: request.traceId };
-      return reply
-        .code(answer.status as 400)
-        .type('application/problem+json')
-        .send(JSON.stringify(problem));
+      const submitted = await answerSubmission(deps, submission, originOf(caller));
+      const headers = answerHeaders(submitted);
+      if (submitted.status === 200) {
+        return answer(
+          200,
+          { accepted: true as const, ...(await estimateInclusion(deps, registerId)) },
+          headers,
+        );
+      }
+      const problem = { ...submitted.body, instance: path, path, traceId: request.traceId };
+      return problemAnswer(submitted.status, problem, headers);
     },
-  );
+  });
 }
 
 /**
@@ -293,33 +200,26 @@ async function orUndefined<T>(request: Promise<T>): Promise<T | undefined> {
 }
 
 function mountWaiting(app: App, deps: PreviewDeps): void {
-  app.get(
-    '/api/validation/transactions/:registerId',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'listWaitingTransactions',
-        summary: 'Waiting transactions, in the order in which they may be sealed',
-        tags,
-        params: z.object({ registerId: text }),
-        querystring: paging(),
-        response: { 200: pageSchema(waitingSchema), 404: problemSchema, 503: problemSchema },
-      },
-    },
-    async (request) => {
-      const registerId = await visibleRegister(deps, callerOf(request), request.params.registerId);
-      const window = pageWindow(request.query);
-      const peerRequest = { registerId, ...window, subjectToken: tokenOf(request) };
+  addRoute(app, {
+    ...validation,
+    method: 'GET',
+    path: '/api/validation/transactions/:registerId',
+    operationId: 'listWaitingTransactions',
+    summary: 'Waiting transactions, in the order in which they may be sealed',
+    rateLimit: 'Api',
+    params: registerParams,
+    query: paging(),
+    resource: visibleRegister(deps),
+    answers: { 200: json('A page of transactions.', pageSchema(waitingSchema)) },
+    refusals: ofMembers,
+    handle: async ({ resource: registerId, query, request }) => {
+      const window = pageWindow(query);
+      const peerRequest = { registerId, ...window, subjectToken: bearerOf(request) };
       const { transactions, total } = await callMember(deps, registerId, {
         local: (register) => listWaiting(register, window),
         remote: (validatorId) => deps.peerClients.listWaiting(validatorId, peerRequest),
       });
-      return { ...page(transactions.map(presentWaiting), request.query, total) };
+      return page(transactions.map(presentWaiting), query, total);
     },
-  );
-}
-
-/** The caller's own token, with which the remote member checks visibility again. */
-function tokenOf(request: { readonly headers: { readonly authorization?: string | undefined } }): string {
-  return (request.headers.authorization ?? '').replace(/^Bearer /i, '');
+  });
 }

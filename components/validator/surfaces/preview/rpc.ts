@@ -3,8 +3,9 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { failure } from '../../errors.ts';
+import { getVisibleRegister, registerNotFound } from '../reports/register-path.ts';
 import { assertMaySeal, buildLocally } from './build.ts';
-import { findLocal, type RegisterAccess, registerNotFound, visibleRegister } from './register-access.ts';
+import { findLocal, type RegisterAccess } from './register-access.ts';
 import { listWaiting } from './waiting.ts';
 import { wireBuilt } from './wire.ts';
 
@@ -20,7 +21,7 @@ const maxOffset = 1_000_000;
 /** A validator that is no member passes on the caller's token; this member authorises the caller itself. */
 export function previewHandlers(deps: PreviewRpcDeps): RpcHandlers<Methods> {
   const registerFor = async (registerId: string, caller: Caller) => {
-    const id = await visibleRegister(deps, caller, registerId);
+    const id = await getVisibleRegister(deps, caller, registerId);
     const register = findLocal(deps, id);
     if (register === undefined) throw registerNotFound();
     return register;

@@ -86,4 +86,5 @@ export const validateBody = z.object({
     .describe('the preceding docket; the last one of the register when absent'),
 });
 
-export type SubmittedDocket = z.output<typeof validateBody>['docket'];
+export type ValidatedBody = z.output<typeof validateBody>;
+export type SubmittedDocket = ValidatedBody['docket'];

@@ -1,5 +1,8 @@
+import type { z } from 'zod';
 import { parseRecord } from '#core/ledger/record.ts';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import type { waitingSchema } from './schemas.ts';
 
 /** A waiting transaction as one validator reports it. */
 interface WaitingTransaction {
@@ -35,7 +38,11 @@ export function listWaiting(
 }
 
 /** One transaction of `GET /api/validation/transactions/{registerId}`. Throws AppError for a malformed record. */
-export function presentWaiting({ record, addedAtMs, expiresAtMs }: WaitingTransaction) {
+export function presentWaiting({
+  record,
+  addedAtMs,
+  expiresAtMs,
+}: WaitingTransaction): ReadonlyDeep<z.output<typeof waitingSchema>> {
   const { txId, type, previousTransactionId, blueprintId, actionId, ...sealed } = parseRecord(record);
   return {
     transactionId: txId,
@@ -47,7 +54,7 @@ export function presentWaiting({ record, addedAtMs, expiresAtMs }: WaitingTransa
     timestamp: sealed.createdAt,
     docketId: null,
     docketNumber: null,
-    status: 'pending' as const,
+    status: 'pending',
     previousTransactionId: previousTransactionId ?? null,
     blueprintId: blueprintId ?? null,
     actionId: actionId ?? null,

@@ -23,11 +23,11 @@ interface MemberEvidence {
   readonly evidence: readonly EvidenceSummary[];
 }
 
-const reasons: Readonly<Record<PeerEvidence['kind'], string>> = {
+const reasons = {
   'duplicate-proposal': 'DuplicateProposal',
   'duplicate-vote': 'DuplicateVote',
   'conflicting-certificate': 'ConflictingCertificate',
-};
+} as const satisfies Record<PeerEvidence['kind'], string>;
 
 interface Equivocation {
   readonly validatorId: string;
@@ -85,8 +85,8 @@ function conditionOf({ validatorId, kind, height, sinceMs }: Equivocation) {
   const reason = reasons[kind];
   const what = kind === 'conflicting-certificate' ? 'two certificates' : 'two conflicting messages';
   return {
-    type: 'EquivocationDetected',
-    status: 'True',
+    type: 'EquivocationDetected' as const,
+    status: 'True' as const,
     reason,
     message: `${validatorId} signed ${what} at docket ${height}`,
     since: new Date(sinceMs).toISOString(),

@@ -38,5 +38,5 @@ export function presentRejections(reports: readonly Pick<RegisterReport, 'reject
   return [...known.values()]
     .toSorted((one, other) => other.docketNumber - one.docketNumber)
     .slice(0, maxShown)
-    .map(({ docketNumber, vote }) => ({ docketNumber, ...vote }));
+    .map(({ docketNumber, vote }) => ({ docketNumber, ...vote, approved: false as const }));
 }

@@ -1,7 +1,9 @@
+import type { z } from 'zod';
 import { addWork, type WorkCounts } from '../../chain/sealing/work-counter.ts';
 import type { CollectedReport } from '../reports/collect-reports.ts';
 import type { RegisterReport } from '../reports/report.ts';
 import { type SetView, viewSets } from '../reports/sets.ts';
+import type { docketMetricsSchema, mempoolMetricsSchema, transactionMetricsSchema } from './schemas.ts';
 
 /** The visible registers and the answering validator. */
 export interface StatisticsContext {
@@ -13,7 +15,10 @@ export interface StatisticsContext {
 type Period = 'total' | 'lastDay';
 
 /** `GET /api/metrics/dockets` over the registers that the caller may see (specification document 2, section 4). */
-export function presentDockets(collected: readonly CollectedReport[], audience: StatisticsContext) {
+export function presentDockets(
+  collected: readonly CollectedReport[],
+  audience: StatisticsContext,
+): z.output<typeof docketMetricsSchema> {
   const sets = visible(collected, audience);
   const total = sumOf(sets, 'total');
   const lastDay = sumOf(sets, 'lastDay');
@@ -38,7 +43,10 @@ export function presentDockets(collected: readonly CollectedReport[], audience: 
 }
 
 /** `GET /api/metrics/transactions` over the registers that the caller may see. */
-export function presentTransactions(collected: readonly CollectedReport[], audience: StatisticsContext) {
+export function presentTransactions(
+  collected: readonly CollectedReport[],
+  audience: StatisticsContext,
+): z.output<typeof transactionMetricsSchema> {
   const sets = visible(collected, audience);
   const total = sumOf(sets, 'total');
   const lastDay = sumOf(sets, 'lastDay');
@@ -60,7 +68,10 @@ export function presentTransactions(collected: readonly CollectedReport[], audie
 }
 
 /** `GET /api/metrics/mempool`. The member with the most waiting transactions represents a register. */
-export function presentMempool(collected: readonly CollectedReport[], audience: StatisticsContext) {
+export function presentMempool(
+  collected: readonly CollectedReport[],
+  audience: StatisticsContext,
+): z.output<typeof mempoolMetricsSchema> {
   return {
     registers: visible(collected, audience).map(presentPool),
     unreachable: unreachable(collected),

@@ -1,20 +1,18 @@
 import { z } from 'zod';
-import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
-import { failure } from '../../errors.ts';
+import { type App, addRoute, json, jsonText } from '#kit/http/http.ts';
+import { failure, refusals } from '../../errors.ts';
 import type { Answer } from '../../intake/admission/answer.ts';
 import { originOf, type SubmissionDeps } from './answer-submission.ts';
 import { answerBatch, maxBatchSize, parseBatch } from './batch.ts';
+import { batchResultSchema, submissionExample } from './schemas.ts';
 
 const path = '/api/v1/transactions/batch';
 const mediaType = 'application/x-ndjson';
 
-const judgedSchema = z.object({
-  accepted: z.int().describe('How many are verified and on disk'),
-  refused: z.int(),
-  results: z
-    .array(z.looseObject({ status: z.int() }))
-    .describe('In the order of the lines: status and body as POST /api/v1/transactions/validate gives them'),
-});
+/** Of the reference only: the lines are parsed one by one. */
+const linesSchema = z
+  .string()
+  .describe('One submission a line, each as in POST /api/v1/transactions/validate');
 
 /** `POST /api/v1/transactions/batch`: up to 1,000 submissions, one JSON text a line. */
 export function mountBatch(app: App, deps: SubmissionDeps): void {
@@ -22,29 +20,32 @@ export function mountBatch(app: App, deps: SubmissionDeps): void {
   app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser(mediaType, { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-    scope.post(
-      path,
-      {
-        config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-        validatorCompiler: () => (data) => ({ value: data }),
-        schema: {
-          operationId: 'submitTransactionBatch',
-          summary: `Submit up to ${maxBatchSize} signed transactions of one register`,
-          tags: ['Transactions'],
-          consumes: [mediaType],
-          body: z.string().describe('One submission a line, each as in POST /api/v1/transactions/validate'),
-          response: { 200: judgedSchema, 400: problemSchema, 413: problemSchema, 415: problemSchema },
-        },
-      },
-      async (request, reply) => {
-        const origin = originOf(callerOf(request));
-        const answers = await answerBatch(deps, parseBatch(bodyOf(request.body)), origin);
-        const results = answers.map(resultOf);
-        const accepted = answers.filter(({ status }) => status === 200).length;
-        return reply.send({ accepted, refused: answers.length - accepted, results });
-      },
-    );
+    addBatchRoute(scope, deps);
     done();
+  });
+}
+
+function addBatchRoute(app: App, deps: SubmissionDeps): void {
+  addRoute(app, {
+    method: 'POST',
+    path,
+    operationId: 'submitTransactionBatch',
+    tag: 'Transactions',
+    summary: `Submit up to ${maxBatchSize} signed transactions of one register`,
+    policy: 'RequireAuthenticated',
+    rateLimit: 'Strict',
+    rawBody: 'only',
+    consumes: mediaType,
+    body: { schema: linesSchema, example: `${JSON.stringify(submissionExample)}\n` },
+    answers: { 200: json('The answer to each line.', batchResultSchema) },
+    refusals: refusals('BATCH_TOO_LARGE'),
+    handle: async ({ caller, request }) => {
+      const answers = await answerBatch(deps, parseBatch(bodyOf(request.body)), originOf(caller));
+      const results = answers.map(resultOf);
+      const accepted = answers.filter(({ status }) => status === 200).length;
+      // Another validator may have written some of the results.
+      return jsonText(JSON.stringify({ accepted, refused: answers.length - accepted, results }));
+    },
   });
 }
 
