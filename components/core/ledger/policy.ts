@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError, violation } from '../errors/errors.ts';
 
 export const QUORUM_FORMULAS = ['strict-majority', 'supermajority', 'unanimous'] as const;
-const REGISTRATION_MODES = ['public', 'consent'] as const;
+export const REGISTRATION_MODES = ['public', 'consent'] as const;
 const ELECTION_MECHANISMS = ['rotating', 'raft', 'stake-weighted'] as const;
 const MAX_DOCKET_BYTES = 8 * 1024 * 1024;
 

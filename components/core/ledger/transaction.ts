@@ -10,7 +10,7 @@ import { isAppError } from '../errors/errors.ts';
 import type { TxId } from './register-id.ts';
 
 /** Types of sealed transactions. */
-const TRANSACTION_TYPES = [
+export const TRANSACTION_TYPES = [
   'Genesis',
   'Control',
   'Action',

@@ -13,7 +13,7 @@ export type QuorumFormula = (typeof QUORUM_FORMULAS)[number];
 
 /** Statuses of a validator on a register. */
 export const VALIDATOR_STATUSES = ['Pending', 'Active', 'Suspended', 'Removed'] as const;
-type ValidatorStatus = (typeof VALIDATOR_STATUSES)[number];
+export type ValidatorStatus = (typeof VALIDATOR_STATUSES)[number];
 
 /** A key in the form of every hashed format. */
 export interface LedgerKey {
