@@ -138,6 +138,25 @@ describe('the merged OpenAPI document', () => {
     expect(without.map(({ name }) => name)).toEqual(['post /odata/$batch']);
   });
 
+  it('describes every member of each answer in JSON, and has an example of each body', () => {
+    const open = everything.filter(
+      ([path, schema]) =>
+        path.includes('responses') &&
+        path.at(-1) === 'schema' &&
+        !('$ref' in schema) &&
+        !['type', 'anyOf', 'oneOf', 'allOf', 'const', 'enum'].some((name) => name in schema),
+    );
+    expect(open.map(([path]) => path.join(' '))).toEqual([]);
+    const bodies = operations.flatMap(({ name, operation }) => {
+      const content = (operation['requestBody'] as Members | undefined)?.['content'];
+      return isMembers(content) ? Object.values(content).map((media) => [name, media] as const) : [];
+    });
+    expect(bodies.length).toBeGreaterThan(40);
+    expect(
+      bodies.filter(([, media]) => !JSON.stringify(media).includes('"example')).map(([name]) => name),
+    ).toEqual([]);
+  });
+
   it('answers refusals with one schema of problems', () => {
     const others = operations.filter(
       ({ operation }) =>
