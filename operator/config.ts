@@ -5,7 +5,7 @@ const milliseconds = (least: number) => z.coerce.number().int().min(least).max(6
 const namespace = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Namespaces that the operator reconciles: its own, all, or a list. */
-export type Scope = 'own' | 'all' | readonly string[];
+type Scope = 'own' | 'all' | readonly string[];
 
 const scope = z.string().transform((text, context): Scope => {
   if (text === 'own' || text === 'all') return text;

@@ -6,7 +6,7 @@ import { cliError } from './errors.ts';
 import { faultText, summaryText, verifyExport } from './verify.ts';
 
 /** Input and output of the program. */
-export interface Surface {
+interface Surface {
   readonly verifier: Verifier;
   /** Bytes of a file; `-` is standard input. Reading throws AppError not_found FILE_UNREADABLE. */
   read(path: string): AsyncIterable<Uint8Array>;

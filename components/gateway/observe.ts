@@ -1,7 +1,7 @@
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 
 /** One request for metrics and logs: never its query, headers or body. */
-export interface Observed {
+interface Observed {
   readonly method: string;
   /** Path without query. */
   readonly path: string;

@@ -34,7 +34,7 @@ import { type FleetEvent, type Supervision, supervise } from './supervise.ts';
 const adminEmail = 'admin@chancery.local';
 
 /** Content of `local.json`, for programs. */
-export interface LocalState {
+interface LocalState {
   readonly gatewayUrl: string;
   readonly mtlsTokenUrl: string;
   readonly internalTokenUrl: string;

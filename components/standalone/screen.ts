@@ -3,7 +3,7 @@ import type { Infrastructure } from './infrastructure.ts';
 import type { FleetEvent } from './supervise.ts';
 
 /** Output of `npm start` for people: plain text without secrets. */
-export interface Started {
+interface Started {
   readonly gatewayUrl: string;
   readonly mtlsTokenUrl: string;
   readonly adminEmail: string;

@@ -7,7 +7,7 @@ import type { EventSource } from './wallets/consumer.ts';
 
 const readTimeoutMs = 5_000;
 
-export interface ClientOptions {
+interface ClientOptions {
   readonly runtime: Runtime;
   readonly workload: Workload;
   readonly token: () => Promise<string>;

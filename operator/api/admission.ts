@@ -20,7 +20,7 @@ const GARBAGE_COLLECTORS = [
 
 const KIND_RESOURCES = ['registers', 'tenants', 'validatorsets'];
 
-export interface Admission {
+interface Admission {
   readonly name: string;
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
   readonly resources: readonly string[];

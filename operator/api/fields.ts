@@ -5,7 +5,7 @@ import { operatorError } from '../errors.ts';
  * One rule of one node of a schema, in two languages. The API server evaluates `cel`; the parser evaluates `holds`.
  * A rule over `oldSelf` has no `holds`, because a parser sees one object only.
  */
-export interface Rule<T> {
+interface Rule<T> {
   readonly cel: string;
   /** Names the field and the remedy. */
   readonly message: string;

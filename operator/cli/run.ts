@@ -16,7 +16,7 @@ export interface Surface {
   nowMs(): number;
 }
 
-export const USAGE = `kubectl chancery plan -f FILE [--live FILE | --cluster] [-n NAMESPACE]
+const USAGE = `kubectl chancery plan -f FILE [--live FILE | --cluster] [-n NAMESPACE]
 kubectl chancery status [-f FILE] [-n NAMESPACE | -A]
 
 plan    shows what applying FILE would do: the steps in order, their disruption, and the arithmetic of quorums. It calls no

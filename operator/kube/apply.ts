@@ -179,7 +179,7 @@ export class Applier {
 }
 
 /** The owner reference that makes `owner` the controller of a child. */
-export function referenceTo({ apiVersion, kind, metadata }: KubeObject): OwnerReference {
+function referenceTo({ apiVersion, kind, metadata }: KubeObject): OwnerReference {
   const { name, uid = '' } = metadata;
   return { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
 }

@@ -36,7 +36,7 @@ export interface Service {
 }
 
 /** Source of the process's certificate, with notifications of its rotation; a Workload implements it. */
-export interface IdentitySource {
+interface IdentitySource {
   current(): { readonly key: string; readonly cert: string; readonly ca: string };
   onRotate(callback: () => void): () => void;
 }

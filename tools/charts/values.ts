@@ -15,7 +15,7 @@ const property: z.ZodType<Property> = z.lazy(() =>
 );
 
 /** One value of a chart. */
-export interface Value {
+interface Value {
   /** Path with dots. */
   readonly name: string;
   readonly meaning: string;

@@ -7,7 +7,7 @@ export const PUBLISH_ACTION = 'blueprint-publish';
 const PUBLICATION_PAYLOAD_VERSION = 1;
 
 /** A definition as JSON data of any shape; its id is the id of the blueprint. */
-export type Published = JsonObject & { readonly id: string };
+type Published = JsonObject & { readonly id: string };
 
 /** Payload of the transaction that publishes a blueprint. Its hash binds the definition and the publisher. */
 interface PublicationPayload {

@@ -18,8 +18,7 @@ const DERIVATION_SLOTS = {
 
 type DerivationContext = keyof typeof DERIVATION_SLOTS;
 
-/** The two contexts of the signing component (specification document 2, section 5). */
-export const REGISTER_CONTROL = 'platform:register-control' satisfies DerivationContext;
+/** The context of dockets; the signing component has `platform:register-control` besides (specification document 2, section 5). */
 export const DOCKET_SIGNING = 'platform:docket-signing' satisfies DerivationContext;
 /** The context with which an owner signs a register attestation. */
 export const REGISTER_ATTESTATION = 'platform:register-attestation' satisfies DerivationContext;

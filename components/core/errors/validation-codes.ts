@@ -1,9 +1,9 @@
 import { AppError, type ErrorKind, type Violation } from './errors.ts';
 
 /** HTTP statuses of violations. */
-export type ValidationStatus = 400 | 403 | 413 | 422 | 503;
+type ValidationStatus = 400 | 403 | 413 | 422 | 503;
 
-export interface ValidationCode {
+interface ValidationCode {
   readonly meaning: string;
   readonly status: ValidationStatus;
 }

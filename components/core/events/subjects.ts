@@ -15,7 +15,7 @@ export const SUBJECTS = {
   validatorDirectory: 'doorbell.register.validators',
 } as const;
 
-export type Subject = (typeof SUBJECTS)[keyof typeof SUBJECTS];
+type Subject = (typeof SUBJECTS)[keyof typeof SUBJECTS];
 
 /** Whether a text is one of the subjects. */
 export function isSubject(text: string): text is Subject {

@@ -26,7 +26,7 @@ export interface NoteSignature {
   readonly blob: Uint8Array;
 }
 
-export interface Checkpoint {
+interface Checkpoint {
   readonly origin: string;
   readonly size: number;
   /** 32 bytes. */

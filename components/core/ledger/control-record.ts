@@ -64,7 +64,7 @@ export interface ControlRecord {
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
-export interface GenesisFacts {
+interface GenesisFacts {
   readonly record: ControlRecord;
   readonly payloadHash: string;
   /** org_id claim of the creator. */

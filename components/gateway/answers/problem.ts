@@ -20,7 +20,7 @@ export const gatewayProblems = {
 
 export type ProblemCode = keyof typeof gatewayProblems;
 
-export interface Problem {
+interface Problem {
   readonly code: ProblemCode;
   readonly detail: string;
   /** Path without query. */

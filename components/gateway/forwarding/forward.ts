@@ -8,14 +8,14 @@ import { serviceHeaders } from './request-headers.ts';
 import { clientHeaders } from './response-headers.ts';
 import { maxInFlight, type Upstream, type Upstreams } from './upstreams.ts';
 
-export interface ForwardOptions {
+interface ForwardOptions {
   readonly upstreams: Upstreams;
   readonly bodyLimitBytes: number;
   readonly log: Logger;
   readonly nowMs: () => number;
 }
 
-export type Forward = (exchange: Exchange) => void;
+type Forward = (exchange: Exchange) => void;
 
 type Body = Buffer | Readable | null;
 

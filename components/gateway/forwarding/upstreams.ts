@@ -11,7 +11,7 @@ export interface IdentitySource {
 }
 
 /** One endpoint of a service: pools of keep-alive connections that follow the SVID. */
-export interface Target {
+interface Target {
   /** The pool of the current SVID; must not be kept across awaits. */
   pool(): Pool;
   openSocket(): Promise<TLSSocket>;

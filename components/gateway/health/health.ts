@@ -16,7 +16,7 @@ export type Health = z.output<typeof healthSchema>;
 /** Probes one service; rejects when it is down. */
 export type Probe = (service: string, signal: AbortSignal) => Promise<void>;
 
-export interface HealthOptions {
+interface HealthOptions {
   readonly services: readonly string[];
   readonly probe: Probe;
   readonly nowMs: () => number;

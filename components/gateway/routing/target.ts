@@ -5,7 +5,7 @@ import { isDenied, isDeniedPlain } from './denied.ts';
  * prefix; `ambiguous` has several interpretations among servers; `malformed` is not a path. Denied and ambiguous both
  * answer 404, so that a client cannot tell them apart.
  */
-export type Target =
+type Target =
   | { readonly kind: 'clean'; readonly path: string; readonly search: string }
   | { readonly kind: 'denied' | 'ambiguous' | 'malformed'; readonly path: string };
 

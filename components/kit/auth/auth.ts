@@ -19,16 +19,13 @@ import {
 import { type ServiceTokensOptions, createServiceTokens as tokensOf } from './service-tokens.ts';
 import { openTenantSession, type TenantSession, type TenantSessionOptions } from './tenant.ts';
 
-export type { Authenticator, AuthenticatorOptions } from './authenticator.ts';
-export type { RemoteKeysOptions, TokenKeys } from './keys.ts';
+export type { Authenticator } from './authenticator.ts';
 export type {
   Revocation,
   RevocationCursor,
   RevocationKind,
   RevocationPage,
-  RevocationSource,
   RevocationView,
-  RevocationViewOptions,
 } from './revocations.ts';
 export type { ServiceTokensOptions } from './service-tokens.ts';
 export type { TenantSession, TenantSessionOptions } from './tenant.ts';

@@ -6,7 +6,7 @@ import { z } from 'zod';
 export type Env = Readonly<Record<string, string | undefined>>;
 
 /** One fault of a configuration. `name` is the environment variable; `message` never repeats its value. */
-export interface ConfigIssue {
+interface ConfigIssue {
   readonly name: string;
   readonly message: string;
 }
@@ -224,7 +224,7 @@ function faults(error: z.ZodError, given: Readonly<Record<string, unknown>>): Co
 }
 
 /** A row of the settings tables in README and chart. */
-export interface SettingRow {
+interface SettingRow {
   readonly name: string;
   readonly description: string;
   readonly required: boolean;

@@ -8,7 +8,7 @@ export interface BoundStatement {
 }
 
 /** Binds values to the parameters of a statement, by name. */
-export type Statement<Values extends object> = (values: Values) => BoundStatement;
+type Statement<Values extends object> = (values: Values) => BoundStatement;
 
 /** Quoted literals and names, casts, and parameters, of which only the last has a group. */
 const lexemes = /'(?:[^']|'')*'|"(?:[^"]|"")*"|::|:([A-Za-z]\w*)/g;

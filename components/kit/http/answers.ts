@@ -5,7 +5,7 @@ import { problemSchema } from './problem.ts';
  * Answers by status for `schema.response`. They are documentation: what a handler sends is neither checked nor changed,
  * so the type of what it sends is open.
  */
-export type Answers = Readonly<Record<number, unknown>>;
+type Answers = Readonly<Record<number, unknown>>;
 
 /** A JSON answer whose members the API reference does not describe. */
 export function jsonAnswer(description: string, status = 200): Answers {

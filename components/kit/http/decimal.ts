@@ -3,7 +3,7 @@ import { z } from 'zod';
 const DECIMAL = /^(?:0|[1-9][0-9]*)$/;
 
 /** Bounds of a parameter, both inclusive; 0 and the largest safe integer when absent. */
-export interface DecimalRange {
+interface DecimalRange {
   readonly min?: number;
   readonly max?: number;
 }

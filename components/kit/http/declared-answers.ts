@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ReadonlyDeep } from './readonly.ts';
 
 /** One answer of a route: what its status means, its media type and its body. */
-export interface DeclaredAnswer<Body> {
+interface DeclaredAnswer<Body> {
   readonly description: string;
   /** Undefined: the answer has no body. */
   readonly mediaType: string | undefined;
@@ -37,7 +37,7 @@ export function empty(description: string): DeclaredAnswer<void> {
 }
 
 /** JSON that is written already, such as a stored record whose bytes are hashed. */
-export interface JsonText {
+interface JsonText {
   readonly jsonText: string | Uint8Array;
 }
 

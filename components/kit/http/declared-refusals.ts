@@ -15,7 +15,7 @@ export interface DeclaredRefusal {
 }
 
 /** A component's codes: kind and text of each. */
-export type CodeTable = Readonly<Record<string, readonly [ErrorKind, string]>>;
+type CodeTable = Readonly<Record<string, readonly [ErrorKind, string]>>;
 
 /** Gives the declarations of codes of a component's table, for the `refusals` of routes. */
 export function createRefusals<const T extends CodeTable>(
@@ -29,7 +29,7 @@ export function createRefusals<const T extends CodeTable>(
 }
 
 /** What decides which refusals a route shares with others. */
-export interface RefusingRoute {
+interface RefusingRoute {
   readonly policy: PolicyName;
   readonly rateLimit: RateLimitPolicy | 'none';
   /** An anonymous route judges a token that is sent. */

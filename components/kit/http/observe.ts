@@ -22,7 +22,7 @@ export interface Observation {
 }
 
 /** Observes the requests of one listener: a server span, a count and a duration by route and status, a log line. */
-export interface Observer {
+interface Observer {
   begin(request: FastifyRequest): Observation;
   end(request: FastifyRequest, reply: FastifyReply, observation: Observation): void;
 }

@@ -11,7 +11,7 @@ export interface ReadinessCheck {
   check(): Promise<void> | void;
 }
 
-export interface OpsServerOptions {
+interface OpsServerOptions {
   readonly runtime: Runtime;
   readonly host: string;
   readonly port: number;
@@ -30,10 +30,10 @@ export interface OpsServer {
   stop(): Promise<void>;
 }
 
-export type HealthStatus = 'Healthy' | 'Degraded' | 'Unhealthy';
+type HealthStatus = 'Healthy' | 'Degraded' | 'Unhealthy';
 
 /** Result of one check. */
-export interface CheckResult {
+interface CheckResult {
   readonly name: string;
   readonly status: HealthStatus;
   readonly durationMs: number;

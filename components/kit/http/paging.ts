@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { clampedDecimal, decimal } from './decimal.ts';
 
-export interface PagingOptions {
+interface PagingOptions {
   /** Page size when the client names none; 20 when absent. */
   readonly defaultSize?: number;
   /** Maximum page size; 100 when absent. */

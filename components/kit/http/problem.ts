@@ -91,7 +91,7 @@ export const problemSchema = z
 export const elsewhereHeader = 'x-retry-elsewhere';
 
 /** Path and time of an error's answer. `path` has no query string. */
-export interface ProblemPlace {
+interface ProblemPlace {
   readonly path: string;
   readonly traceId: string;
   readonly nowMs: number;

@@ -26,13 +26,13 @@ import { idempotencyHeaders } from './headers.ts';
 type None = z.ZodUndefined;
 
 /** A JSON body with an example that the reference shows. */
-export interface DeclaredBody<S extends z.ZodType> {
+interface DeclaredBody<S extends z.ZodType> {
   readonly schema: S;
   readonly example: z.input<S>;
 }
 
 /** The input of a handler, parsed by the schemas of its route. */
-export interface RouteInput<Policy, Params, Query, Body, Resource> {
+interface RouteInput<Policy, Params, Query, Body, Resource> {
   /** Undefined on anonymous routes only. */
   readonly caller: Policy extends 'Anonymous' ? Caller | undefined : Caller;
   readonly params: Params;
@@ -47,7 +47,7 @@ export interface RouteInput<Policy, Params, Query, Body, Resource> {
 }
 
 /** A route with everything that callers and the API reference must know about it. */
-export interface Route<
+interface Route<
   Policy extends PolicyName,
   Answers extends DeclaredAnswers,
   Params extends z.ZodType,
@@ -111,7 +111,7 @@ export interface Route<
 }
 
 /** The format of refusals, and the parsing of bodies, of a protocol such as OAuth or OData. */
-export interface RouteProtocol {
+interface RouteProtocol {
   readonly errorHandler?: (error: Error, request: FastifyRequest, reply: FastifyReply) => unknown;
   readonly validatorCompiler?: FastifySchemaCompiler<FastifySchema>;
   /** `schema.response` of its refusals by status. */

@@ -1,5 +1,5 @@
 /** A served route: method and pattern with `:parameters` and `*`. */
-export interface ServedRoute {
+interface ServedRoute {
   readonly method: string;
   readonly url: string;
 }

@@ -44,7 +44,7 @@ export type Create<C> = (config: C, runtime: Runtime) => Promise<Component>;
 export type Migrate = (where: { readonly url: string; readonly log: Logger }) => Promise<readonly string[]>;
 
 /** Declaration of a component for `run` and `start`. */
-export interface Definition<S extends z.ZodObject> {
+interface Definition<S extends z.ZodObject> {
   readonly service: string;
   readonly schema: S;
   readonly create: Create<z.output<S>>;

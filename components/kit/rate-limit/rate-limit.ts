@@ -3,11 +3,6 @@ import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Counter, slidingWindow, tokenBucket } from './counters.ts';
 import { type RateLimitPolicy, type RateLimitRule, rateLimitRules } from './policies.ts';
-import { securityCap } from './security-cap.ts';
-
-export type { RateLimitPolicy, RateLimitRule } from './policies.ts';
-export type { CapOptions } from './security-cap.ts';
-export { securityCap };
 
 interface RateLimiterOptions {
   /** `development` switches off every throughput limit; caps on guessing stay on. */

@@ -20,7 +20,7 @@ import { encodeMessage, methodPath } from './wire.ts';
 
 const unaryTimeoutMs = 10_000;
 
-export interface ClientOptions {
+interface ClientOptions {
   readonly address: string | { readonly host: string; readonly port: number };
   readonly workload: Workload;
   readonly expect: string | ((spiffeId: string) => boolean);

@@ -25,7 +25,7 @@ import { encodeMessage, methodPath, SERVER_OPTIONS } from './wire.ts';
 
 const stopGraceMs = 3_000;
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly runtime: Runtime;
   readonly workload: Workload;
   readonly host: string;

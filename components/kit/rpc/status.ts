@@ -50,7 +50,7 @@ interface Detail {
 }
 
 /** Status and trailers as grpc-js sends them. */
-export interface StatusError extends Error {
+interface StatusError extends Error {
   code: status;
   details: string;
   metadata: Metadata;

@@ -94,7 +94,7 @@ function openOps(base: ProcessBase<ProcessConfig>, liveness: readonly ReadinessC
 const retryMs = 1_000;
 
 /** Until a process has started, its readiness check `start` fails and names the dependency that it waits for. */
-export class StartState {
+class StartState {
   readonly #log: Logger;
   #waitsFor = 'its parts to open';
 

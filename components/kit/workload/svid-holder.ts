@@ -7,7 +7,7 @@ import { readSvid } from './svid.ts';
 const NO_ANSWER = 'no answer';
 
 /** What a transport received, before it is judged. */
-export interface Received {
+interface Received {
   /** The SPIFFE id that the sender states. */
   readonly id: string;
   /** DER, leaf first. */

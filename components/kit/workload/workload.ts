@@ -10,11 +10,10 @@ import { identityMissing, SvidHolder } from './svid-holder.ts';
 import { WorkloadApiStream } from './workload-api.ts';
 
 export type { IssuerCredentials, IssuerSource, Svid, Workload, WorkloadSource } from './identity.ts';
-export type { SpiffeName, SvidFacts } from './svid.ts';
 
 const defaultFirstSvidTimeoutMs = 30_000;
 
-export type WorkloadOptions = WorkloadSource & {
+type WorkloadOptions = WorkloadSource & {
   readonly log: Logger;
   readonly clock: Clock;
   /** Maximum wait for the first SVID, milliseconds. Default 30000. */

@@ -10,7 +10,7 @@ const pingsOutstandingLimit = 2;
 const NO_RESPONDERS = Buffer.from('NATS/1.0 503\r\n\r\n');
 const CRLF = Buffer.from('\r\n');
 
-export interface Limits {
+interface Limits {
   readonly payloadBytes: number;
   /** Bytes that may wait for one slow client. */
   readonly pendingBytes: number;

@@ -81,7 +81,7 @@ export function works(launcher: Launcher, words: readonly string[]): boolean {
 }
 
 /** Options of `spawn` for the launcher's account. */
-export function accountOf({ account }: Launcher): { readonly uid?: number; readonly gid?: number } {
+function accountOf({ account }: Launcher): { readonly uid?: number; readonly gid?: number } {
   return account === undefined ? {} : { uid: account, gid: account };
 }
 

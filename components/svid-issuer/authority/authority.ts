@@ -38,7 +38,7 @@ export interface LeafRequest {
   readonly usages?: KeyUsageFlags;
 }
 
-export interface Certificate {
+interface Certificate {
   readonly certificateDer: Uint8Array;
   readonly certificatePem: string;
 }

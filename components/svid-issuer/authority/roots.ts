@@ -18,7 +18,7 @@ const root = z.strictObject({
   /** Milliseconds since the epoch. */
   notAfterMs: z.int().nonnegative(),
 });
-export type Root = z.output<typeof root>;
+type Root = z.output<typeof root>;
 
 const roots = z.strictObject({
   version: z.literal(1),
@@ -87,7 +87,7 @@ export interface Circumstances {
 }
 
 /** The step that is due: `prepare` needs a new root, the others only the present ones. */
-export type Step = 'none' | 'prepare' | 'activate' | 'retire';
+type Step = 'none' | 'prepare' | 'activate' | 'retire';
 
 /**
  * Decides the step that is due. Only one rotation runs at a time: the next root signs once every workload had time to

@@ -13,7 +13,7 @@ import { issuerError } from '../errors.ts';
 const streamsLimit = 64;
 
 /** A full snapshot for one workload; each one replaces the previous one. */
-export interface Snapshot {
+interface Snapshot {
   readonly trustDomain: string;
   readonly spiffeId: string;
   readonly leaf: Leaf;

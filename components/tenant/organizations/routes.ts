@@ -9,7 +9,7 @@ import { type CreateOrganizationDeps, createOrganization } from './create.ts';
 import { getOpenOrganization, getVisibleOrganization, listVisibleOrganizations } from './list.ts';
 import { newOrganizationSchema, organizationSchema, presentOrganization } from './schemas.ts';
 
-export interface OrganizationDeps extends CreateOrganizationDeps {
+interface OrganizationDeps extends CreateOrganizationDeps {
   readonly idempotency: Idempotency;
 }
 

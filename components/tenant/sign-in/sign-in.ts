@@ -34,7 +34,7 @@ import type { PasswordResult, Passwords } from './passwords/queue.ts';
 import { resolveTier } from './tier.ts';
 
 /** One attempt to sign in with a password. */
-export interface Attempt {
+interface Attempt {
   readonly email: string;
   readonly password: string;
   readonly organizationSubdomain?: string | undefined;

@@ -22,7 +22,7 @@ interface SignRequest {
   readonly hybridMode: boolean;
 }
 
-export interface Signed {
+interface Signed {
   readonly wallet: Wallet;
   readonly algorithm: Algorithm;
   readonly signature: Uint8Array;

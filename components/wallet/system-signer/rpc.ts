@@ -37,7 +37,7 @@ export function systemSignerHandlers(deps: SignControlDeps): RpcHandlers<Methods
   };
 }
 
-export function presentKey({ signer, address }: SystemKey): MessageInitShape<typeof PublicKeySchema> {
+function presentKey({ signer, address }: SystemKey): MessageInitShape<typeof PublicKeySchema> {
   return { publicKey: encodeBase64(signer.publicKey), algorithm: signer.algorithm, walletAddress: address };
 }
 

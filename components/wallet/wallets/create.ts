@@ -73,7 +73,7 @@ export async function createWallet(
   return created;
 }
 
-export interface Recovery {
+interface Recovery {
   readonly title: string;
   readonly description: string | undefined;
   readonly keyType: KeyType;

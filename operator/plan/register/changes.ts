@@ -42,7 +42,7 @@ const operations: Readonly<Record<string, Aggregate>> = {
 };
 
 /** The aggregate that a governance operation changes. */
-export function aggregateOf(operationType: string): Aggregate | undefined {
+function aggregateOf(operationType: string): Aggregate | undefined {
   return operations[operationType];
 }
 

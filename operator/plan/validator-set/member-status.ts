@@ -6,7 +6,7 @@ import type { MemberFacts, RegisterReport, SetFacts } from './facts.ts';
 import { isCaughtUp } from './quorum.ts';
 import type { ScalingStep } from './scaling.ts';
 
-export type Phase = (typeof MEMBER_PHASES)[number];
+type Phase = (typeof MEMBER_PHASES)[number];
 export type MemberStatus = NonNullable<ValidatorSet['status']['members']>[number];
 
 /** Phases of members with a key. */

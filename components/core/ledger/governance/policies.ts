@@ -94,7 +94,7 @@ function withTransition(
 }
 
 /** A ledger timestamp some seconds later. */
-export function later(timestamp: string, seconds: number): string {
+function later(timestamp: string, seconds: number): string {
   const ticks = parseTimestamp(timestamp) + BigInt(seconds) * TICKS_PER_SECOND;
   return formatLedgerTimestamp(ticksToMicros(ticks));
 }

@@ -12,7 +12,7 @@ export interface Principal {
 }
 
 export const principalStatuses = ['Active', 'Suspended', 'Revoked'] as const;
-export type PrincipalStatus = (typeof principalStatuses)[number];
+type PrincipalStatus = (typeof principalStatuses)[number];
 
 /** A stored principal; a revoked one gets no tokens. */
 export interface StoredPrincipal extends Principal {

@@ -44,7 +44,7 @@ export async function saveSettled(
   await dropNetworks(tx, subject.id, dropped);
 }
 
-export interface FailedAttempt {
+interface FailedAttempt {
   readonly subject: Subject;
   readonly reason: FailureReason;
   readonly origin: Origin;

@@ -2,7 +2,7 @@ import { commonPasswords } from './common-passwords.ts';
 
 type PasswordFault = 'too_short' | 'too_long' | 'breached' | 'contextual';
 
-export const maxPasswordLength = 256;
+const maxPasswordLength = 256;
 
 /** Words from the account: local part of the e-mail address, display name, organisation name, subdomain. */
 interface PasswordContext {
