@@ -98,6 +98,7 @@ const passedOn = {
   JOURNAL_UNAVAILABLE: ['unavailable', 'The log of the validator cannot be written.'],
   WALLET_LOCKED: ['locked', 'The wallet is locked.'],
   PERSON_REQUIRED: ['forbidden', 'The token belongs to a service, which has no wallets.'],
+  VAL_STRUCT_012: ['invalid', 'A text of the body has no canonical JSON.'],
   VAL_SCHEMA_001: ['unprocessable', 'The definition has faults; `errors` lists them.'],
   MECHANISM_NOT_SUPPORTED: ['unprocessable', 'Only the rotating leader election is supported.'],
   TIMEOUT: ['timeout', 'Another service did not answer in time.'],
