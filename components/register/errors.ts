@@ -92,6 +92,7 @@ const passedOn = {
   TX_CONFLICT: ['conflict', 'Another transaction has this id.'],
   MEMPOOL_FULL: ['rate_limited', 'The memory pool is full; retry later.'],
   REGISTER_BEHIND: ['unavailable', 'The validator has not decided the latest dockets yet; retry.'],
+  VALIDATION_STOPPED: ['conflict', 'The validation of the register is stopped.'],
   VALIDATOR_DRAINING: ['unavailable', 'The validator is draining.'],
   VALIDATOR_PAUSED: ['unavailable', 'The validator is paused.'],
   SEALING_STOPPED: ['unavailable', 'The validator has stopped sealing.'],

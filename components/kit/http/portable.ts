@@ -43,7 +43,9 @@ function portableMember(name: string, member: unknown): unknown {
 const nullableBody = z.looseObject({
   content: z.record(
     z.string(),
-    z.object({ schema: z.object({ anyOf: z.tuple([jsonObject, z.object({ type: z.literal('null') })]) }) }),
+    z.looseObject({
+      schema: z.object({ anyOf: z.tuple([jsonObject, z.object({ type: z.literal('null') })]) }),
+    }),
   ),
 });
 
@@ -51,7 +53,7 @@ function withoutNullBody(body: unknown): unknown {
   const nullable = nullableBody.safeParse(body).data;
   if (nullable === undefined) return body;
   const content = Object.entries(nullable.content).map(
-    ([mediaType, { schema }]) => [mediaType, { schema: schema.anyOf[0] }] as const,
+    ([mediaType, { schema, ...others }]) => [mediaType, { schema: schema.anyOf[0], ...others }] as const,
   );
   return { ...nullable, required: false, content: Object.fromEntries(content) };
 }

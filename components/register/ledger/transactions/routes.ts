@@ -8,7 +8,6 @@ import {
   answer,
   bearerOf,
   decimal,
-  ForwardedRefusal,
   json,
   jsonText,
   page,
@@ -16,6 +15,7 @@ import {
   paging,
 } from '#kit/http/http.ts';
 import { ofSubmission, ofVisibleRegister, ofWritableRegister, refusal, refusals } from '../../errors.ts';
+import { assertAccepted } from '../../governance/control/answer.ts';
 import { visibleRegister, writableRegister } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { findSealed } from '../sealed/store.ts';
@@ -134,7 +134,7 @@ function mountSubmit(app: App, deps: TransactionsDeps): void {
     refusals: [...ofWritableRegister, ...refusals('TRANSACTION_TOO_LARGE'), ...ofSubmission],
     handle: async ({ body, resource, request }) => {
       const { txId, answer: verdict } = await submit(deps, resource, body, bearerOf(request));
-      if (verdict.status >= 300) throw new ForwardedRefusal(verdict);
+      assertAccepted(verdict);
       const timestamp = apiTimestamp(deps.clock.nowMs());
       return answer(202, { transactionId: txId, txId, status: 'pending' as const, timestamp });
     },

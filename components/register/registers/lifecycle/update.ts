@@ -5,8 +5,8 @@ import { governanceDraft } from '#core/ledger/governance/build.ts';
 import { GOVERNANCE_PAYLOAD_VERSION } from '#core/ledger/governance/operation.ts';
 import type { RosterRole } from '#core/ledger/owner-attestation.ts';
 import type { Database } from '#kit/db/db.ts';
-import { ForwardedRefusal } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
+import { assertAccepted } from '../../governance/control/answer.ts';
 import { findRosterSigner } from '../../governance/control/roster-authorisation.ts';
 import { type ControlDeps, submitControl } from '../../governance/control/submit.ts';
 import { loadRules } from '../../governance/rules/load.ts';
@@ -70,7 +70,7 @@ async function changeFacts(
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, title, description, metadata };
   const draft = governanceDraft('control.register.updatemetadata', payload);
   const { txId, answer } = await submitControl(deps, register, draft, 'system');
-  if (answer.status >= 300) throw new ForwardedRefusal(answer);
+  assertAccepted(answer);
   const find = () => findLocation(deps.database.read, { registerNo, keySegments: everywhere }, txId);
   const sealed = await deps.confirmations.wait({ registerId, txId }, { timeoutMs: waitMs, find });
   const changed = await getRegister(deps.database.read, registerId, organizationId);

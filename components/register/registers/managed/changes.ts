@@ -9,7 +9,7 @@ import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
 import type { Validators } from '../../clients/validators.ts';
 import type { Wallets } from '../../clients/wallets.ts';
 import { refusal } from '../../errors.ts';
-import { type Answer, answerOf } from '../../governance/control/answer.ts';
+import { assertAccepted } from '../../governance/control/answer.ts';
 import { findRosterSigner, resolveSigner } from '../../governance/control/roster-authorisation.ts';
 import { submitControl } from '../../governance/control/submit.ts';
 import { assertStaysOperational } from '../../governance/liveness/operational.ts';
@@ -23,6 +23,7 @@ import type { Subject } from '../state/access.ts';
 import type { Register } from '../state/store.ts';
 import { assertReadable, knownDescription, knownMetadata, knownTitle, reasonText } from '../state/texts.ts';
 import { listOutstanding } from './outstanding.ts';
+import type { SubmittedManagedChange } from './schemas.ts';
 import { address, validatorIdText } from './spec.ts';
 import { saveChange } from './store.ts';
 
@@ -89,6 +90,14 @@ interface At {
   readonly rules: LedgerRules;
 }
 
+/** What validators accepted. */
+interface Accepted {
+  readonly txId: string;
+  readonly proposalId?: string | undefined;
+  readonly votesReceived?: number;
+  readonly votesRequired?: number;
+}
+
 /** The aggregate of a change; changes of one aggregate exclude each other. */
 function aggregateOf(change: ManagedChange): string {
   switch (change.change) {
@@ -118,7 +127,7 @@ async function assertGoverns(deps: ManagedChangeDeps, { subject, rules }: At): P
   if (governs === undefined) throw refusal('NOT_ON_ROSTER');
 }
 
-async function changeMetadata(deps: ManagedChangeDeps, at: At, requested: Of<'metadata'>): Promise<Answer> {
+async function changeMetadata(deps: ManagedChangeDeps, at: At, requested: Of<'metadata'>): Promise<Accepted> {
   const { register, rules } = at;
   const { title, description } = requested;
   if (title === undefined && description === undefined && requested.metadata === undefined)
@@ -130,7 +139,8 @@ async function changeMetadata(deps: ManagedChangeDeps, at: At, requested: Of<'me
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, title, description, metadata };
   const draft = governanceDraft('control.register.updatemetadata', payload);
   const { txId, answer } = await submitControl(deps, register, draft, 'system');
-  return answerOf(answer, { txId });
+  assertAccepted(answer);
+  return { txId };
 }
 
 /** The details of an operation on validators or on the roster. */
@@ -169,7 +179,7 @@ async function operate(
   deps: ManagedChangeDeps,
   at: At,
   requested: Parameters<typeof detailOf>[2],
-): Promise<Answer> {
+): Promise<Accepted> {
   const { register, subject, rules } = at;
   const { signer: proposer, entry } = await resolveSigner(deps.wallets, subject, rules);
   const now = formatLedgerTimestamp(deps.clock.nowMicros());
@@ -179,10 +189,11 @@ async function operate(
   await assertStaysOperational(deps, at, operation, isForced);
   const decided = await decide(deps, { register, rules, proposer }, operation, 'auto');
   const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
-  return answerOf(answer, { txId, proposalId, votesReceived, votesRequired });
+  assertAccepted(answer);
+  return { txId, proposalId, votesReceived, votesRequired };
 }
 
-async function changePolicy(deps: ManagedChangeDeps, at: At, requested: Of<'policy'>) {
+async function changePolicy(deps: ManagedChangeDeps, at: At, requested: Of<'policy'>): Promise<Accepted> {
   const { register, subject, rules } = at;
   const { entry } = await resolveSigner(deps.wallets, subject, rules);
   const { policy, transitionMode, justification: reason } = requested;
@@ -190,45 +201,34 @@ async function changePolicy(deps: ManagedChangeDeps, at: At, requested: Of<'poli
   return updatePolicy(deps, { register, subject }, change);
 }
 
-const accepted = (body: unknown): Answer => ({ status: 202, body });
-
-async function submit(deps: ManagedChangeDeps, at: At, requested: ManagedChange): Promise<Answer> {
+async function submit(deps: ManagedChangeDeps, at: At, requested: ManagedChange): Promise<Accepted> {
   switch (requested.change) {
     case 'metadata':
       return changeMetadata(deps, at, requested);
     case 'policy':
-      return accepted(await changePolicy(deps, at, requested));
+      return changePolicy(deps, at, requested);
     case 'devModeOff':
       await assertGoverns(deps, at);
-      return accepted(await disableDevMode(deps, at.register));
+      return disableDevMode(deps, at.register);
     case 'vote': {
       const { proposalId, decision } = requested;
-      return accepted(
-        await vote(deps, { register: at.register, subject: at.subject, proposalId }, { decision }),
-      );
+      return vote(deps, { register: at.register, subject: at.subject, proposalId }, { decision });
     }
     default:
       return operate(deps, at, requested);
   }
 }
 
-const submitted = z.looseObject({
-  txId: z.string(),
-  proposalId: z.string().optional(),
-  votesReceived: z.number().optional(),
-  votesRequired: z.number().optional(),
-});
-
 /** The outcome of the submission, as the operator reads it. */
-function presentSubmitted(registerId: string, { change }: ManagedChange, body: unknown): Answer {
-  const { txId, proposalId, votesReceived, votesRequired } = submitted.parse(body);
+function presentSubmitted(
+  registerId: string,
+  { change }: ManagedChange,
+  { txId, proposalId, votesReceived, votesRequired }: Accepted,
+): SubmittedManagedChange {
   const isVoting = proposalId !== undefined && change !== 'vote';
   const votes = { votesReceived: votesReceived ?? null, votesRequired: votesRequired ?? null };
   const status = isVoting ? 'voting' : 'submitted';
-  return {
-    status: 202,
-    body: { registerId, change, status, txId, proposalId: proposalId ?? null, ...votes },
-  };
+  return { registerId, change, status, txId, proposalId: proposalId ?? null, ...votes };
 }
 
 function outstanding(change: string, txId?: string): AppError {
@@ -237,17 +237,20 @@ function outstanding(change: string, txId?: string): AppError {
 }
 
 /** Submits a change of a register, signed as the roster member that the caller acts as. */
-export type ChangeManaged = (at: Omit<At, 'rules'>, requested: ManagedChange) => Promise<Answer>;
+export type ChangeManaged = (
+  at: Omit<At, 'rules'>,
+  requested: ManagedChange,
+) => Promise<SubmittedManagedChange>;
 
 /**
  * At most one change of an aggregate is outstanding: a second one is refused until the first is sealed or refused.
  * Between concurrent submissions of two replicas the ledger decides.
- * @throws AppError conflict CHANGE_OUTSTANDING, and the errors of each kind of change
+ * @throws AppError conflict CHANGE_OUTSTANDING, and the errors of each kind of change; ForwardedRefusal of a validator
  */
 export function createChangeManaged(deps: ManagedChangeDeps): ChangeManaged {
   const underWay = new Set<string>();
 
-  async function change({ register, subject }: Omit<At, 'rules'>, requested: ManagedChange): Promise<Answer> {
+  async function change({ register, subject }: Omit<At, 'rules'>, requested: ManagedChange) {
     const aggregate = aggregateOf(requested);
     const before = (await listOutstanding(deps, register)).find((one) => one.aggregate === aggregate);
     if (before !== undefined) throw outstanding(before.change, before.txId);
@@ -257,9 +260,8 @@ export function createChangeManaged(deps: ManagedChangeDeps): ChangeManaged {
       const saved = { aggregate, change: requested.change, txId, submittedAt };
       return deps.database.transact((tx) => saveChange(tx, register.registerNo, saved));
     };
-    const answer = await submit({ ...deps, onSigned }, { register, subject, rules }, requested);
-    if (answer.status >= 300) return answer;
-    return presentSubmitted(register.registerId, requested, answer.body);
+    const accepted = await submit({ ...deps, onSigned }, { register, subject, rules }, requested);
+    return presentSubmitted(register.registerId, requested, accepted);
   }
 
   return async (at, requested) => {

@@ -1,9 +1,11 @@
+import type { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { quorum } from '#core/ledger/consensus.ts';
 import { findMemberAddress, memberDid } from '#core/ledger/did.ts';
 import { activeMembers, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import { parsePolicy } from '#core/ledger/policy.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
+import type { ReadonlyDeep } from '#kit/http/http.ts';
 import type { EvidenceView, Validators, ValidatorView } from '../../clients/validators.ts';
 import type { Wallets } from '../../clients/wallets.ts';
 import { refusal } from '../../errors.ts';
@@ -17,6 +19,7 @@ import type { Subject } from '../state/access.ts';
 import { type AnyRegister, type Deletion, findRegisterEver, type Register } from '../state/store.ts';
 import { missingOf } from './attestations.ts';
 import { listOutstanding, type OutstandingDeps } from './outstanding.ts';
+import type { LiveState, Phase, PresentedDeletion, statusSchema } from './schemas.ts';
 import { findManaged, findManager, genesisHash, type Managed } from './store.ts';
 
 export interface StatusDeps extends RulesDeps, OutstandingDeps, OperationalDeps {
@@ -53,7 +56,7 @@ export async function getFound(deps: Pick<StatusDeps, 'database'>, key: string):
   return { managed, known };
 }
 
-const phases: Readonly<Record<Register['status'], string>> = {
+const phases: Readonly<Record<Register['status'], Phase>> = {
   Checking: 'Checking',
   Online: 'Online',
   Recovery: 'Recovering',
@@ -62,7 +65,7 @@ const phases: Readonly<Record<Register['status'], string>> = {
   Deleted: 'Deleted',
 };
 
-function phaseOf({ managed, known }: Found): string {
+function phaseOf({ managed, known }: Found): Phase {
   if (known === undefined) {
     const waitsForOwner =
       managed !== undefined && missingOf(managed).some(({ data }) => data.role === 'Owner');
@@ -79,12 +82,12 @@ function instant(at: Date | undefined): string | null {
   return at === undefined ? null : apiTimestamp(at.getTime());
 }
 
-export function presentDeletion(deletion: Deletion | undefined) {
+export function presentDeletion(deletion: Deletion | undefined): PresentedDeletion | null {
   if (deletion === undefined) return null;
   const { policy, deletedAt, purgeAfter, purgedAt } = deletion;
   return {
     policy,
-    deletedAt: instant(deletedAt),
+    deletedAt: apiTimestamp(deletedAt.getTime()),
     purgeAfter: instant(purgeAfter),
     purgedAt: instant(purgedAt),
   };
@@ -176,9 +179,8 @@ function syncOf(register: Register, views: readonly ValidatorView[], nowMs: numb
   const isSynced = register.height >= targetDocket;
   const progressPercent = isSynced ? 100 : Math.floor((100 * register.height) / targetDocket);
   const quietMs = nowMs - register.updatedAt.getTime();
-  const status = isSynced ? 'Synced' : 'Syncing';
   return {
-    status,
+    status: isSynced ? ('Synced' as const) : ('Syncing' as const),
     currentDocket: register.height,
     targetDocket,
     progressPercent,
@@ -207,7 +209,11 @@ async function proposalsOf(
 }
 
 /** Live state of a register, from the ledger and its validators. */
-async function liveOf(deps: StatusDeps, subject: Subject, register: Register) {
+async function liveOf(
+  deps: StatusDeps,
+  subject: Subject,
+  register: Register,
+): Promise<ReadonlyDeep<LiveState>> {
   const nowMs = deps.clock.nowMs();
   const rules = await loadRules(deps, register);
   const [views, outstanding, own, genesis] = await Promise.all([
@@ -238,7 +244,7 @@ async function liveOf(deps: StatusDeps, subject: Subject, register: Register) {
 }
 
 /** The same for a register that has not begun or is deleted. */
-const nothingLive = {
+const nothingLive: LiveState = {
   genesisHash: null,
   cryptoPolicyVersion: null,
   roster: [],
@@ -254,7 +260,11 @@ const nothingLive = {
 };
 
 /** The complete status that the operator shows, in one answer. */
-export async function readStatus(deps: StatusDeps, subject: Subject, found: Found) {
+export async function readStatus(
+  deps: StatusDeps,
+  subject: Subject,
+  found: Found,
+): Promise<ReadonlyDeep<z.output<typeof statusSchema>>> {
   const { managed, known } = found;
   const isLive = known !== undefined && known.deletion === undefined;
   return {

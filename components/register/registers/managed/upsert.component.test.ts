@@ -95,7 +95,7 @@ describe('registers of custom resources', () => {
     function failing(name: 'subjectWallets' | 'attestationKeys' | 'signDigest' | 'systemKey'): () => void {
       const kept = managed.register.wallets[name];
       const fail = async () => {
-        throw new AppError('unavailable', 'UNAVAILABLE', 'the process ended here');
+        throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'the process ended here');
       };
       Object.assign(managed.register.wallets, { [name]: fail });
       return () => Object.assign(managed.register.wallets, { [name]: kept });
