@@ -95,9 +95,13 @@ const passedOn = {
   VALIDATION_STOPPED: ['conflict', 'The validation of the register is stopped.'],
   VALIDATOR_DRAINING: ['unavailable', 'The validator is draining.'],
   VALIDATOR_PAUSED: ['unavailable', 'The validator is paused.'],
+  SEALING_STOPPED: ['unavailable', 'The validator has stopped sealing.'],
   JOURNAL_UNAVAILABLE: ['unavailable', 'The log of the validator cannot be written.'],
+  SIGNING_KEYS_EXHAUSTED: ['conflict', 'The validator has the maximum number of keys.'],
+  SIGNER_UNAVAILABLE: ['unavailable', 'The signer of the validator does not answer.'],
   WALLET_LOCKED: ['locked', 'The wallet is locked.'],
   PERSON_REQUIRED: ['forbidden', 'The token belongs to a service, which has no wallets.'],
+  VAL_STRUCT_012: ['invalid', 'A text of the body has no canonical JSON.'],
   VAL_SCHEMA_001: ['unprocessable', 'The definition has faults; `errors` lists them.'],
   MECHANISM_NOT_SUPPORTED: ['unprocessable', 'Only the rotating leader election is supported.'],
   TIMEOUT: ['timeout', 'Another service did not answer in time.'],
@@ -137,14 +141,26 @@ export const ofInvalidDocket: readonly DeclaredRefusal[] = invalidDocket.map((co
 /** Refusals of a route that calls the wallet service. */
 export const ofWallets = refusals('WALLET_LOCKED', 'TIMEOUT');
 
+/** Refusals of a route that gives the checkpoint of a register. */
+export const ofCheckpoint = [...ofWallets, ...refusals('REGISTER_NOT_READY')];
+
 /** Refusals of a route that signs and submits a transaction, with those of the validator. */
 export const ofSubmission: readonly DeclaredRefusal[] = [
   ...ofLedgerRules,
   ...ofWallets,
   ...refusals('SENDER_NOT_AUTHORIZED', 'TX_CONFLICT', 'MEMPOOL_FULL', 'REGISTER_NOT_FOUND'),
   ...refusals('REGISTER_NOT_READY', 'REGISTER_BEHIND', 'VALIDATOR_UNAVAILABLE', 'VALIDATOR_DRAINING'),
-  ...refusals('VALIDATOR_PAUSED', 'JOURNAL_UNAVAILABLE', 'BAD_GATEWAY'),
+  ...refusals('VALIDATOR_PAUSED', 'SEALING_STOPPED', 'JOURNAL_UNAVAILABLE', 'BAD_GATEWAY'),
 ];
+
+/** Refusals of a route that asks a validator for a proof of possession of its key. */
+export const ofPossession = refusals(
+  'VALIDATOR_NOT_FOUND',
+  'VALIDATOR_KEY_CHANGED',
+  'SIGNING_KEYS_EXHAUSTED',
+  'SIGNER_UNAVAILABLE',
+  'TIMEOUT',
+);
 
 /** Refusals of a route whose `resource` is a visible register. */
 export const ofVisibleRegister = refusals('REGISTER_NOT_FOUND');

@@ -8,6 +8,8 @@ interface DeclaredAnswer<Body> {
   /** Undefined: the answer has no body. */
   readonly mediaType: string | undefined;
   readonly schema: z.ZodType;
+  /** Schemas of further media types that clients may ask for. */
+  readonly otherTypes?: Readonly<Record<string, z.ZodType>>;
   /** Never set; carries the type of the body. */
   readonly body?: Body;
 }
@@ -23,12 +25,17 @@ export function json<S extends z.ZodType>(
   return { description, mediaType: 'application/json', schema };
 }
 
-/** An answer of another media type, as text, bytes or a stream of them. */
+/**
+ * An answer of another media type, as text, bytes or a stream of them.
+ *
+ * @param otherTypes schemas of further media types that clients may ask for; the handler names the one that it sends
+ */
 export function media(
   mediaType: string,
   description: string,
+  otherTypes: Readonly<Record<string, z.ZodType>> = {},
 ): DeclaredAnswer<string | Uint8Array | Readable> {
-  return { description, mediaType, schema: z.string() };
+  return { description, mediaType, schema: z.string(), otherTypes };
 }
 
 /** An answer without a body. */
@@ -111,13 +118,18 @@ type IsUnion<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? false : 
 
 /** The answers as `schema.response`, for the reference. */
 export function documentedAnswers(answers: DeclaredAnswers): Readonly<Record<string, object>> {
-  const documented = Object.entries(answers).map(([status, { description, mediaType, schema }]) => [
+  const documented = Object.entries(answers).map(([status, declared]) => [
     status,
-    mediaType === undefined
-      ? schema.describe(description)
-      : { description, content: { [mediaType]: { schema } } },
+    declared.mediaType === undefined
+      ? declared.schema.describe(declared.description)
+      : { description: declared.description, content: contentOf(declared, declared.mediaType) },
   ]);
   return Object.fromEntries(documented);
+}
+
+function contentOf({ schema, otherTypes }: DeclaredAnswer<unknown>, mediaType: string): object {
+  const types = Object.entries({ [mediaType]: schema, ...otherTypes });
+  return Object.fromEntries(types.map(([type, of]) => [type, { schema: of }]));
 }
 
 /** What is sent for the body of an answer: text, bytes, a stream, or undefined for no body. */

@@ -190,15 +190,19 @@ describe('schemas for other languages', () => {
 
   it('have an optional body where null is accepted, with its examples', async () => {
     const app = openApp();
-    const examples = [{ reason: 'a' }];
-    const body = z.object({ reason: z.string().optional() }).nullish().meta({ examples });
+    const example = { reason: 'a' };
+    const body = z
+      .object({ reason: z.string().optional() })
+      .nullish()
+      .meta({ examples: [example] });
     app.post('/things', { config, schema: { operationId: 'createThing', body } }, () => ({}));
     const { paths } = await documentOf(app);
     expect(paths['/things'].post.requestBody).toEqual({
       required: false,
       content: {
         'application/json': {
-          schema: { type: 'object', properties: { reason: { type: 'string' } }, examples },
+          schema: { type: 'object', properties: { reason: { type: 'string' } } },
+          example,
         },
       },
     });

@@ -43,7 +43,7 @@ function portableMember(name: string, member: unknown): unknown {
 const nullableBody = z.looseObject({
   content: z.record(
     z.string(),
-    z.object({
+    z.looseObject({
       schema: z.looseObject({ anyOf: z.tuple([jsonObject, z.object({ type: z.literal('null') })]) }),
     }),
   ),
@@ -52,9 +52,9 @@ const nullableBody = z.looseObject({
 function withoutNullBody(body: unknown): unknown {
   const nullable = nullableBody.safeParse(body).data;
   if (nullable === undefined) return body;
-  const content = Object.entries(nullable.content).map(([mediaType, { schema }]) => {
+  const content = Object.entries(nullable.content).map(([mediaType, { schema, ...beside }]) => {
     const { anyOf, ...others } = schema;
-    return [mediaType, { schema: { ...anyOf[0], ...others } }] as const;
+    return [mediaType, { schema: { ...anyOf[0], ...others }, ...beside }] as const;
   });
   return { ...nullable, required: false, content: Object.fromEntries(content) };
 }

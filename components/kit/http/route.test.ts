@@ -319,6 +319,25 @@ describe('the reference of a route', () => {
     expect((await app.inject({ url: '/hidden', headers: bearer })).statusCode).toBe(204);
   });
 
+  it('has every media type that clients may ask for', async () => {
+    const app = build();
+    addRoute(app, {
+      ...things,
+      path: '/model',
+      operationId: 'getModel',
+      answers: { 200: media('application/xml', 'The model.', { 'application/json': thing }) },
+      handle: () => answer(200, '{"id":"a"}', { 'content-type': 'application/json; charset=utf-8' }),
+    });
+    const got = await app.inject({ url: '/model', headers: bearer });
+    expect([got.headers['content-type'], got.body]).toEqual([
+      'application/json; charset=utf-8',
+      '{"id":"a"}',
+    ]);
+    const document = (await app.inject({ url: '/openapi.json' })).json();
+    const { content } = document.paths['/model'].get.responses['200'];
+    expect(Object.keys(content)).toEqual(['application/xml', 'application/json']);
+  });
+
   it('has its answers, the codes of its refusals, and an example of the body', async () => {
     const app = build();
     addRoute(app, {

@@ -5,7 +5,7 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
 import { type App, addRoute, bearerOf, json } from '#kit/http/http.ts';
-import { ofSubmission, ofVisibleRegister, ofWritableRegister, refusals } from '../../errors.ts';
+import { ofPossession, ofSubmission, ofVisibleRegister, ofWritableRegister, refusals } from '../../errors.ts';
 import { writableRegister } from '../../registers/state/access.ts';
 import { reasonText } from '../../registers/state/texts.ts';
 import { mayForce, viewsOf } from '../liveness/operational.ts';
@@ -178,11 +178,7 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
 }
 
 /** Refusals of a change of a set. */
-const ofChanges = [
-  ...ofWritableRegister,
-  ...ofSubmission,
-  ...refusals('VALIDATOR_NOT_FOUND', 'VALIDATOR_KEY_CHANGED'),
-];
+const ofChanges = [...ofWritableRegister, ...ofSubmission, ...ofPossession];
 
 function mountRegistration(app: App, deps: ValidatorsDeps): void {
   const findRegister = writableRegister(() => deps.database.read);

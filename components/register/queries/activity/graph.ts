@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
@@ -9,6 +10,7 @@ import type { Register } from '../../registers/state/store.ts';
 import { ENTITY_SETS } from '../language/model.ts';
 import type { Row } from '../language/row.ts';
 import { type SearchDeps, searchRegister } from '../scan/search.ts';
+import type { graphNodeSchema } from './schemas.ts';
 
 export interface GraphDeps extends ReadDeps {
   readonly database: SearchDeps;
@@ -19,18 +21,7 @@ interface GraphQuery {
   readonly before?: string | undefined;
 }
 
-/** A transaction as a node: its links without its content (specification document 2, section 2). */
-interface GraphNode {
-  readonly txId: string;
-  readonly prevTxId: string | null;
-  readonly senderWallet: string;
-  readonly timeStamp: string;
-  /** null while it is pending */
-  readonly docketNumber: number | null;
-  readonly blueprintId: string | null;
-  readonly instanceId: string | null;
-  readonly transactionType: string;
-}
+type GraphNode = z.output<typeof graphNodeSchema>;
 
 function pendingNode({ record }: UnsealedTransaction): GraphNode {
   const parsed = parseRecord(record);

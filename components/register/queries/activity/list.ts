@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
-import { page, paging } from '#kit/http/http.ts';
+import { page, paging, type ReadonlyDeep } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { presentItem } from '../../ledger/transactions/present.ts';
@@ -12,6 +12,7 @@ import { parseStart, printStart } from '../scan/options.ts';
 import { mostExamined, readableRegisters, type Search, search, searchRegister } from '../scan/search.ts';
 import { sealedItemOf } from '../scan/store.ts';
 import { allOf } from '../scan/terms.ts';
+import type { transactionsPageSchema } from './schemas.ts';
 import { titlesOf } from './store.ts';
 
 interface ListDeps {
@@ -23,6 +24,8 @@ export const registerId = z.string().optional().describe('One register; without 
 const cursor = z.string().max(512).optional().describe('`next` of the previous page.');
 export const listQuery = paging().extend({ registerId, cursor });
 type ListQuery = z.output<typeof listQuery>;
+
+type Items = ReadonlyDeep<z.output<typeof transactionsPageSchema>>['items'];
 
 interface PageQuery {
   readonly terms: readonly Typed[];
@@ -58,7 +61,7 @@ export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery,
   const transactions = found.rows.map((row) => presentItem(sealedItemOf(row)));
   const ids = one === undefined ? [...new Set(transactions.map((each) => each.registerId))] : [];
   const titles = await titlesOf(deps.db, ids);
-  const items =
+  const items: Items =
     one !== undefined
       ? transactions
       : transactions.map((transaction) => {
@@ -67,7 +70,7 @@ export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery,
         });
   const { next, count } = found;
   return {
-    ...page<object>(items, query, count?.total ?? 0),
+    ...page(items, query, count?.total ?? 0),
     ...(count?.exact === false && { totalCountIsLowerBound: true }),
     hasMore: next !== undefined,
     ...(next !== undefined && { next: printStart(next) }),

@@ -1,94 +1,86 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { type App, callerOf, decimal, jsonAnswer } from '#kit/http/http.ts';
+import { type App, addRoute, decimal, json } from '#kit/http/http.ts';
 import { storable } from '../../database/text.ts';
-import { getVisibleRegister } from '../../registers/state/access.ts';
+import { ofVisibleRegister, refusals } from '../../errors.ts';
+import { visibleRegister } from '../../registers/state/access.ts';
 import { withinTime } from '../scan/store.ts';
 import { textTerm } from '../scan/terms.ts';
 import { type GraphDeps, graphOf } from './graph.ts';
 import { listPage, listQuery, registerId, registersFor } from './list.ts';
+import { graphSchema, statisticsSchema, transactionsPageSchema } from './schemas.ts';
 import { statisticsOf } from './store.ts';
 
 export type QueriesDeps = GraphDeps;
 
-const tags = ['Queries'];
 const label = storable(256).min(1);
-const route = { config: { policy: 'RequireAuthenticated', rateLimit: 'Api' } } as const;
+const common = {
+  method: 'GET',
+  tag: 'Queries',
+  policy: 'RequireAuthenticated',
+  rateLimit: 'Api',
+} as const;
 
 function mountLists(app: App, deps: QueriesDeps): void {
-  app.get(
-    '/api/query/wallets/:address/transactions',
-    {
-      ...route,
-      schema: {
-        operationId: 'listWalletTransactions',
-        tags,
-        summary: 'What an address sent or received, newest first in each register',
-        params: z.object({ address: label }),
-        querystring: listQuery,
-        response: jsonAnswer('A page of transactions.'),
-      },
+  const list = {
+    ...common,
+    answers: { 200: json('A page of transactions.', transactionsPageSchema) },
+    refusals: [
+      ...ofVisibleRegister,
+      ...refusals('PAGE_TOO_DEEP', 'QUERY_INVALID', 'QUERY_TOO_BROAD', 'QUERY_TIMEOUT'),
+    ],
+  } as const;
+  addRoute(app, {
+    ...list,
+    path: '/api/query/wallets/:address/transactions',
+    operationId: 'listWalletTransactions',
+    summary: 'What an address sent or received, newest first in each register',
+    params: z.object({ address: label }),
+    query: listQuery,
+    handle: ({ caller, params, query }) =>
+      listPage(deps, caller, query, { terms: [], wallet: params.address }),
+  });
+  addRoute(app, {
+    ...list,
+    path: '/api/query/senders/:address/transactions',
+    operationId: 'listSenderTransactions',
+    summary: 'What an address sent, newest first in each register',
+    params: z.object({ address: label }),
+    query: listQuery,
+    handle: ({ caller, params, query }) => {
+      const terms = [textTerm('senderAddress', 'eq', params.address)];
+      return listPage(deps, caller, query, { terms });
     },
-    (request) =>
-      listPage(deps, callerOf(request), request.query, { terms: [], wallet: request.params.address }),
-  );
-  app.get(
-    '/api/query/senders/:address/transactions',
-    {
-      ...route,
-      schema: {
-        operationId: 'listSenderTransactions',
-        tags,
-        summary: 'What an address sent, newest first in each register',
-        params: z.object({ address: label }),
-        querystring: listQuery,
-        response: jsonAnswer('A page of transactions.'),
-      },
-    },
-    (request) => {
-      const terms = [textTerm('senderAddress', 'eq', request.params.address)];
-      return listPage(deps, callerOf(request), request.query, { terms });
-    },
-  );
-  app.get(
-    '/api/query/blueprints/:blueprintId/transactions',
-    {
-      ...route,
-      schema: {
-        operationId: 'listBlueprintTransactions',
-        tags,
-        summary: 'Transactions of a blueprint or of one of its instances, newest first in each register',
-        params: z.object({ blueprintId: label }),
-        querystring: listQuery.extend({ instanceId: label.optional() }),
-        response: jsonAnswer('A page of transactions.'),
-      },
-    },
-    (request) => {
-      const { instanceId } = request.query;
+  });
+  addRoute(app, {
+    ...list,
+    path: '/api/query/blueprints/:blueprintId/transactions',
+    operationId: 'listBlueprintTransactions',
+    summary: 'Transactions of a blueprint or of one of its instances, newest first in each register',
+    params: z.object({ blueprintId: label }),
+    query: listQuery.extend({ instanceId: label.optional() }),
+    handle: ({ caller, params, query }) => {
+      const { instanceId } = query;
       const terms = [
-        textTerm('blueprintId', 'eq', request.params.blueprintId),
+        textTerm('blueprintId', 'eq', params.blueprintId),
         ...(instanceId === undefined ? [] : [textTerm('instanceId', 'eq', instanceId)]),
       ];
-      return listPage(deps, callerOf(request), request.query, { terms });
+      return listPage(deps, caller, query, { terms });
     },
-  );
+  });
 }
 
 function mountStatistics(app: App, deps: QueriesDeps): void {
-  app.get(
-    '/api/query/stats',
-    {
-      ...route,
-      schema: {
-        operationId: 'getTransactionStatistics',
-        tags,
-        summary: 'Statistics of one register, or of all that you see',
-        querystring: z.object({ registerId }),
-        response: jsonAnswer('The statistics.'),
-      },
-    },
-    async (request) => {
-      const registers = await registersFor(deps, callerOf(request), request.query.registerId);
+  addRoute(app, {
+    ...common,
+    path: '/api/query/stats',
+    operationId: 'getTransactionStatistics',
+    summary: 'Statistics of one register, or of all that you see',
+    query: z.object({ registerId }),
+    answers: { 200: json('The statistics.', statisticsSchema) },
+    refusals: [...ofVisibleRegister, ...refusals('QUERY_TOO_BROAD', 'QUERY_TIMEOUT')],
+    handle: async ({ caller, query }) => {
+      const registers = await registersFor(deps, caller, query.registerId);
       const found = await withinTime(deps.database, (db) => statisticsOf(db, registers));
       const { transactions = 0, senders = 0, recipients = 0, wallets = 0 } = found ?? {};
       const timeOf = (micros: number | null | undefined) =>
@@ -104,35 +96,25 @@ function mountStatistics(app: App, deps: QueriesDeps): void {
         ...(found?.bounded === true && { uniqueCountsAreLowerBounds: true }),
       };
     },
-  );
+  });
 }
 
 function mountGraph(app: App, deps: QueriesDeps): void {
-  app.get(
-    '/api/registers/:registerId/transactions/graph',
-    {
-      ...route,
-      schema: {
-        operationId: 'getTransactionGraph',
-        tags,
-        summary: 'Transactions as nodes with their links, newest first',
-        params: z.object({ registerId: z.string() }),
-        querystring: z.object({
-          limit: decimal({ min: 1, max: 1_000 }).default(200).describe('Nodes, 1 to 1000; 200 when absent.'),
-          before: z
-            .string()
-            .max(64)
-            .optional()
-            .describe('Cursor: the last transaction of the previous page.'),
-        }),
-        response: jsonAnswer('Nodes and links.'),
-      },
-    },
-    async (request) => {
-      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
-      return graphOf(deps, register, request.query);
-    },
-  );
+  addRoute(app, {
+    ...common,
+    path: '/api/registers/:registerId/transactions/graph',
+    operationId: 'getTransactionGraph',
+    summary: 'Transactions as nodes with their links, newest first',
+    params: z.object({ registerId: z.string() }),
+    query: z.object({
+      limit: decimal({ min: 1, max: 1_000 }).default(200).describe('Nodes, 1 to 1000; 200 when absent.'),
+      before: z.string().max(64).optional().describe('Cursor: the last transaction of the previous page.'),
+    }),
+    answers: { 200: json('Nodes and links.', graphSchema) },
+    refusals: [...ofVisibleRegister, ...refusals('CURSOR_UNKNOWN', 'VALIDATOR_UNAVAILABLE', 'QUERY_TIMEOUT')],
+    resource: visibleRegister(() => deps.db),
+    handle: ({ resource: register, query }) => graphOf(deps, register, query),
+  });
 }
 
 /** Queries that complement the lists of one register (specification document 2, section 4). */

@@ -1,4 +1,6 @@
+import type { z } from 'zod';
 import { ENTITY_SETS, type EntitySet, type Property } from '../language/model.ts';
+import type { serviceDocumentSchema } from './schemas.ts';
 
 const namespace = 'Chancery';
 const sets = Object.values(ENTITY_SETS);
@@ -72,7 +74,7 @@ export function metadataJson(): object {
 }
 
 /** The service document: the list of entity sets. */
-export function serviceDocument(base: string): object {
+export function serviceDocument(base: string): z.output<typeof serviceDocumentSchema> {
   return {
     '@odata.context': `${base}$metadata`,
     value: sets.map(({ name }) => ({ name, kind: 'EntitySet', url: name })),

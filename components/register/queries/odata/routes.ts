@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '#kit/clock/clock.ts';
-import { type App, callerOf, errorAnswer, jsonAnswer, refusalOf, textAnswer } from '#kit/http/http.ts';
-import { refusal } from '../../errors.ts';
+import { type App, addRoute, answer, errorAnswer, json, media, refusalOf } from '#kit/http/http.ts';
+import { refusal, refusals } from '../../errors.ts';
 import { scopeOf } from '../../registers/state/access.ts';
 import { ENTITY_SETS, type EntitySet, type SetName } from '../language/model.ts';
 import {
@@ -16,16 +16,16 @@ import {
 import { type Found, type SearchDeps, search } from '../scan/search.ts';
 import { metadataJson, metadataXml, serviceDocument } from './metadata.ts';
 import { contextUrl, presentEntity } from './present.ts';
+import { entitiesSchema, entitySchema, errorSchema, modelSchema, serviceDocumentSchema } from './schemas.ts';
 
 export interface ODataDeps {
   readonly database: SearchDeps;
   readonly clock: Clock;
 }
 
-const tags = ['OData'];
 const defaultPageSize = 20;
 const largestPage = 100;
-const json = 'application/json;odata.metadata=minimal;charset=utf-8';
+const jsonType = 'application/json;odata.metadata=minimal;charset=utf-8';
 
 const filter = z.string().optional().describe('eq ne gt ge lt le in and or not; contains, startswith, …');
 const select = z.string().optional().describe('Names of properties.');
@@ -43,18 +43,6 @@ const collectionQuery = z
     $format: format,
   })
   .catchall(z.string());
-/** The JSON format of OData 4.0 for errors (section 19). */
-const errorSchema = z
-  .object({
-    error: z.object({
-      code: z.string(),
-      message: z.string(),
-      target: z.string().optional().describe('The option that cannot be read.'),
-      innererror: z.object({ position: z.int() }).optional(),
-      '@Chancery.traceId': z.string(),
-    }),
-  })
-  .meta({ id: 'ODataError' });
 const refused = errorAnswer(errorSchema);
 const errors = { 400: refused, 403: refused, 404: refused, 501: refused };
 
@@ -71,7 +59,7 @@ function sendODataError(error: unknown, request: FastifyRequest, reply: FastifyR
     .code(status)
     .header('odata-version', '4.0')
     .header('cache-control', 'no-store')
-    .type(json)
+    .type(jsonType)
     .send(
       JSON.stringify({
         error: {
@@ -85,8 +73,19 @@ function sendODataError(error: unknown, request: FastifyRequest, reply: FastifyR
     );
 }
 
-const route = { config: { policy: 'RequireAuthenticated', rateLimit: 'Api' } } as const;
-const shared = { ...route, errorHandler: sendODataError } as const;
+const common = {
+  method: 'GET',
+  tag: 'OData',
+  policy: 'RequireAuthenticated',
+  rateLimit: 'Api',
+  protocol: { errorHandler: sendODataError, refusals: errors },
+} as const;
+
+/** Refusals of a query of one or more entities. */
+const ofQueries = refusals('QUERY_INVALID', 'QUERY_NOT_SUPPORTED', 'QUERY_TOO_BROAD', 'QUERY_TIMEOUT');
+
+const version = { 'odata-version': '4.0' } as const;
+const jsonHeaders = { ...version, 'content-type': jsonType } as const;
 
 const optionsOf = (query: object): RawOptions =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
@@ -123,24 +122,19 @@ function nextLink(
 }
 
 function mountSet(app: App, deps: ODataDeps, set: EntitySet): void {
-  app.get(
-    `/odata/${set.name}`,
-    {
-      ...shared,
-      schema: {
-        operationId: `listOdata${set.name}`,
-        tags,
-        summary: `${set.name} of your organisation`,
-        querystring: collectionQuery,
-        response: { ...jsonAnswer('A page of entities.'), ...errors },
-      },
-    },
-    async (request, reply) => {
-      const raw = optionsOf(request.query);
+  addRoute(app, {
+    ...common,
+    path: `/odata/${set.name}`,
+    operationId: `listOdata${set.name}`,
+    summary: `${set.name} of your organisation`,
+    query: collectionQuery,
+    answers: { 200: json('A page of entities.', entitiesSchema(set)) },
+    refusals: ofQueries,
+    handle: async ({ caller, query, request }) => {
+      const raw = optionsOf(query);
       const options = readOptions(set, raw, nowMicros(deps));
       const preferred = preferredSize(request);
-      if (preferred !== undefined) reply.header('preference-applied', `odata.maxpagesize=${preferred}`);
-      const found = await search(deps.database, scopeOf(callerOf(request)), {
+      const found = await search(deps.database, scopeOf(caller), {
         set,
         ...options,
         limit: Math.min(options.top ?? largestPage, preferred ?? options.top ?? defaultPageSize),
@@ -155,28 +149,25 @@ function mountSet(app: App, deps: ODataDeps, set: EntitySet): void {
         value: found.rows.map((row) => presentEntity(set, row, options.select)),
         ...(link !== undefined && { '@odata.nextLink': link }),
       };
-      return reply.header('odata-version', '4.0').type(json).send(JSON.stringify(body));
+      const applied = preferred === undefined ? undefined : `odata.maxpagesize=${preferred}`;
+      return answer(200, body, { ...jsonHeaders, 'preference-applied': applied });
     },
-  );
+  });
 }
 
 function mountCount(app: App, deps: ODataDeps, set: EntitySet): void {
-  app.get(
-    `/odata/${set.name}/$count`,
-    {
-      ...shared,
-      schema: {
-        operationId: `countOdata${set.name}`,
-        tags,
-        summary: `Number of ${set.name}`,
-        querystring: countQuery,
-        response: { ...textAnswer('text/plain', 'The number.'), ...errors },
-      },
-    },
-    async (request, reply) => {
-      const { count } = await search(deps.database, scopeOf(callerOf(request)), {
+  addRoute(app, {
+    ...common,
+    path: `/odata/${set.name}/$count`,
+    operationId: `countOdata${set.name}`,
+    summary: `Number of ${set.name}`,
+    query: countQuery,
+    answers: { 200: media('text/plain', 'The number.') },
+    refusals: ofQueries,
+    handle: async ({ caller, query }) => {
+      const { count } = await search(deps.database, scopeOf(caller), {
         set,
-        filter: readCountOptions(set, optionsOf(request.query), nowMicros(deps)),
+        filter: readCountOptions(set, optionsOf(query), nowMicros(deps)),
         orderings: [],
         start: { after: undefined, offset: 0 },
         limit: 0,
@@ -187,37 +178,33 @@ function mountCount(app: App, deps: ODataDeps, set: EntitySet): void {
           message: `There are more than ${count.total}; narrow the filter.`,
         });
       }
-      return reply
-        .header('odata-version', '4.0')
-        .type('text/plain;charset=utf-8')
-        .send(String(count?.total ?? 0));
+      return answer(200, String(count?.total ?? 0), {
+        ...version,
+        'content-type': 'text/plain;charset=utf-8',
+      });
     },
-  );
+  });
 }
 
 const resource = /^(Registers|Transactions|Dockets)\((.*)\)$/s;
 
 function mountEntity(app: App, deps: ODataDeps): void {
-  app.get(
-    '/odata/:resource',
-    {
-      ...shared,
-      schema: {
-        operationId: 'getOdataEntity',
-        tags,
-        summary:
-          "One entity by its key: Registers('id'), Transactions('txId'), Dockets(registerId='id',docketNumber=0)",
-        params: z.object({ resource: z.string() }),
-        querystring: entityQuery,
-        response: { ...jsonAnswer('The entity.'), ...errors },
-      },
-    },
-    async (request, reply) => {
-      const [, name, key = ''] = resource.exec(request.params.resource) ?? [];
+  addRoute(app, {
+    ...common,
+    path: '/odata/:resource',
+    operationId: 'getOdataEntity',
+    summary:
+      "One entity by its key: Registers('id'), Transactions('txId'), Dockets(registerId='id',docketNumber=0)",
+    params: z.object({ resource: z.string() }),
+    query: entityQuery,
+    answers: { 200: json('The entity.', entitySchema) },
+    refusals: [...ofQueries, ...refusals('ENTITY_NOT_FOUND')],
+    handle: async ({ caller, params, query, request }) => {
+      const [, name, key = ''] = resource.exec(params.resource) ?? [];
       if (name === undefined) throw refusal('ENTITY_NOT_FOUND');
       const set = ENTITY_SETS[name as SetName];
-      const selected = readEntityOptions(set, optionsOf(request.query));
-      const { rows } = await search(deps.database, scopeOf(callerOf(request)), {
+      const selected = readEntityOptions(set, optionsOf(query));
+      const { rows } = await search(deps.database, scopeOf(caller), {
         set,
         filter: readKey(set, key, nowMicros(deps)),
         orderings: [],
@@ -231,17 +218,10 @@ function mountEntity(app: App, deps: ODataDeps): void {
         '@odata.context': contextUrl(baseOf(request), set, selected, true),
         ...presentEntity(set, row, selected),
       };
-      return reply.header('odata-version', '4.0').type(json).send(JSON.stringify(body));
+      return answer(200, body, jsonHeaders);
     },
-  );
+  });
 }
-
-const metadataAnswer = {
-  200: {
-    description: 'The model.',
-    content: { 'application/xml': { schema: z.string() }, 'application/json': { schema: z.unknown() } },
-  },
-};
 
 function mountDocuments(app: App): void {
   const paths = [
@@ -249,60 +229,48 @@ function mountDocuments(app: App): void {
     ['/odata/', 'getOdataServiceDocument'],
   ] as const;
   for (const [path, operationId] of paths) {
-    app.get(
+    addRoute(app, {
+      ...common,
       path,
-      {
-        ...shared,
-        schema: {
-          operationId,
-          tags,
-          summary: 'The entity sets',
-          querystring: formatQuery,
-          response: { ...jsonAnswer('The service document.'), ...errors },
-        },
-      },
-      async (request, reply) =>
-        reply
-          .header('odata-version', '4.0')
-          .type(json)
-          .send(JSON.stringify(serviceDocument(baseOf(request)))),
-    );
+      operationId,
+      summary: 'The entity sets',
+      query: formatQuery,
+      answers: { 200: json('The service document.', serviceDocumentSchema) },
+      refusals: [],
+      handle: ({ request }) => answer(200, serviceDocument(baseOf(request)), jsonHeaders),
+    });
   }
-  app.get(
-    '/odata/$metadata',
-    {
-      ...shared,
-      schema: {
-        operationId: 'getOdataMetadata',
-        tags,
-        summary: 'The model: CSDL as XML, or as JSON',
-        querystring: formatQuery,
-        response: { ...metadataAnswer, ...errors },
-      },
-    },
-    async (request, reply) => {
-      const { $format: format = request.headers.accept ?? '' } = request.query;
-      reply.header('odata-version', '4.0');
+  addRoute(app, {
+    ...common,
+    path: '/odata/$metadata',
+    operationId: 'getOdataMetadata',
+    summary: 'The model: CSDL as XML, or as JSON',
+    query: formatQuery,
+    answers: { 200: media('application/xml', 'The model.', { 'application/json': modelSchema }) },
+    refusals: [],
+    handle: ({ query, request }) => {
+      const { $format: format = request.headers.accept ?? '' } = query;
       return /json/i.test(format) && !/xml/i.test(format)
-        ? reply.type('application/json;charset=utf-8').send(JSON.stringify(metadataJson()))
-        : reply.type('application/xml;charset=utf-8').send(metadataXml());
+        ? answer(200, JSON.stringify(metadataJson()), {
+            ...version,
+            'content-type': 'application/json;charset=utf-8',
+          })
+        : answer(200, metadataXml(), { ...version, 'content-type': 'application/xml;charset=utf-8' });
     },
-  );
-  app.post(
-    '/odata/$batch',
-    {
-      ...shared,
-      schema: {
-        operationId: 'executeOdataBatch',
-        tags,
-        summary: 'Not supported',
-        response: { 501: refused },
-      },
-    },
-    async () => {
+  });
+  addRoute(app, {
+    ...common,
+    method: 'POST',
+    path: '/odata/$batch',
+    operationId: 'executeOdataBatch',
+    summary: 'Not supported',
+    answers: {},
+    refusals: refusals('QUERY_NOT_SUPPORTED'),
+    protocol: { errorHandler: sendODataError, refusals: { 501: refused } },
+    handle: () => {
       throw refusal('QUERY_NOT_SUPPORTED', { message: '$batch is not supported.' });
     },
-  );
+  });
 }
 
 /** Read-only OData 4.0 over registers, transactions and dockets. */

@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { ALGORITHMS } from '#core/crypto/algorithm.ts';
 import type { Reader } from '#kit/db/db.ts';
-import { type App, callerOf, jsonAnswer } from '#kit/http/http.ts';
+import { type App, addRoute, json } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { getVisibleRegister } from '../../registers/state/access.ts';
+import { ofVisibleRegister } from '../../errors.ts';
+import { visibleRegister } from '../../registers/state/access.ts';
 import { resolveKeys } from './resolve.ts';
 import { findKeys } from './store.ts';
 
@@ -17,25 +18,43 @@ const resolveBody = z.object({
   algorithm: z.enum(ALGORITHMS).optional().describe('Only keys of this algorithm.'),
 });
 
+const keySchema = z
+  .object({
+    walletAddress: z.string(),
+    participantId: z.string(),
+    publicKey: z.string().describe('Base64.'),
+    algorithm: z.string(),
+    status: z.string().describe('Active or Deprecated.'),
+  })
+  .meta({ id: 'ParticipantKey' });
+
+const resolvedSchema = z.object({
+  resolved: z.record(z.string(), keySchema).describe('Keys by wallet address.'),
+  notFound: z.array(z.string()),
+  revoked: z.array(z.string()),
+});
+
 export function mountParticipants(app: App, deps: ParticipantsDeps): void {
-  app.post(
-    '/api/registers/:registerId/participants/resolve-public-keys',
-    {
-      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: {
-        operationId: 'resolvePublicKeys',
-        tags: ['Participants'],
-        summary: 'The keys that participants published for their addresses',
-        params: z.object({ registerId: z.string() }),
-        body: resolveBody,
-        response: jsonAnswer('The keys by address.'),
-      },
+  addRoute(app, {
+    method: 'POST',
+    path: '/api/registers/:registerId/participants/resolve-public-keys',
+    operationId: 'resolvePublicKeys',
+    tag: 'Participants',
+    summary: 'The keys that participants published for their addresses',
+    policy: 'RequireAuthenticated',
+    rateLimit: 'Api',
+    params: z.object({ registerId: z.string() }),
+    body: {
+      schema: resolveBody,
+      example: { walletAddresses: ['w1qdf3q6tl433zl3al00lzv4uqgyy0lucqpq2nf2tsv9txnyqjgr3ss2uttek'] },
     },
-    async (request) => {
-      const { walletAddresses, algorithm } = request.body;
-      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
+    answers: { 200: json('The keys by address.', resolvedSchema) },
+    refusals: ofVisibleRegister,
+    resource: visibleRegister(() => deps.db),
+    handle: async ({ body, resource: register }) => {
+      const { walletAddresses, algorithm } = body;
       const keys = await findKeys(deps.db, register.registerNo, walletAddresses);
       return resolveKeys(walletAddresses, keys, algorithm);
     },
-  );
+  });
 }

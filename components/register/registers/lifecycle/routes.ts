@@ -234,7 +234,7 @@ function mountCreation(app: App, deps: RegistersDeps): void {
     refusals: [
       ...refusals('REGISTRATION_NOT_FOUND', 'REGISTRATION_FINALIZED', 'REGISTRATION_EXPIRED'),
       ...refusals('ATTESTATION_INVALID', 'OWNER_ATTESTATION_MISSING', 'SENDER_NOT_AUTHORIZED'),
-      ...refusals('VALIDATOR_UNAVAILABLE', 'REGISTER_EXISTS'),
+      ...refusals('VALIDATOR_UNAVAILABLE', 'REGISTER_EXISTS', 'VAL_STRUCT_012'),
       ...ofWallets,
     ],
     handle: ({ caller, body, request }) => {

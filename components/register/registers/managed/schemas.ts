@@ -133,7 +133,7 @@ export const statusSchema = z
   .meta({ id: 'ManagedRegister' });
 
 /** Kinds of changes of a managed register. */
-export const CHANGES = [
+const changes = [
   'metadata',
   'policy',
   'devModeOff',
@@ -150,7 +150,7 @@ export const CHANGES = [
 export const submittedSchema = z
   .object({
     registerId: text,
-    change: z.enum(CHANGES),
+    change: z.enum(changes),
     status: z.enum(['voting', 'submitted']),
     txId: text,
     proposalId: text.nullable(),

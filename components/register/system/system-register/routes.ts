@@ -136,7 +136,7 @@ function mountClassification(app: App, deps: SystemRegisterDeps): void {
       example: { newBlueprint: definitionExample },
     },
     answers: { 200: json('The classification.', changeSchema) },
-    refusals: refusals('BLUEPRINT_NOT_FOUND', 'VAL_SCHEMA_001', 'TRANSACTION_TOO_LARGE'),
+    refusals: refusals('BLUEPRINT_NOT_FOUND', 'VAL_SCHEMA_001', 'VAL_STRUCT_012', 'TRANSACTION_TOO_LARGE'),
     handle: async ({ params: named, body, resource }) => {
       const id = named.blueprintId;
       const version = await getVersion(deps, resource, id, 'latest');
