@@ -215,6 +215,8 @@ function assembleSetApi(parts: AssembledParts, cleanup: Cleanup) {
     clock,
     isSubscribed: (organizationId: string, registerId: string) =>
       ledger.isSubscribed(organizationId, registerId),
+    listSubscribed: (organizationId: string, registerIds: readonly string[]) =>
+      ledger.listSubscribed(organizationId, registerIds),
   };
   const forward = createForward({
     validatorId,

@@ -1,5 +1,5 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
@@ -29,6 +29,8 @@ export class TestServer {
   readonly world = new World();
   readonly app: App = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
   readonly subscriptions = { isSubscribed: async (): Promise<boolean> => true };
+  /** The registers of each request for subscriptions to several of them. */
+  readonly listed: (readonly string[])[] = [];
   /** Fakes for submissions that are forwarded, and for registers that only the register service knows. */
   readonly beyond: { forward: Forward; findRules: Deps['findRules'] } = {
     forward: async () => undefined,
@@ -108,6 +110,7 @@ export class TestServer {
       configuration: this.#configuration(),
       checks: [{ name: 'a check', check: () => this.#assertWell() }],
       isSubscribed: () => this.subscriptions.isSubscribed(),
+      listSubscribed: (_organizationId, registerIds) => this.#listSubscribed(registerIds),
     };
   }
 
@@ -153,6 +156,16 @@ export class TestServer {
       rate: { perMinute: 600, limit: (perMinute) => this.controlled.push(['perMinute', perMinute]) },
       log: runtime.log,
     });
+  }
+
+  async #listSubscribed(registerIds: readonly string[]): Promise<readonly string[]> {
+    this.listed.push(registerIds);
+    try {
+      return (await this.subscriptions.isSubscribed()) ? registerIds : [];
+    } catch (error) {
+      if (isAppError(error, 'not_found')) return [];
+      throw error;
+    }
   }
 
   #assertWell(): void {

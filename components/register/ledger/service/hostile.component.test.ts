@@ -15,6 +15,7 @@ import {
   AppendAttestationRequestSchema,
   CheckSubscriptionRequestSchema,
   GetRegisterStateRequestSchema,
+  ListSubscriptionsRequestSchema,
   LookupRequestSchema,
   WriteDocketRequestSchema,
   WriteOutcome,
@@ -133,6 +134,9 @@ describe('hostile input from a validator', {
     );
     await storm(CheckSubscriptionRequestSchema, [{ registerId, organizationId }], (message) =>
       ledger.checkSubscription(message, validator),
+    );
+    await storm(ListSubscriptionsRequestSchema, [{ registerIds: [registerId], organizationId }], (message) =>
+      ledger.listSubscriptions(message, validator),
     );
     const vote = buildVote(next.header, register.members[2] ?? { validatorId: '', key: testKey(1) });
     await storm(

@@ -12,6 +12,7 @@ import {
   AppendAttestationRequestSchema,
   GetRegisterStateRequestSchema,
   ListMemberRegistersRequestSchema,
+  ListSubscriptionsRequestSchema,
   LookupRequestSchema,
   WriteDocketRequestSchema,
   WriteOutcome,
@@ -19,7 +20,7 @@ import {
 import { directoryHandlers } from '../../registers/directory/rpc.ts';
 import { buildVote } from '../../testing/build-docket.ts';
 import { testKey } from '../../testing/keys.ts';
-import { contextOf, startTestRegister, type TestRegister } from '../../testing/register.ts';
+import { contextOf, organizationId, startTestRegister, type TestRegister } from '../../testing/register.ts';
 import { wireDocket } from '../../testing/wire-docket.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
 import { ledgerHandlers } from './rpc.ts';
@@ -176,6 +177,22 @@ describe('gRPC of the ledger', () => {
     const stranger = buildVote({ ...docket, registerId }, { validatorId: 'validator-2', key: owner });
     await expect(append({ ...stranger, signature: decodeHex(stranger.signature) })).rejects.toMatchObject({
       code: 'VAL_SIG_002',
+    });
+  });
+
+  it('lists which of several registers an organisation subscribes to', async () => {
+    const deleted = await register.createRegister();
+    const list = async (registerIds: string[], organization = organizationId) => {
+      const request = create(ListSubscriptionsRequestSchema, { organizationId: organization, registerIds });
+      return (await ledger.listSubscriptions(request, validator)).registerIds?.toSorted();
+    };
+    expect(await list([registerId, deleted])).toEqual([registerId, deleted].toSorted());
+    await register.call('DELETE', `/api/registers/${deleted}`, { token: 'admin' });
+    expect(await list([registerId, deleted, 'f'.repeat(32), 'nonsense', '\u0000'])).toEqual([registerId]);
+    expect(await list([registerId], 'another')).toEqual([]);
+    expect(await list([registerId], '\u0000')).toEqual([]);
+    await expect(list(Array.from({ length: 10_001 }, () => registerId))).rejects.toMatchObject({
+      code: 'INVALID_REQUEST',
     });
   });
 

@@ -13,7 +13,7 @@ import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { registersOfMember } from '../../registers/directory/store.ts';
 import { getRegister } from '../../registers/state/access.ts';
-import { loadChain, membersAt, type StoredChain } from '../../registers/state/store.ts';
+import { loadChain, membersAt, type StoredChain, subscribedAmong } from '../../registers/state/store.ts';
 import { findDocket, insertAttestation } from '../dockets/store.ts';
 import { bundleOf, requireMember, voteOf, wholeOf } from '../dockets/wire.ts';
 import { createLookup } from '../lookup/store.ts';
@@ -31,6 +31,8 @@ interface LedgerDeps {
 
 /** Maximum items of one Lookup; a batch is at most one docket of transactions. */
 const maxLookups = 10_000;
+/** Maximum registers of one ListSubscriptions; a validator reports no more. */
+const maxSubscriptions = 10_000;
 
 const outcomes: Readonly<Record<WriteResult['outcome'], WriteOutcome>> = {
   stored: WriteOutcome.STORED,
@@ -109,6 +111,13 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
       if (organizationId.includes('\u0000')) throw refusal('REGISTER_NOT_FOUND');
       const register = await getRegister(read, registerId, organizationId);
       return { subscribed: register.subscribed };
+    },
+    async listSubscriptions({ organizationId, registerIds }) {
+      if (registerIds.length > maxSubscriptions)
+        throw new AppError('invalid', 'INVALID_REQUEST', 'A request may name 10000 registers at most.');
+      if (organizationId.includes('\u0000')) return { registerIds: [] };
+      const known = registerIds.flatMap((registerId) => findRegisterId(registerId) ?? []);
+      return { registerIds: await subscribedAmong(read, organizationId, known) };
     },
     async writeDocket(request, context) {
       requireWriter(context);

@@ -135,6 +135,24 @@ export async function findRegister(
   return row && { ...registerOf(row), subscribed: Boolean(row.subscribed) };
 }
 
+/** Of the given registers, the ids of those that an organisation subscribes to, without deleted ones. */
+export async function subscribedAmong(
+  db: Reader<RegisterSchema>,
+  organizationId: string,
+  registerIds: readonly string[],
+): Promise<string[]> {
+  if (registerIds.length === 0) return [];
+  const rows = await db
+    .selectFrom('subscriptions')
+    .innerJoin('registers', 'registers.register_no', 'subscriptions.register_no')
+    .select('registers.register_id')
+    .where('subscriptions.organization_id', '=', organizationId)
+    .where(sql<boolean>`registers.register_id = any(${[...registerIds]}::text[])`)
+    .where('registers.deleted_at', 'is', null)
+    .execute();
+  return rows.map(({ register_id }) => register_id);
+}
+
 /** How a register was deleted. */
 export interface Deletion {
   readonly policy: 'Tombstone' | 'Purge';

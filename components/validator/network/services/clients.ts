@@ -27,8 +27,17 @@ const outcomes: Readonly<Record<WireOutcome, WriteOutcome | undefined>> = {
   [WireOutcome.INVALID]: 'invalid',
 };
 
+/** Upper bound of registers in one request for subscriptions. */
+const maxListed = 10_000;
+
+/** The register service as all parts of a validator see it. */
+interface RegisterService extends Ledger {
+  /** Of some registers, those that an organisation subscribes to. */
+  listSubscribed(organizationId: string, registerIds: readonly string[]): Promise<readonly string[]>;
+}
+
 /** The register service behind the port of sealing and admission. */
-export function createLedger(client: RpcClient<typeof LedgerService.method>): Ledger {
+export function createLedger(client: RpcClient<typeof LedgerService.method>): RegisterService {
   return {
     async lookup(items) {
       const ask = () => client.lookup({ items: [...items] }, { timeoutMs: lookupTimeoutMs });
@@ -63,6 +72,11 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
       const query = { organizationId, registerId };
       const { subscribed } = await client.checkSubscription(query, { timeoutMs: lookupTimeoutMs });
       return subscribed;
+    },
+    async listSubscribed(organizationId, all) {
+      const registerIds = all.slice(0, maxListed);
+      const query = { organizationId, registerIds };
+      return (await client.listSubscriptions(query, { timeoutMs: lookupTimeoutMs })).registerIds;
     },
   };
 }

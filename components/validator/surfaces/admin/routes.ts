@@ -4,13 +4,13 @@ import { type ModeCommand, modeCommands } from '../../chain/sealing/modes.ts';
 import { ofCalls, refusals } from '../../errors.ts';
 import { collectReports } from '../reports/collect-reports.ts';
 import { namedRegister, registerParams } from '../reports/register-path.ts';
-import { type Visibility, visibleTo } from '../reports/visibility.ts';
+import { type VisibilityOfMany, visibleTo } from '../reports/visibility.ts';
 import { changeModeOfSet, type ModeChangeDeps } from './change-mode.ts';
 import { presentConsensus } from './consensus.ts';
 import { consensusMetricsSchema, modeChangeSchema, validationStatusSchema } from './schemas.ts';
 import { presentStatus } from './status.ts';
 
-export interface AdminDeps extends ModeChangeDeps, Visibility {
+export interface AdminDeps extends ModeChangeDeps, VisibilityOfMany {
   nowMs(): number;
 }
 

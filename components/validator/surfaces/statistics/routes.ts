@@ -2,11 +2,11 @@ import type { Caller } from '#core/identity/claims.ts';
 import { type App, addRoute, json } from '#kit/http/http.ts';
 import { ofCalls } from '../../errors.ts';
 import { type CollectedReport, type CollectReportsDeps, collectReports } from '../reports/collect-reports.ts';
-import { type Visibility, visibleTo } from '../reports/visibility.ts';
+import { type VisibilityOfMany, visibleTo } from '../reports/visibility.ts';
 import { presentDockets, presentMempool, presentTransactions, type StatisticsContext } from './present.ts';
 import { docketMetricsSchema, mempoolMetricsSchema, transactionMetricsSchema } from './schemas.ts';
 
-type StatisticsDeps = CollectReportsDeps & Visibility;
+type StatisticsDeps = CollectReportsDeps & VisibilityOfMany;
 
 const metrics = {
   method: 'GET',

@@ -176,6 +176,17 @@ describe('GET /api/metrics and health', () => {
   it('shows organisations the registers that they subscribe to', async () => {
     served.caller = userCaller;
     expect((await metrics('mempool')).registers).toHaveLength(1);
+    served.announced.push('validator-1');
+    served.peerClients.report = async (validatorId) =>
+      validatorReport(
+        validatorId,
+        ['ab', 'cd'].map((id) => registerReport({ registerId: id.repeat(16) })),
+      );
+    served.listed.length = 0;
+    expect((await metrics('mempool')).unreachable).toEqual([]);
+    // One request for all registers.
+    expect(served.listed).toEqual([[registerId, 'ab'.repeat(16), 'cd'.repeat(16)]]);
+    served.announced.length = 0;
     served.subscriptions.isSubscribed = async () => false;
     expect((await metrics('mempool')).registers).toEqual([]);
     expect(await metrics('transactions')).toMatchObject({ totalReceived: 0, errorsByCode: {} });

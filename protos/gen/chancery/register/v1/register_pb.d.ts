@@ -721,6 +721,45 @@ export declare type CheckSubscriptionResponse = Message<"chancery.register.v1.Ch
 export declare const CheckSubscriptionResponseSchema: GenMessage<CheckSubscriptionResponse>;
 
 /**
+ * @generated from message chancery.register.v1.ListSubscriptionsRequest
+ */
+export declare type ListSubscriptionsRequest = Message<"chancery.register.v1.ListSubscriptionsRequest"> & {
+  /**
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * at most 10000
+   *
+   * @generated from field: repeated string register_ids = 2;
+   */
+  registerIds: string[];
+};
+
+/**
+ * Describes the message chancery.register.v1.ListSubscriptionsRequest.
+ * Use `create(ListSubscriptionsRequestSchema)` to create a new message.
+ */
+export declare const ListSubscriptionsRequestSchema: GenMessage<ListSubscriptionsRequest>;
+
+/**
+ * @generated from message chancery.register.v1.ListSubscriptionsResponse
+ */
+export declare type ListSubscriptionsResponse = Message<"chancery.register.v1.ListSubscriptionsResponse"> & {
+  /**
+   * @generated from field: repeated string register_ids = 1;
+   */
+  registerIds: string[];
+};
+
+/**
+ * Describes the message chancery.register.v1.ListSubscriptionsResponse.
+ * Use `create(ListSubscriptionsResponseSchema)` to create a new message.
+ */
+export declare const ListSubscriptionsResponseSchema: GenMessage<ListSubscriptionsResponse>;
+
+/**
  * @generated from message chancery.register.v1.AnnounceRequest
  */
 export declare type AnnounceRequest = Message<"chancery.register.v1.AnnounceRequest"> & {
@@ -1039,6 +1078,16 @@ export declare const LedgerService: GenService<{
     methodKind: "unary";
     input: typeof CheckSubscriptionRequestSchema;
     output: typeof CheckSubscriptionResponseSchema;
+  },
+  /**
+   * Which of several registers an organisation subscribes to; deleted ones are left out.
+   *
+   * @generated from rpc chancery.register.v1.LedgerService.ListSubscriptions
+   */
+  listSubscriptions: {
+    methodKind: "unary";
+    input: typeof ListSubscriptionsRequestSchema;
+    output: typeof ListSubscriptionsResponseSchema;
   },
 }>;
 
