@@ -18,6 +18,8 @@ declare module 'fastify' {
     rateLimit?: RateLimitPolicy;
     /** Keeps the JSON text in `request.rawBody`; `only` also skips parsing it into `request.body`. */
     rawBody?: boolean | 'only';
+    /** A body that the route accepts, for the reference. */
+    example?: unknown;
     /** Declared successes; with `refusals`, what tests compare answers with. */
     answers?: DeclaredAnswers;
     /** Declared refusals, those that any route may answer included. */

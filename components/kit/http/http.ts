@@ -225,7 +225,7 @@ function collectRoutes(app: App): DocumentedRoute[] {
     judgeOperationId(routes, route);
     for (const method of [route.method].flat()) {
       if (method !== 'HEAD') {
-        routes.push({ method, url: route.url, policy, schema: route.schema });
+        routes.push({ method, url: route.url, policy, schema: route.schema, example: route.config?.example });
       }
     }
   });

@@ -13,6 +13,8 @@ export interface DocumentedRoute {
   readonly url: string;
   readonly policy: PolicyName;
   readonly schema: FastifySchema | undefined;
+  /** A body that the route accepts. */
+  readonly example?: unknown;
 }
 
 /** The members of an OpenAPI 3.1 document that the kit changes. */
@@ -34,7 +36,7 @@ export async function buildOpenApi(title: string, routes: readonly DocumentedRou
       info: { title, version: '1' },
       components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
     },
-    transform: jsonSchemaTransform,
+    transform: (route) => withExample(jsonSchemaTransform(route), route.route.config?.example),
     transformObject: jsonSchemaTransformObject,
   });
   for (const route of routes) {
@@ -52,6 +54,7 @@ function replay(route: DocumentedRoute): RouteOptions {
   return {
     method: route.method,
     url: route.url,
+    config: { policy: route.policy, example: route.example },
     schema: {
       ...route.schema,
       response: documentedAnswers(route.schema?.response),
@@ -60,6 +63,17 @@ function replay(route: DocumentedRoute): RouteOptions {
     },
     handler: () => undefined,
   };
+}
+
+/** zod leaves examples out of schemas that transform their input, so the body gets its example here. */
+function withExample<T extends { readonly schema: FastifySchema }>(transformed: T, example: unknown): T {
+  const { schema } = transformed;
+  if (example === undefined || !isObject(schema.body)) return transformed;
+  return { ...transformed, schema: { ...schema, body: { ...schema.body, examples: [example] } } };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 /** The answers that a route declares, and the problem that any other status has. */

@@ -155,6 +155,7 @@ function register(app: App, route: AnyRoute): void {
       policy: route.policy,
       refusals,
       answers: route.answers,
+      ...(route.body !== undefined && { example: route.body.example }),
       ...(rateLimit !== 'none' && { rateLimit }),
       ...(route.optionalToken === true && { optionalToken: true }),
       ...(rawBody !== undefined && { rawBody }),
@@ -189,7 +190,7 @@ function schemaOf(route: AnyRoute): FastifySchema {
     ...(route.hidden === true && { hide: true }),
     ...(params !== undefined && { params }),
     ...(query !== undefined && { querystring: query }),
-    ...(body !== undefined && { body: body.schema.meta({ examples: [body.example] }) }),
+    ...(body !== undefined && { body: body.schema }),
     ...(consumes !== undefined && { consumes: [consumes] }),
     ...(takesKey(route) && { headers: idempotencyHeaders }),
   };
