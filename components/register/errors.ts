@@ -112,7 +112,7 @@ const passedOn = {
 export const refusals = createRefusals({ ...codes, ...passedOn });
 
 /** Codes of the rules of the ledger (`#core/errors/validation-codes.ts`), under each status that they have. */
-export const ofLedgerRules: readonly DeclaredRefusal[] = (
+const ofLedgerRules: readonly DeclaredRefusal[] = (
   ['invalid', 'forbidden', 'too_large', 'unprocessable', 'unavailable'] as const
 ).map((kind) => ({
   code: 'VAL_*',

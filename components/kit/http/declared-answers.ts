@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
+import { problemSchema } from './problem.ts';
 import type { ReadonlyDeep } from './readonly.ts';
 
 /** One answer of a route: what its status means, its media type and its body. */
@@ -169,4 +170,13 @@ function undeclaredMembers(value: unknown, parsed: unknown, path: string): strin
       ? undeclaredMembers(member, Reflect.get(parsed, name), `${path}/${name}`)
       : [`${path}/${name}`],
   );
+}
+
+/**
+ * Refusals of a route whose protocol has its own error format. A request that is refused before the route handles it is
+ * still answered with a problem.
+ */
+export function errorAnswer(schema: z.ZodType): object {
+  const content = { 'application/json': { schema }, 'application/problem+json': { schema: problemSchema } };
+  return { description: 'Refusal', content };
 }

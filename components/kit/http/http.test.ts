@@ -3,15 +3,7 @@ import { z } from 'zod';
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 import { manualClock } from '#kit/clock/clock.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import {
-  type App,
-  callerOf,
-  createHttpServer,
-  type HttpServerOptions,
-  kindStatus,
-  page,
-  paging,
-} from './http.ts';
+import { type App, createHttpServer, type HttpServerOptions, kindStatus, page, paging } from './http.ts';
 
 const startMs = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 
@@ -291,15 +283,6 @@ describe('raw bodies', () => {
     expect(await send('/raw')).toEqual(['{ "a" : 1 }', { a: 1 }]);
     expect(await send('/only')).toEqual(['{ "a" : 1 }', true]);
     expect(await send('/none')).toEqual([true]);
-  });
-});
-
-describe('callers', () => {
-  it('are required by callerOf', async () => {
-    const { app } = openApp((open) => {
-      open.get('/me', { config: anonymous, schema: { hide: true } }, (request) => callerOf(request).subject);
-    });
-    expect((await app.inject('/me')).statusCode).toBe(401);
   });
 });
 

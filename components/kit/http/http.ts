@@ -2,15 +2,12 @@ import type { AddressInfo } from 'node:net';
 import fastify, { type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
 import { z } from 'zod';
 import { AppError, genericCode } from '#core/errors/errors.ts';
-import type { Caller } from '#core/identity/claims.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { emptyAnswer, errorAnswer, jsonAnswer, mediaAnswer, textAnswer } from './answers.ts';
 import type { App, ZodTypes } from './app.ts';
 import { addBodies } from './bodies.ts';
 import { decimal } from './decimal.ts';
-import { answer, empty, json, jsonText, media, problemAnswer } from './declared-answers.ts';
+import { answer, empty, errorAnswer, json, jsonText, media, problemAnswer } from './declared-answers.ts';
 import { createRefusals } from './declared-refusals.ts';
-import { idempotencyHeaders } from './headers.ts';
 import { judgeAnswers } from './judge-answers.ts';
 import { createObserver, inTrace, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
@@ -44,8 +41,7 @@ import { serveWithoutUpgrades } from './upgrades.ts';
 export type { App } from './app.ts';
 export type { DeclaredRefusal } from './declared-refusals.ts';
 export type { OpsServer, ReadinessCheck } from './ops.ts';
-export type { Page, PageQuery } from './paging.ts';
-export type { Problem } from './problem.ts';
+export type { PageQuery } from './paging.ts';
 export type { ReadonlyDeep } from './readonly.ts';
 export type { TlsMaterial, TlsSource } from './tls.ts';
 export {
@@ -57,16 +53,12 @@ export {
   decimal,
   elsewhereHeader,
   empty,
-  emptyAnswer,
   errorAnswer,
   ForwardedRefusal,
-  idempotencyHeaders,
   json,
-  jsonAnswer,
   jsonText,
   kindStatus,
   media,
-  mediaAnswer,
   page,
   pageSchema,
   pageWindow,
@@ -76,7 +68,6 @@ export {
   problemSchema,
   refusalOf,
   serveWithoutUpgrades,
-  textAnswer,
 };
 
 export interface HttpServerOptions {
@@ -205,14 +196,6 @@ export async function listenHttp(
   await app.listen({ host: address.host, port: address.port });
   const bound = app.server.address() as AddressInfo;
   return bound.port;
-}
-
-/** The caller of a route whose policy requires one. Throws `unauthenticated` when there is none. */
-export function callerOf(request: FastifyRequest): Caller {
-  if (request.caller === undefined) {
-    throw new AppError('unauthenticated', genericCode('unauthenticated'), 'Authentication is required.');
-  }
-  return request.caller;
 }
 
 function collectRoutes(app: App): DocumentedRoute[] {

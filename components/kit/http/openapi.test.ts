@@ -3,15 +3,8 @@ import { z } from 'zod';
 import { identifier } from '#core/identity/identifier.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import {
-  type App,
-  createHttpServer,
-  emptyAnswer,
-  errorAnswer,
-  jsonAnswer,
-  problemSchema,
-  textAnswer,
-} from './http.ts';
+import { documentedAnswers } from './declared-answers.ts';
+import { type App, createHttpServer, empty, errorAnswer, json, media, problemSchema } from './http.ts';
 
 const config = { policy: 'Anonymous' } as const;
 
@@ -61,15 +54,18 @@ describe('operation ids', () => {
 describe('answers', () => {
   it('carry status, media type and text, without changing what is sent', async () => {
     const app = openApp();
-    const response = {
-      ...jsonAnswer('It is there.'),
-      ...jsonAnswer('It is coming.', 202),
-      ...emptyAnswer('It is gone.'),
-    };
+    const response = documentedAnswers({
+      200: json('It is there.', z.unknown()),
+      202: json('It is coming.', z.unknown()),
+      204: empty('It is gone.'),
+    });
     app.get('/thing', { config, schema: { operationId: 'getThing', response } }, (_request, reply) =>
       reply.code(202).send({ a: 1 }),
     );
-    const text = { operationId: 'getText', response: textAnswer('text/plain', 'A line.') };
+    const text = {
+      operationId: 'getText',
+      response: documentedAnswers({ 200: media('text/plain', 'A line.') }),
+    };
     app.get('/text', { config, schema: text }, (_request, reply) => reply.type('text/plain').send('x\n'));
     const { paths } = await documentOf(app);
     const { default: refusal, ...answers } = paths['/thing'].get.responses;
@@ -99,7 +95,11 @@ describe('answers', () => {
   it('refer to one schema for all problems', async () => {
     const app = openApp();
     const own = errorAnswer(z.object({ error: z.string() }));
-    const response = { ...jsonAnswer('It is there.'), 404: problemSchema, '5xx': own };
+    const response = {
+      ...documentedAnswers({ 200: json('It is there.', z.unknown()) }),
+      404: problemSchema,
+      '5xx': own,
+    };
     app.get('/thing', { config, schema: { operationId: 'getThing', response } }, () => ({}));
     const { paths, components } = await documentOf(app);
     const { responses } = paths['/thing'].get;

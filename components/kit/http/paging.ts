@@ -18,7 +18,7 @@ export interface PageQuery {
 }
 
 /** The answer of a list route. */
-export interface Page<T> {
+interface Page<T> {
   readonly items: readonly T[];
   readonly page: number;
   readonly pageSize: number;

@@ -22,7 +22,7 @@ export const kindStatus: Readonly<Record<ErrorKind, number>> = {
 };
 
 /** The answer to an error: body of `application/problem+json` with the specification's members. */
-export interface Problem {
+interface Problem {
   readonly type: string;
   readonly title: string;
   readonly status: number;

@@ -4,7 +4,7 @@ import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Database, Migration } from '#kit/db/db.ts';
 
 /** A cap on guessing: at most `limit` acts of `name` by `key` in `windowSeconds`. */
-export interface CapOptions {
+interface CapOptions {
   /** What is guessed, such as `login-email`. */
   readonly name: string;
   /** The counted party, such as an address. Only its hash is stored. */

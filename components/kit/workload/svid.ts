@@ -15,7 +15,7 @@ const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
 const spiffeIdLimitBytes = 2048;
 const SERVICE_PATH = /^\/service\/([A-Za-z0-9._-]+)$/;
 
-export interface SpiffeName {
+interface SpiffeName {
   /** The whole id, `spiffe://trust-domain/path`. */
   readonly id: string;
   readonly trustDomain: string;

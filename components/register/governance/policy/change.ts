@@ -23,7 +23,7 @@ import type { submittedModeSchema, submittedPolicySchema } from './schemas.ts';
 
 export interface ChangeDeps extends DecideDeps, RulesDeps {}
 
-export interface Change {
+interface Change {
   readonly register: Register;
   readonly subject: Subject;
 }

@@ -15,7 +15,7 @@ import { refusal } from '../../errors.ts';
 import { askOne, type FindMembers } from '../../registers/directory/ask.ts';
 import type { Register } from '../../registers/state/store.ts';
 
-export interface SubmitRequest {
+interface SubmitRequest {
   readonly transactionType: string;
   readonly senderAddress: string;
   /** base64 */
