@@ -1,5 +1,6 @@
 // From sign-in to an inclusion proof with openapi-fetch and the types that openapi-typescript made of the document. Each
 // answer is judged by its schema in the document. Arguments: the document, the gateway's URL, e-mail, password file.
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
@@ -117,7 +118,7 @@ async function createRegister(wallet: Wallet): Promise<string> {
 async function submit(wallet: Wallet, registerId: string): Promise<string> {
   const payload = Buffer.from(JSON.stringify({ madeBy: 'openapi-fetch' })).toString('base64');
   const body = { senderAddress: wallet.walletAddress, payload, transactionType: 'Action', metadata: {} };
-  const params = { path: { registerId }, query: { wait: 'confirmed', timeout: '30' } } as const;
+  const params = { path: { registerId }, query: { wait: 'confirmed', timeout: 30 } } as const;
   const { txId } = await ok(client.POST('/api/registers/{registerId}/transactions', { params, body }));
   const path = { registerId, txId };
   const found = await until('the transaction', async () => {
@@ -133,13 +134,20 @@ async function prove(registerId: string, txId: string): Promise<void> {
   const transaction = '/api/registers/{registerId}/transactions/{txId}' as const;
   const proof = await ok(client.GET(`${transaction}/inclusion-proof`, { params }));
   const record = await client.GET(`${transaction}/record`, { params, parseAs: 'text' });
-  check('reads a record and the proof of its inclusion', proof.txId === txId && record.response.ok, proof);
+  const leaf = createHash('sha256')
+    .update('\0')
+    .update(record.data ?? '')
+    .digest('hex');
+  check('reads a record, and its leaf in the proof of its inclusion', proof.transactionHash === leaf, [
+    proof,
+    leaf,
+  ]);
   const head = { registerId, docketId: 'latest' };
   const latest = await ok(
     client.GET('/api/registers/{registerId}/dockets/{docketId}', { params: { path: head } }),
   );
   check('reads the last docket', latest.docketNumber >= 1, latest);
-  const list = { path: { registerId }, query: { pageSize: '5' } } as const;
+  const list = { path: { registerId }, query: { pageSize: 5 } } as const;
   const listed = await ok(client.GET('/api/registers/{registerId}/transactions', { params: list }));
   check('lists transactions', listed.items.length === 2, listed);
 }
