@@ -62,8 +62,8 @@ export interface Ledger {
   readonly segments: Segments;
   readonly confirmations: Confirmations;
   readonly recovery: RecoveryJob;
-  /** Called when a validator announced itself: genesis work without reachable members can be retried. */
-  readonly onAnnounced: () => void;
+  /** Called when a validator announced itself: genesis work that it has not accepted is retried. */
+  readonly onAnnounced: (validatorId: string) => void;
   stop(): Promise<void>;
 }
 
@@ -237,8 +237,8 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     writeDocket,
     confirmations,
     recovery,
-    onAnnounced: () => {
-      genesis.wake();
+    onAnnounced: (validatorId) => {
+      genesis.retryAt(validatorId);
       bootstrap.wake();
       recovery.wake();
       bus.publish(SUBJECTS.validatorDirectory);

@@ -130,8 +130,8 @@ export class Cluster {
     return signedSubmission({ registerId, key: userKey, createdAtMs: this.#clock.nowMs(), ...draft });
   }
 
-  /** Begins the register at every open member and waits for docket 0. */
-  async begin(policy: object = quickPolicy): Promise<void> {
+  /** Begins the register at the open members among the given ones, and waits for docket 0. */
+  async begin(policy: object = quickPolicy, at: readonly Member[] = this.members): Promise<void> {
     const { text } = genesisSubmission({
       registerId,
       owner: ownerKey,
@@ -143,7 +143,7 @@ export class Cluster {
       createdAtMs: this.#clock.nowMs(),
       policy,
     });
-    for (const member of this.members) {
+    for (const member of at) {
       if (member.opened === undefined) continue;
       const answer = await this.submitTo(member, text, true);
       if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));

@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
+import { AppError } from '#core/errors/errors.ts';
 import { manualClock } from '#kit/clock/clock.ts';
 import type { RpcContext } from '#kit/rpc/rpc.ts';
 import { waitFor } from '#kit/testing/wait.ts';
@@ -102,6 +103,32 @@ describe('a register with four validators', () => {
       },
       { what: 'genesis at the fourth', deadlineMs: 15_000 },
     );
+    register.validators.submit = submitTo;
+  });
+
+  it('submits genesis to a member that announces itself at once', async () => {
+    const { id, finalize } = await begin();
+    const { submit: submitTo } = register.validators;
+    const took: string[] = [];
+    let isAway = true;
+    register.validators.submit = async (at, bytes) => {
+      if (at.validatorId === 'validator-3' && isAway)
+        throw new AppError('unavailable', 'UNAVAILABLE', 'away');
+      const answer = await submitTo(at, bytes);
+      if (Buffer.from(bytes).includes(id)) took.push(at.validatorId);
+      return answer;
+    };
+    await finalize();
+    const refused = async () =>
+      (await register.database.pool.query('select 1 from genesis_work where last_error is not null')).rows
+        .length;
+    await waitFor(async () => (await refused()) > 0, { what: 'the refusal of the fourth' });
+    isAway = false;
+    // The clock stands: nothing is due before its time.
+    register.ledger.onAnnounced('validator-9');
+    register.ledger.onAnnounced('validator-3');
+    await waitFor(() => took.includes('validator-3'), { what: 'genesis at the fourth' });
+    await waitFor(async () => (await refused()) === 0, { what: 'the end of the submission' });
     register.validators.submit = submitTo;
   });
 

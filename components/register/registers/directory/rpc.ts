@@ -15,7 +15,7 @@ interface DirectoryDeps {
   readonly database: Database<RegisterSchema>;
   readonly clock: Clock;
   /** Called when a validator announced a new address, or itself for the first time. */
-  readonly onAnnounced: () => void;
+  readonly onAnnounced: (validatorId: string) => void;
 }
 
 type Handlers = RpcHandlers<(typeof ValidatorDirectoryService)['method']>;
@@ -42,7 +42,7 @@ export function directoryHandlers(deps: DirectoryDeps): Handlers {
       const entry = { validatorId, publicKey, algorithm, endpoint: request.endpoint, version, announcedAt };
       if (!(await deps.database.transact((tx) => announce(tx, entry))))
         throw refusal('VALIDATOR_KEY_CHANGED');
-      deps.onAnnounced();
+      deps.onAnnounced(validatorId);
       return { walletAddress: walletAddress(algorithm, parsePublicKey(algorithm, publicKey)) };
     },
     async listValidators() {

@@ -14,7 +14,7 @@ import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { memberAddresses } from '../directory/store.ts';
 import type { GenesisWork } from './genesis.ts';
-import { type ClaimedGenesis, claimGenesisWork, releaseGenesisWork } from './store.ts';
+import { type ClaimedGenesis, claimGenesisWork, expediteGenesisWork, releaseGenesisWork } from './store.ts';
 
 interface DispatchDeps {
   readonly database: Database<RegisterSchema>;
@@ -26,7 +26,10 @@ interface DispatchDeps {
 }
 
 /** Woken when new work is committed. */
-export type GenesisDispatcher = PollLoop;
+export interface GenesisDispatcher extends PollLoop {
+  /** A validator announced itself: what it refused, or could not be sent, is submitted at once. */
+  retryAt(validatorId: string): void;
+}
 
 const leaseMs = 30_000;
 const firstRetryMs = 500;
@@ -112,11 +115,25 @@ async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<vo
  * register and deleted with docket 0, so a crash in between loses nothing.
  */
 export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
+  const announced = new Set<string>();
+
   async function run(): Promise<void> {
     const now = new Date(deps.clock.nowMs());
-    const claimed = await deps.database.transact((tx) => claimGenesisWork(tx, now, leaseMs));
+    const validatorIds = [...announced];
+    announced.clear();
+    const claimed = await deps.database.transact(async (tx) => {
+      if (validatorIds.length > 0) await expediteGenesisWork(tx, validatorIds, now);
+      return claimGenesisWork(tx, now, leaseMs);
+    });
     await Promise.all(claimed.map((one) => dispatch(deps, one)));
   }
 
-  return startJob({ name: 'genesis-submissions', firstMs: 0, everyMs: idleMs, run }, deps);
+  const job = startJob({ name: 'genesis-submissions', firstMs: 0, everyMs: idleMs, run }, deps);
+  return {
+    ...job,
+    retryAt: (validatorId) => {
+      announced.add(validatorId);
+      job.wake();
+    },
+  };
 }

@@ -57,6 +57,29 @@ export async function claimGenesisWork(
   }));
 }
 
+/** Makes due what was refused by a member of the register, if that member is one of the given validators. */
+export async function expediteGenesisWork(
+  tx: Transactor<RegisterSchema>,
+  validatorIds: readonly string[],
+  now: Date,
+): Promise<void> {
+  await tx
+    .updateTable('genesis_work')
+    .set({ claimed_until: now })
+    .where('last_error', 'is not', null)
+    .where('claimed_until', '>', now)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('register_validators')
+          .select(sql`1`.as('one'))
+          .whereRef('register_validators.register_no', '=', 'genesis_work.register_no')
+          .where('validator_id', 'in', validatorIds),
+      ),
+    )
+    .execute();
+}
+
 /** Releases claimed work until `retryAt`, with the outcome and the current submission. */
 export async function releaseGenesisWork(
   tx: Transactor<RegisterSchema>,

@@ -37,7 +37,7 @@ describe('the system register', () => {
   let register: TestRegister;
   beforeAll(async () => {
     register = await startTestRegister('system_register', { systemRegister: 1 });
-    register.ledger.onAnnounced();
+    register.ledger.onAnnounced('validator-0');
     await sealUntilReady(register);
   });
   afterAll(() => register.stop());
@@ -254,7 +254,7 @@ describe('bootstrap of the system register', () => {
       spare: 1,
       systemRegister: 2,
     });
-    register.ledger.onAnnounced();
+    register.ledger.onAnnounced('validator-0');
     expect(await record(register)).toMatchObject({
       status: 'initializing',
       reason: 'NotCreated',
@@ -272,7 +272,7 @@ describe('bootstrap of the system register', () => {
     const [, spare] = register.validators.members;
     if (spare === undefined) throw new Error('no spare validator');
     await register.introduce(spare);
-    register.ledger.onAnnounced();
+    register.ledger.onAnnounced('validator-0');
     await waitFor(() => register.validators.pooled(id).length > 0, { what: 'the genesis' });
     expect(await record(register)).toMatchObject({ status: 'initializing', reason: 'GenesisPending' });
     await sealUntilReady(register);
@@ -282,7 +282,7 @@ describe('bootstrap of the system register', () => {
       (await register.runtime.telemetry.registry.metrics()).includes(text);
     await waitFor(() => measured('system_register_ready 1'));
     await register.database.pool.query("update registers set status = 'Halted'");
-    register.ledger.onAnnounced();
+    register.ledger.onAnnounced('validator-0');
     await waitFor(() => measured('system_register_ready 0'));
     expect(await record(register)).toMatchObject({ status: 'degraded', reason: 'RegisterNotOnline' });
     await register.stop();
@@ -301,7 +301,7 @@ describe('bootstrap of the system register', () => {
 
   it('creates nothing where a Register resource does', async () => {
     const register = await startTestRegister('system_register_left');
-    register.ledger.onAnnounced();
+    register.ledger.onAnnounced('validator-0');
     await register.createRegister();
     expect(await record(register)).toMatchObject({ status: 'initializing', reason: 'NotCreated' });
     await register.stop();

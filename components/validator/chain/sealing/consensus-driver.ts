@@ -183,7 +183,7 @@ export class ConsensusDriver {
     if (this.#advancing) return;
     this.#advancing = true;
     try {
-      for (let next = this.#inputs.shift(); next !== undefined; next = this.#inputs.shift()) {
+      for (let next = this.#nextInput(); next !== undefined; next = this.#nextInput()) {
         this.#applyAll(this.#consensus.advance(this.#machine, next));
       }
     } finally {
@@ -191,8 +191,13 @@ export class ConsensusDriver {
     }
   }
 
+  /** None once the register has halted, which a decided docket may cause by making early evidence verifiable. */
+  #nextInput(): Input | undefined {
+    return this.#stopped ? undefined : this.#inputs.shift();
+  }
+
   #applyAll(effects: readonly Effect[]): void {
-    for (const effect of effects) this.#apply(effect);
+    for (const effect of effects) if (!this.#stopped) this.#apply(effect);
   }
 
   #apply(effect: Effect): void {
@@ -305,7 +310,9 @@ export class ConsensusDriver {
       // A vote for a docket is reproducible from the docket and can be signed again after a crash: it waits for the last signature only.
       const isFree = message.kind !== 'proposal' && message.value === undefined;
       const before = isFree && logged === undefined ? onDisk : this.#ownMessages.lastSignature;
-      const [bytes] = await Promise.all([before.then(() => this.#signer.sign(request)), onDisk]);
+      const signed = before.then(() => (this.#stopped ? undefined : this.#signer.sign(request)));
+      const [bytes] = await Promise.all([signed, onDisk]);
+      if (bytes === undefined) return;
       const signature = encodeBase64(bytes);
       this.#ownMessages.addSignature(message, signature);
       this.#send(message, timestamp, signature);

@@ -48,6 +48,14 @@ describe('several validators', { timeout: 40_000 }, () => {
     await waitFor(() => cluster.ledger.attestations.length === length * size, { what: 'all attestations' });
   });
 
+  it('tell a member that could not take the genesis of their register within two heartbeats', async () => {
+    const cluster = await openCluster(4);
+    await cluster.begin(quickPolicy, cluster.members.slice(0, 3));
+    const last = () => cluster.member(3).engine.registers.get(cluster.member(0).register.id);
+    await waitFor(() => last() !== undefined, { what: 'the register at the fourth', deadlineMs: 3_000 });
+    await cluster.agreed();
+  });
+
   it('have a transaction on disk that one of them accepted and cannot seal yet', async () => {
     const cluster = await openCluster(4);
     await cluster.begin();
