@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withoutUnusedSchemas } from '#kit/http/http.ts';
 import type { IsRouted } from '../routing/public.ts';
 
 const jsonObject = z.record(z.string(), z.unknown());
@@ -31,8 +32,8 @@ const sharedSections = new Set(['securitySchemes']);
 const sharedSchemas = new Set(['Problem']);
 
 /**
- * One service's document without the paths that the gateway does not route to it, with component names prefixed by the
- * service's name. Public paths and operation ids stay unchanged: both are unique over all services.
+ * One service's document without the paths that the gateway does not route to it and the schemas that only these refer
+ * to, with component names prefixed by the service's name. Public paths and operation ids stay unchanged: both are unique over all services.
  */
 export function publicDocument(source: ServiceDocument, isRouted: IsRouted): OpenApiDocument {
   const prefix = pascal(source.service);
@@ -48,7 +49,7 @@ export function publicDocument(source: ServiceDocument, isRouted: IsRouted): Ope
       sharedSections.has(section) ? entries : prefixNames(section, renameRefs(entries, prefix), prefix),
     ]),
   );
-  return { ...document, paths, components, servers: [{ url: '/' }] };
+  return withoutUnusedSchemas({ ...document, paths, components, servers: [{ url: '/' }] });
 }
 
 /** Merges all documents. If two services declare a path, the first one wins. */

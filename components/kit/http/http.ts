@@ -10,7 +10,7 @@ import { answer, empty, errorAnswer, json, jsonText, media, problemAnswer } from
 import { createRefusals } from './declared-refusals.ts';
 import { judgeAnswers } from './judge-answers.ts';
 import { createObserver, inTrace, traceIdOf } from './observe.ts';
-import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
+import { buildOpenApi, type DocumentedRoute, withoutUnusedSchemas } from './openapi.ts';
 import { createOpsServer, judgeChecks, type ReadinessCheck, runChecks } from './ops.ts';
 import { page, pageSchema, pageWindow, paging } from './paging.ts';
 import {
@@ -68,6 +68,7 @@ export {
   problemSchema,
   refusalOf,
   serveWithoutUpgrades,
+  withoutUnusedSchemas,
 };
 
 export interface HttpServerOptions {

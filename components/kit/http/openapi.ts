@@ -95,10 +95,10 @@ function answerOf(mediaType: string, description: string, schema: z.ZodType): ob
 }
 
 /** Removes named schemas that a document does not refer to: zod keeps them for the whole process. */
-function withoutUnusedSchemas(document: object & Document): object {
+export function withoutUnusedSchemas<T extends object & Document>(document: T): T {
   const { schemas = {}, ...otherComponents } = document.components ?? {};
   const used = new Set<string>();
-  const pending: unknown[] = [{ ...document, components: {} }];
+  const pending: unknown[] = [{ ...document, components: otherComponents }];
   for (let part = pending.pop(); part !== undefined; part = pending.pop()) {
     for (const name of referredSchemas(part)) {
       if (!used.has(name)) {
