@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { unavailable } from '#kit/db/db.ts';
+import { statement } from '#kit/db/statement.ts';
 import type { SigningAttempt } from './rules.ts';
 
 /** Maximum number of signatures of one bucket in one window, over all replicas. */
@@ -43,65 +44,103 @@ export interface SignerStore {
   position(message: GuardedMessage): Promise<GuardPosition | undefined>;
 }
 
-const AUDIT_COLUMNS =
+/** The columns of an audit row, and their values. */
+const auditColumns =
   'caller, caller_subject, register_id, transaction_type, transaction_id, derivation_path, decision, reason';
+const attemptValues = ':caller, :subject, :registerId, :transactionType, :transactionId, :derivationPath';
+
+interface AttemptValues {
+  readonly caller: string;
+  readonly subject: string;
+  readonly registerId: string;
+  readonly transactionType: string;
+  readonly transactionId: string;
+  readonly derivationPath: string;
+}
+
+interface CapValues {
+  readonly registerId: string;
+  readonly bucket: string;
+  readonly windowSeconds: number;
+}
 
 // The row stores the times of one sliding window, so the cap is exact at window boundaries. Concurrent statements queue
 // on the row lock, and each reads the version that the previous one committed. Times are those of the database.
-const TAKE_AUDITED = `
+const takeAudited = statement<AttemptValues & CapValues & { readonly limit: number }>(
+  `
   WITH taken AS (
     INSERT INTO signing_buckets AS b (register_id, derivation_path, recent)
-    VALUES ($3, $7, ARRAY[clock_timestamp()])
+    VALUES (:registerId, :bucket, ARRAY[clock_timestamp()])
     ON CONFLICT (register_id, derivation_path) DO UPDATE
       SET recent = ARRAY(
-        SELECT t FROM unnest(b.recent) AS t WHERE t > clock_timestamp() - make_interval(secs => $9) ORDER BY t
+        SELECT t FROM unnest(b.recent) AS t
+        WHERE t > clock_timestamp() - make_interval(secs => :windowSeconds) ORDER BY t
       ) || clock_timestamp()
       WHERE (
-        SELECT count(*) FROM unnest(b.recent) AS t WHERE t > clock_timestamp() - make_interval(secs => $9)
-      ) < $8::bigint
+        SELECT count(*) FROM unnest(b.recent) AS t
+        WHERE t > clock_timestamp() - make_interval(secs => :windowSeconds)
+      ) < :limit::bigint
     RETURNING 1
   )
-  INSERT INTO signing_audit (${AUDIT_COLUMNS})
-  SELECT $1, $2, $3, $4, $5, $6,
+  INSERT INTO signing_audit (${auditColumns})
+  SELECT ${attemptValues},
     CASE WHEN EXISTS (SELECT 1 FROM taken) THEN 'Signed' ELSE 'Refused' END,
     CASE WHEN EXISTS (SELECT 1 FROM taken) THEN NULL ELSE 'RATE_LIMITED' END
-  RETURNING decision`;
+  RETURNING decision`,
+  'signer-take',
+);
 
-const AUDIT_REFUSAL = `
-  INSERT INTO signing_audit (${AUDIT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, 'Refused', $7)`;
+const auditRefusal = statement<AttemptValues & { readonly reason: string }>(
+  `INSERT INTO signing_audit (${auditColumns}) VALUES (${attemptValues}, 'Refused', :reason)`,
+  'signer-refusal',
+);
 
-const RETRY_AFTER = `
-  SELECT greatest(1, ceil(extract(epoch FROM min(t) + make_interval(secs => $3) - clock_timestamp())))::int AS seconds
+const retryAfter = statement<CapValues>(`
+  SELECT greatest(1, ceil(extract(epoch FROM
+    min(t) + make_interval(secs => :windowSeconds) - clock_timestamp())))::int AS seconds
   FROM signing_buckets, unnest(recent) AS t
-  WHERE register_id = $1 AND derivation_path = $2 AND t > clock_timestamp() - make_interval(secs => $3)`;
+  WHERE register_id = :registerId AND derivation_path = :bucket
+    AND t > clock_timestamp() - make_interval(secs => :windowSeconds)`);
 
-const NEXT_EPOCH = `
-  INSERT INTO signer_epochs AS e (validator_id, epoch) VALUES ($1, 1)
+const nextEpoch = statement<{ readonly validatorId: string }>(`
+  INSERT INTO signer_epochs AS e (validator_id, epoch) VALUES (:validatorId, 1)
   ON CONFLICT (validator_id) DO UPDATE SET epoch = e.epoch + 1, opened_at = clock_timestamp()
-  RETURNING epoch::text AS epoch`;
+  RETURNING epoch::text AS epoch`);
 
-const RAISE_EPOCH = `
-  INSERT INTO signer_epochs AS e (validator_id, epoch) VALUES ($1, $2::bigint)
+const raiseEpoch = statement<{ readonly validatorId: string; readonly held: string }>(`
+  INSERT INTO signer_epochs AS e (validator_id, epoch) VALUES (:validatorId, :held::bigint)
   ON CONFLICT (validator_id) DO UPDATE SET epoch = GREATEST(e.epoch, EXCLUDED.epoch)
-  RETURNING epoch::text AS epoch`;
+  RETURNING epoch::text AS epoch`);
 
-const CURRENT_EPOCH = 'SELECT epoch::text AS epoch FROM signer_epochs WHERE validator_id = $1';
+const currentEpoch = statement<{ readonly validatorId: string }>(
+  'SELECT epoch::text AS epoch FROM signer_epochs WHERE validator_id = :validatorId',
+  'signer-epoch',
+);
+
+/** A message as the statements take it: integers of 64 bits are text. */
+type GuardValues = Omit<GuardedMessage, 'height'> & { readonly height: string; readonly epoch: string };
 
 // Safety depends only on the conflict clause: the row is locked, re-read and compared, so of two concurrent messages at
 // one position the second sees the first. The epoch check may lag by one statement without harm.
-const GUARD = `
+const takePosition = statement<GuardValues>(
+  `
   INSERT INTO signing_guard AS g (register_id, validator_id, height, round, step, digest, signature)
-  SELECT $1, $2, $3::bigint, $4::bigint, $5::smallint, $6::bytea, $7::bytea
-  WHERE EXISTS (SELECT 1 FROM signer_epochs WHERE validator_id = $2 AND epoch = $8::bigint)
+  SELECT :registerId, :validatorId, :height::bigint, :round::bigint, :step::smallint, :digest::bytea, :signature::bytea
+  WHERE EXISTS (SELECT 1 FROM signer_epochs WHERE validator_id = :validatorId AND epoch = :epoch::bigint)
   ON CONFLICT (register_id, validator_id) DO UPDATE
     SET height = excluded.height, round = excluded.round, step = excluded.step,
         digest = excluded.digest, signature = excluded.signature
     WHERE (excluded.height, excluded.round, excluded.step) > (g.height, g.round, g.step)
-  RETURNING 1`;
+  RETURNING 1`,
+  'signer-guard',
+);
 
-const POSITION = `
-  SELECT height::text AS height, round::text AS round, step, digest = $3::bytea AS "sameDigest", signature
-  FROM signing_guard WHERE register_id = $1 AND validator_id = $2`;
+const readPosition = statement<Pick<GuardedMessage, 'registerId' | 'validatorId' | 'digest'>>(
+  `
+  SELECT height::text AS height, round::text AS round, step, digest = :digest::bytea AS "sameDigest", signature
+  FROM signing_guard WHERE register_id = :registerId AND validator_id = :validatorId`,
+  'signer-position',
+);
 
 type RunQuery = <R extends pg.QueryResultRow>(query: pg.QueryConfig) => Promise<R[]>;
 
@@ -120,62 +159,40 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
   const runQuery = queryRunner(pool);
   return {
     async takeAudited(attempt, cap) {
-      const values = [...auditValues(attempt), cap.bucket, cap.limit, cap.windowSeconds];
-      const rows = await runQuery<{ decision: 'Signed' | 'Refused' }>({
-        name: 'signer-take',
-        text: TAKE_AUDITED,
-        values,
-      });
+      const query = takeAudited({ ...valuesOf(attempt), ...cap });
+      const rows = await runQuery<{ decision: 'Signed' | 'Refused' }>(query);
       return rows[0]?.decision ?? 'Refused';
     },
     async auditRefusal(attempt, reason) {
-      await runQuery({
-        name: 'signer-refusal',
-        text: AUDIT_REFUSAL,
-        values: [...auditValues(attempt), reason],
-      });
+      await runQuery(auditRefusal({ ...valuesOf(attempt), reason }));
     },
     async retryAfterSeconds(registerId, cap) {
-      const values = [registerId, cap.bucket, cap.windowSeconds];
-      const rows = await runQuery<{ seconds: number | null }>({ text: RETRY_AFTER, values });
+      const rows = await runQuery<{ seconds: number | null }>(retryAfter({ ...cap, registerId }));
       return rows[0]?.seconds ?? 1;
     },
     async nextEpoch(validatorId) {
-      const rows = await runQuery<{ epoch: string }>({ text: NEXT_EPOCH, values: [validatorId] });
+      const rows = await runQuery<{ epoch: string }>(nextEpoch({ validatorId }));
       return BigInt(rows[0]?.epoch ?? 0);
     },
     async raiseEpoch(validatorId, held) {
-      const rows = await runQuery<{ epoch: string }>({
-        text: RAISE_EPOCH,
-        values: [validatorId, String(held)],
-      });
+      const rows = await runQuery<{ epoch: string }>(raiseEpoch({ validatorId, held: String(held) }));
       return BigInt(rows[0]?.epoch ?? 0);
     },
     async currentEpoch(validatorId) {
-      const query = { name: 'signer-epoch', text: CURRENT_EPOCH, values: [validatorId] };
-      const rows = await runQuery<{ epoch: string }>(query);
+      const rows = await runQuery<{ epoch: string }>(currentEpoch({ validatorId }));
       return rows[0] === undefined ? undefined : BigInt(rows[0].epoch);
     },
-    guard: (message, epoch) => takePosition(runQuery, message, epoch),
+    async guard(message, epoch) {
+      const values = { ...message, height: String(message.height), epoch: String(epoch) };
+      return (await runQuery(takePosition(values))).length === 1;
+    },
     async position(message) {
-      const values = [message.registerId, message.validatorId, message.digest];
-      const rows = await runQuery<GuardPosition>({ name: 'signer-position', text: POSITION, values });
+      const rows = await runQuery<GuardPosition>(readPosition(message));
       return rows[0];
     },
   };
 }
 
-async function takePosition(runQuery: RunQuery, message: GuardedMessage, epoch: bigint): Promise<boolean> {
-  const { registerId, validatorId, height, round, step, digest, signature } = message;
-  const rows = await runQuery({
-    name: 'signer-guard',
-    text: GUARD,
-    values: [registerId, validatorId, String(height), round, step, digest, signature, String(epoch)],
-  });
-  return rows.length === 1;
-}
-
-function auditValues(attempt: SigningAttempt): string[] {
-  const { caller, registerId, transactionType, transactionId, derivationPath } = attempt;
-  return [caller.spiffeId, caller.subject, registerId, transactionType, transactionId, derivationPath];
+function valuesOf({ caller, ...attempt }: SigningAttempt): AttemptValues {
+  return { ...attempt, caller: caller.spiffeId, subject: caller.subject };
 }
