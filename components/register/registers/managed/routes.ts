@@ -4,7 +4,7 @@ import { identifier } from '#core/identity/identifier.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, addRoute, bearerOf, json } from '#kit/http/http.ts';
-import { ofSubmission, ofWallets, refusal, refusals } from '../../errors.ts';
+import { ofPossession, ofSubmission, ofWallets, refusal, refusals } from '../../errors.ts';
 import type { DeleteDeps } from '../lifecycle/delete.ts';
 import { countRegisters, type Register } from '../state/store.ts';
 import { collect, missingOf } from './attestations.ts';
@@ -175,7 +175,8 @@ function mountChanges(app: App, deps: ManagedDeps): void {
       ...refusals('REGISTER_DELETED', 'REGISTER_HALTED', 'CHANGE_OUTSTANDING', 'NOT_ON_ROSTER'),
       ...refusals('INVALID_POLICY', 'MECHANISM_NOT_SUPPORTED', 'TRANSITION_MODE_REQUIRED'),
       ...refusals('POLICY_VERSION_CONFLICT', 'POLICY_UPDATE_REJECTED', 'DEV_MODE_ALREADY_DISABLED'),
-      ...refusals('VALIDATOR_NOT_FOUND', 'VALIDATOR_KEY_CHANGED', 'PROPOSAL_NOT_FOUND', 'PROPOSAL_CLOSED'),
+      ...ofPossession,
+      ...refusals('PROPOSAL_NOT_FOUND', 'PROPOSAL_CLOSED'),
       ...ofSubmission,
     ],
     handle: ({ caller, body, resource: register, request }) =>
