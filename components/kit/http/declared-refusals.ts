@@ -78,14 +78,14 @@ const ofKeys: readonly DeclaredRefusal[] = [
 /** Every refusal of a route: those of its declaration, and those that follow from its policy, limit and input. */
 export function refusalsOf(route: RefusingRoute): readonly DeclaredRefusal[] {
   const { schema } = route;
-  const hasInput = [schema.body, schema.querystring, schema.headers].some((part) => part !== undefined);
   return [
     ...route.refusals,
     ...(route.policy === 'Anonymous' ? [] : ofCallers),
     ...(route.optionalToken === true ? ofTokens : []),
     ...(route.rateLimit === 'none' ? [] : [generic('rate_limited', 'Too many requests; see Retry-After.')]),
     ...(schema.params === undefined ? [] : [generic('not_found', 'The resource does not exist.')]),
-    ...(hasInput ? [generic('invalid', 'The input does not have the declared form.')] : []),
+    // also without input of its own: a query with a NUL is malformed everywhere
+    generic('invalid', 'The input does not have the declared form.'),
     ...(schema.body === undefined ? [] : ofBodies),
     ...(route.hasIdempotency ? ofKeys : []),
     ...anywhere,
