@@ -48,7 +48,7 @@ async function drain(node: string): Promise<void> {
   });
 }
 
-test('no validator restarts while a node is drained, and sealing goes on behind each drain', async () => {
+test('no validator restarts while a node is drained, and sealing continues after each drain', async () => {
   const names = await kubectl('get', 'nodes', '-o', 'jsonpath={.items[*].metadata.name}');
   const nodes = names.trim().split(' ');
   expect(nodes.length).toBeGreaterThan(2);

@@ -209,7 +209,7 @@ describe.runIf(process.platform === 'linux')('four validators of which one is wr
     expect((await status(early)).operational).toBe(4);
   });
 
-  test('a member whose key nobody guards joins by the ordinary registration, proposes and votes', async () => {
+  test('a member whose key no signing service guards registers like any other, proposes and votes', async () => {
     await skewed?.kill();
     const wish = { title: 'A liar', policy: { leaderElection: { leaderTimeoutMs } } };
     registerId = await createRegister(api, token, wish, owner);
@@ -292,7 +292,7 @@ describe.runIf(process.platform === 'linux')('four validators of which one is wr
     assertInOrder(await dockets());
   });
 
-  test('what was said before, elsewhere or by somebody else counts for nothing', async () => {
+  test('messages of earlier rounds, other registers or other members have no effect', async () => {
     await seal(1, early);
     const view = await itsTurn();
     const before = await counted(equivocations);

@@ -139,7 +139,7 @@ describe('four validators, each a process of its own', () => {
     expect(names.filter((name) => name.startsWith('validator-')).toSorted()).toEqual(four);
   });
 
-  test('kill -9 of the one that the gateway talks to: sealing goes on, and status says who is missing', async () => {
+  test('kill -9 of the validator that the gateway uses: sealing continues, and the status names it as unreachable', async () => {
     const under = load();
     await sealsMore(5);
     system.killOne(first);
@@ -242,7 +242,7 @@ describe('four validators, each a process of its own', () => {
     await nothingLostOrDoubled(under.accepted);
   }, 600_000);
 
-  test('a restart of everything goes on, and the number of validators stays', async () => {
+  test('sealing continues after a restart of everything, with the same number of validators', async () => {
     const under = load();
     await sealsMore(5);
     await under.stop();

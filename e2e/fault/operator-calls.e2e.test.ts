@@ -79,7 +79,7 @@ describe('an installation and its operator', () => {
     });
   });
 
-  test('lets nobody else in, by whatever way', async () => {
+  test('refuse every other caller on every listener', async () => {
     const path = `GET /api/internal/registers/${uid}`;
     const others = [
       { certificate: 'service-gateway', token: 'service-operator' },

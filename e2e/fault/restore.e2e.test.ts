@@ -61,7 +61,7 @@ describe('copies that are older than the chain', () => {
   const headsOf = async ({ api, token }: Running) =>
     (await fetchDockets(api, token, `/api/registers/${registerId}`)).map(({ hash }) => hash);
 
-  test('of PostgreSQL: the validators give it back what it lost, and the chain is the same and goes on', async () => {
+  test('of PostgreSQL: the lost dockets are read from the validators, and the same chain continues', async () => {
     const first = await start();
     owner = await createWallet(first.api, first.token, 'ED25519');
     registerId = await createRegister(first.api, first.token, 'Restored register', owner);

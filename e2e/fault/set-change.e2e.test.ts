@@ -158,7 +158,7 @@ describe('the set of validators changes under load', () => {
     await signs(joiner);
   });
 
-  test('the one that the gateway talks to is removed: it hands on what comes, and its votes count no more', async () => {
+  test('the validator that the gateway uses is removed: it forwards submissions, and its votes no longer count', async () => {
     await takesEffect(await sealedIn(await act(first, 'reject')), without(five, first));
     await waitConfirmed(
       api,

@@ -84,7 +84,7 @@ describe.runIf(process.platform === 'linux')('one validator identity started twi
     expect(metrics).toMatch(/chancery_validator_evidence_held 0\b/);
   });
 
-  test('with the copy gone the first one starts again, signs again, and the chain goes on', async () => {
+  test('after the copy has stopped, the first validator restarts, signs, and the chain continues', async () => {
     await twin?.kill();
     system.killOne(victim);
     await until('it has ended', 20_000, async () =>

@@ -85,7 +85,7 @@ describe('reporting of refusals to the audit log', () => {
     expect(reported.map((some) => some.length).slice(3)).toEqual([mostAtOnce, 1]);
   });
 
-  it('logs refusals that the tenant service rejects and goes on with the next ones', async () => {
+  it('logs refusals that the tenant service rejects, and sends the next ones', async () => {
     const { runtime, log, reported, fail } = world();
     log.count(refused);
     fail(new AppError('forbidden', 'FORBIDDEN', 'no scope'));
