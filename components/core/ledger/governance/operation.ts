@@ -69,13 +69,15 @@ export const validatorEntrySchema = z
 export type ValidatorEntry = z.output<typeof validatorEntrySchema>;
 
 /** One vote on an operation, signed over approvalBytes. Time and comment are not covered. */
-export const approvalSchema = z.strictObject({
-  approverDid: memberDid,
-  signature: text,
-  isApproval: z.boolean(),
-  votedAt: timestampSchema.optional(),
-  comment: z.string().max(500).optional(),
-});
+export const approvalSchema = z
+  .strictObject({
+    approverDid: memberDid,
+    signature: text,
+    isApproval: z.boolean(),
+    votedAt: timestampSchema.optional(),
+    comment: z.string().max(500).optional(),
+  })
+  .meta({ id: 'GovernanceApproval' });
 export type Approval = z.output<typeof approvalSchema>;
 
 const signedMessageSchema = z.strictObject({
