@@ -11,7 +11,8 @@ const text = z.string();
 const instant = text.describe('ISO 8601, UTC.');
 const memberDid = text.describe('did:platform:w: with the wallet address of the key.');
 
-const governanceOperation = operationSchema.meta({ id: 'GovernanceOperation' });
+// Unnamed: openapi-python-client makes no model of a named union whose members have objects of their own.
+const governanceOperation = operationSchema;
 
 export const rosterSchema = z
   .object({
