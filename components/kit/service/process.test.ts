@@ -23,6 +23,8 @@ describe('a process whose dependency is away', () => {
     const port = await freePort();
     const isWaiting = Promise.withResolvers<void>();
     const answers = Promise.withResolvers<void>();
+    const isPast = Promise.withResolvers<void>();
+    const opened = Promise.withResolvers<void>();
     const runtime = testRuntime('service-test');
     const errors = [away(), away()];
     const create = createProcess<typeof config, object>({
@@ -34,6 +36,8 @@ describe('a process whose dependency is away', () => {
           isWaiting.resolve();
           await answers.promise;
         });
+        isPast.resolve();
+        await opened.promise;
         return {};
       },
       listen: async () => ({}),
@@ -48,6 +52,9 @@ describe('a process whose dependency is away', () => {
     const logged = runtime.lines.filter(({ msg }) => msg === 'the start waits for a dependency');
     expect(logged).toEqual([expect.objectContaining({ dependency: 'the ledger', level: 'warn' })]);
     answers.resolve();
+    await isPast.promise;
+    expect(await (await get('/ready')).text()).toContain('waits for its parts to open');
+    opened.resolve();
     const component = await created;
     expect((await get('/ready')).status).toBe(200);
     await component.stop();

@@ -92,11 +92,12 @@ function openOps(base: ProcessBase<ProcessConfig>, liveness: readonly ReadinessC
 }
 
 const retryMs = 1_000;
+const partsToOpen = 'its parts to open';
 
 /** Until a process has started, its readiness check `start` fails and names the dependency that it waits for. */
 class StartState {
   readonly #log: Logger;
-  #waitsFor = 'its parts to open';
+  #waitsFor: string = partsToOpen;
 
   constructor(log: Logger) {
     this.#log = log;
@@ -114,9 +115,11 @@ class StartState {
    * than `unavailable` and `timeout` are thrown: waiting does not repair them.
    */
   async untilAvailable<T>(dependency: string, attempt: () => Promise<T>): Promise<T> {
+    this.#waitsFor = dependency;
     for (let logged = ''; ; ) {
       try {
         const result = await attempt();
+        this.#waitsFor = partsToOpen;
         if (logged !== '') this.#log.info({ dependency }, 'the start continues');
         return result;
       } catch (error) {

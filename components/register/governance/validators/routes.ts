@@ -75,13 +75,13 @@ const read = {
 } as const;
 const ofRules = [...ofVisibleRegister, ...refusals('REGISTER_NOT_READY')];
 
+/** What routes about the validators of a visible register share. */
+function ofRegister(deps: ValidatorsDeps) {
+  return { ...read, params: registerParams, refusals: ofRules, resource: visibleRules(deps) } as const;
+}
+
 function mountOfRegister(app: App, deps: ValidatorsDeps): void {
-  const common = {
-    ...read,
-    params: registerParams,
-    refusals: ofRules,
-    resource: visibleRules(deps),
-  } as const;
+  const common = ofRegister(deps);
   addRoute(app, {
     ...common,
     path: '/api/registers/:registerId/validators/approved',
@@ -115,12 +115,7 @@ function mountOfRegister(app: App, deps: ValidatorsDeps): void {
 }
 
 function mountLists(app: App, deps: ValidatorsDeps): void {
-  const common = {
-    ...read,
-    params: registerParams,
-    refusals: ofRules,
-    resource: visibleRules(deps),
-  } as const;
+  const common = ofRegister(deps);
   addRoute(app, {
     ...common,
     path: '/api/validators/:registerId',
