@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
@@ -51,9 +52,15 @@ export interface SystemOptions {
   readonly deadlineMs?: number;
   /** User and group id to run under; only root can choose. */
   readonly account?: number;
+  /** Root of the source tree to run; this one if absent. */
+  readonly source?: string;
 }
 
-const main = fileURLToPath(new URL('../../components/standalone/main.ts', import.meta.url));
+const ownSource = fileURLToPath(new URL('../..', import.meta.url));
+
+function mainOf({ source = ownSource }: SystemOptions): string {
+  return join(source, 'components/standalone/main.ts');
+}
 
 /** Starts local mode on any free port and waits until it reports that it is ready. */
 export async function startSystem(options: SystemOptions): Promise<LocalSystem> {
@@ -62,7 +69,7 @@ export async function startSystem(options: SystemOptions): Promise<LocalSystem> 
   rmSync(localJson, { force: true });
   const child = spawn(
     process.execPath,
-    [main, '--data', options.dataDir, '--port', '0', ...(options.args ?? [])],
+    [mainOf(options), '--data', options.dataDir, '--port', '0', ...(options.args ?? [])],
     {
       env: { ...process.env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -87,7 +94,7 @@ export async function startSystem(options: SystemOptions): Promise<LocalSystem> 
     kill: () => kill(current(), ended),
     killOne: (name) => killOne(current(), name),
     current,
-    again: (name) => startAgain(options.dataDir, name),
+    again: (name) => startAgain(options, name),
   };
 }
 
@@ -157,8 +164,8 @@ function killOne(state: LocalState, name: string): void {
   process.kill(found.pid, 'SIGKILL');
 }
 
-async function startAgain(dataDir: string, name: string): Promise<void> {
-  const child = spawn(process.execPath, [main, '--data', dataDir, '--again', name], {
+async function startAgain(options: SystemOptions, name: string): Promise<void> {
+  const child = spawn(process.execPath, [mainOf(options), '--data', options.dataDir, '--again', name], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const lines: string[] = [];

@@ -20,7 +20,8 @@ export interface Figures {
 export const none: Figures = { perSecond: [], cpuMicros: [] };
 
 export interface Course {
-  readonly registerId: string;
+  /** The register of a contestant by its place. */
+  readonly registerOf: (place: number) => string;
   readonly perRound: number;
   readonly rounds: number;
   /** Warm-up rounds, which are not counted. */
@@ -37,15 +38,15 @@ function* byTurns<T>(all: readonly T[], round: number): Iterable<[number, T]> {
 /** Runs every contestant once in each round. */
 export async function interleave(
   contestants: readonly Contestant[],
-  { registerId, perRound, rounds, warmUp }: Course,
+  { registerOf, perRound, rounds, warmUp }: Course,
 ): Promise<readonly Figures[]> {
   // Caches and connections are those of the contestant before.
   const runUp = Math.ceil(perRound / 4);
   const figures = contestants.map((): Figures => ({ perSecond: [], cpuMicros: [] }));
   for (let n = 0; n < warmUp + rounds; n++) {
     for (const [place, contestant] of byTurns(contestants, n)) {
-      await contestant.perSecond(presign(registerId, runUp));
-      const bodies = presign(registerId, perRound);
+      await contestant.perSecond(presign(registerOf(place), runUp));
+      const bodies = presign(registerOf(place), perRound);
       const before = contestant.cpuSeconds();
       const perSecond = await contestant.perSecond(bodies);
       const cpuMicros = ((contestant.cpuSeconds() - before) / perRound) * 1e6;

@@ -4,12 +4,14 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import type { Pool } from 'undici';
 import { presign, storedIn } from './load.ts';
-import { batchesByHttp, packedPerSecond } from './packed.ts';
+import { batchesByHttp, packedPerSecond } from './ours.ts';
 import type { Row } from './report.ts';
 import type { Stage } from './stage.ts';
 
 const perRound = 8_000;
 const rounds = 3;
+/** Batches in flight. */
+const inFlight = 4;
 const chancery = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
 
 /** Transactions per second of a whole register, from the request until `chancery verify` has verified all of it. */
@@ -32,19 +34,20 @@ async function exportAndVerify(stage: Stage, pool: Pool): Promise<number> {
 /** Export and verification of everything that the packed path has stored, beside the packed path of the same round. */
 export async function exporting(stage: Stage): Promise<readonly Row[]> {
   const register = stage.pool(stage.addressOf('register', 'HTTPS'), 1);
-  const batches = batchesByHttp(stage);
+  const validator = stage.pool(stage.validatorUrls()[0] ?? '', inFlight);
+  const send = batchesByHttp(stage, [validator], inFlight);
   const figures = { ours: [] as number[], raw: [] as number[] };
   try {
     for (let n = 0; n <= rounds; n++) {
       const bodies = presign(stage.registerId, perRound);
-      const stored = await packedPerSecond(stage, bodies, batches.send);
+      const stored = await packedPerSecond(stage, bodies, send);
       const exported = await exportAndVerify(stage, register);
       if (n === 0) continue;
       figures.raw.push(stored);
       figures.ours.push(exported);
     }
   } finally {
-    await Promise.all([register.close(), batches.close()]);
+    await Promise.all([register.close(), validator.close()]);
   }
   return [
     {

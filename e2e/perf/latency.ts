@@ -1,8 +1,9 @@
+import type { Pool } from 'undici';
 import { walletAddress } from '#core/crypto/address.ts';
 import { post, presign } from './load.ts';
 import { startRawInstallation } from './raw/installation.ts';
 import type { Row } from './report.ts';
-import { rawSettings, type Stage } from './stage.ts';
+import { type Installation, rawSettings, type Stage } from './stage.ts';
 
 /** The first half warms both programs up and is not counted. */
 const samples = 400;
@@ -23,10 +24,8 @@ async function submitToConfirmed(stage: Stage, name: string, row: LatencyRow): P
   const registerUrl = stage.addressOf('register', 'HTTPS');
   const pools = { ours: stage.pool(registerUrl, 1), raw: stage.pool(raw.storeUrl, 1) };
   const figures = { ours: [] as number[], raw: [] as number[] };
-  const path = `/api/registers/${stage.registerId}/transactions?wait=confirmed&timeout=10`;
   for (const text of presign(stage.registerId, samples)) {
-    const ready = restSubmission(text);
-    figures.ours.push(await timed(() => post(pools.ours, path, stage.token, ready)));
+    figures.ours.push(await confirmationMs(stage, pools.ours, text));
     figures.raw.push(await timed(() => post(pools.raw, '/', stage.token, text)));
   }
   await Promise.all(Object.values(pools).map((pool) => pool.close()));
@@ -47,6 +46,18 @@ export function latency(stage: Stage): Promise<Row> {
 export function latencyOfFour(stage: Stage): Promise<Row> {
   const measure = 'four validators: submit to confirmed, idle, p50';
   return submitToConfirmed(stage, 'latency_four', { measure, atMost: 2.2 });
+}
+
+/** Submits one transaction to the register service and waits until it is confirmed; milliseconds. */
+export function confirmationMs(
+  installation: Installation,
+  register: Pool,
+  submission: string,
+): Promise<number> {
+  const { registerId, token } = installation;
+  const path = `/api/registers/${registerId}/transactions?wait=confirmed&timeout=10`;
+  const body = restSubmission(submission);
+  return timed(() => post(register, path, token, body));
 }
 
 /** Builds the submission for the register service from one for a validator. */

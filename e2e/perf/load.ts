@@ -1,7 +1,7 @@
 import type { Pool } from 'undici';
 import { createOutsideKey, signSubmission } from '../harness/outside.ts';
 import { inParallel, until } from '../harness/wait.ts';
-import type { Stage } from './stage.ts';
+import type { Installation } from './stage.ts';
 
 export const validatePath = '/api/v1/transactions/validate';
 
@@ -32,7 +32,10 @@ export async function post(pool: Pool, path: string, token: string, body: string
 }
 
 /** Number of stored transactions of a register, by the register service's own listener. */
-export async function storedIn({ registerListener, token }: Stage, registerId: string): Promise<number> {
+export async function storedIn(
+  { registerListener, token }: Installation,
+  registerId: string,
+): Promise<number> {
   const path = `/api/registers/${registerId}/transactions?pageSize=1`;
   const answer = await registerListener.request({
     path,

@@ -1,4 +1,7 @@
 import { cpus } from 'node:os';
+import { compare } from './against/compare.ts';
+import { comparisons } from './against/rows.ts';
+import { commitId } from './against/source.ts';
 import { chosen, parseBench, sealedFrom, usage } from './options.ts';
 import { openTable, type Row } from './report.ts';
 import { type Measurement, measurements } from './rows.ts';
@@ -17,9 +20,20 @@ async function onStage(validators: number, wanted: readonly Measurement[], repor
   }
 }
 
+const write = (text: string): void => void process.stdout.write(text);
+const machine = `${cpus().length} CPUs, ${cpus()[0]?.model}, Node ${process.version}`;
+
+/** This source tree beside another commit. */
+async function measureAgainst(name: string, names: readonly string[]): Promise<void> {
+  const wanted = chosen(comparisons, names);
+  const commit = commitId(name);
+  write(`${machine}\n\n`);
+  const table = openTable(write, [`here against ${commit} (medians)`, 'ratio (spread)']);
+  await compare(commit, wanted, table.print);
+}
+
 async function measureAll(wanted: readonly Measurement[]): Promise<void> {
-  const write = (text: string): void => void process.stdout.write(text);
-  write(`${cpus().length} CPUs, ${cpus()[0]?.model}, Node ${process.version}\n\n`);
+  write(`${machine}\n\n`);
   const table = openTable(write, ['ours against raw (medians)', 'ratio (spread)']);
   for (const validators of [1, 4]) {
     await onStage(
@@ -35,12 +49,12 @@ async function measureAll(wanted: readonly Measurement[]): Promise<void> {
 
 async function main(args: readonly string[]): Promise<void> {
   try {
-    const { names, sealed, rows, help } = parseBench(args);
+    const { names, sealed, rows, help, against } = parseBench(args);
     const all = measurements({ memory: { from: sealedFrom, to: sealed }, rows });
-    const wanted = chosen(all, names);
-    if (help) process.stdout.write(usage(all));
-    else if (process.platform === 'linux') await measureAll(wanted);
-    else process.stdout.write('The benchmark reads /proc and runs on Linux only.\n');
+    if (help) write(usage(all, comparisons));
+    else if (process.platform !== 'linux') write('The benchmark reads /proc and runs on Linux only.\n');
+    else if (against !== undefined) await measureAgainst(against, names);
+    else await measureAll(chosen(all, names));
   } catch (error) {
     if (!(error instanceof RangeError || error instanceof TypeError)) throw error;
     process.stderr.write(`${error.message}\n`);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { comparisons } from './against/rows.ts';
 import { chosen, parseBench, usage } from './options.ts';
 import { measurements } from './rows.ts';
 
@@ -23,6 +24,15 @@ describe('the options of npm run bench', () => {
   );
 
   test('help names every measurement', () => {
-    for (const { name } of all) expect(usage(all)).toContain(`  ${name} `);
+    const text = usage(all, comparisons);
+    for (const { name } of [...all, ...comparisons]) expect(text).toContain(`  ${name} `);
+  });
+
+  test('against takes a commit and names', () => {
+    const { against, names } = parseBench(['against', 'HEAD~1', 'four', 'one']);
+    expect(against).toBe('HEAD~1');
+    expect(chosen(comparisons, names).map(({ name }) => name)).toEqual(['one', 'four']);
+    expect(() => parseBench(['against'])).toThrow(/commit/);
+    expect(() => chosen(comparisons, parseBench(['against', 'HEAD', 'idle']).names)).toThrow(/idle/);
   });
 });

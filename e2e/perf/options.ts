@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util';
-import type { Measurement } from './rows.ts';
 
 /** Options of `npm run bench --`. */
 export interface BenchOptions {
@@ -10,6 +9,14 @@ export interface BenchOptions {
   /** Final number of transactions in the register of the growth rows. */
   readonly rows: number;
   readonly help: boolean;
+  /** The commit to measure beside this source tree, instead of raw programs. */
+  readonly against: string | undefined;
+}
+
+/** A measurement that can be selected by name. */
+interface Named {
+  readonly name: string;
+  readonly what: string;
 }
 
 /** A validator's caches of the latest transactions are full by then. */
@@ -35,23 +42,38 @@ export function parseBench(args: readonly string[]): BenchOptions {
   const rows = Number(values.rows);
   if (!decades.includes(rows))
     throw new RangeError(`--rows takes one of ${decades.join(', ')}, not ${values.rows}`);
-  return { names: positionals, sealed, rows, help: values.help };
+  const isComparison = positionals[0] === 'against';
+  if (isComparison && positionals[1] === undefined && !values.help)
+    throw new RangeError('against takes the commit to measure beside this source tree');
+  return {
+    names: isComparison ? positionals.slice(2) : positionals,
+    sealed,
+    rows,
+    help: values.help,
+    against: isComparison ? positionals[1] : undefined,
+  };
 }
 
 /** The named measurements, in their own order. */
-export function chosen(all: readonly Measurement[], names: readonly string[]): readonly Measurement[] {
+export function chosen<T extends Named>(all: readonly T[], names: readonly string[]): readonly T[] {
   const unknown = names.find((name) => all.every((one) => one.name !== name));
   if (unknown !== undefined) throw new RangeError(`there is no measurement ${unknown}; --help lists them`);
   return names.length === 0 ? all : all.filter((one) => names.includes(one.name));
 }
 
-export function usage(all: readonly Measurement[]): string {
-  const lines = all.map(({ name, what }) => `  ${name.padEnd(14)} ${what}`);
+export function usage(all: readonly Named[], comparisons: readonly Named[]): string {
+  const lines = (named: readonly Named[]): string =>
+    named.map(({ name, what }) => `  ${name.padEnd(14)} ${what}`).join('\n');
   return `npm run bench -- [MEASUREMENT...] [--sealed N] [--rows N]
+npm run bench -- against COMMIT [MEASUREMENT...]
 
-Measures what is named, or everything:
+Measures what is named, or everything, beside raw programs:
 
-${lines.join('\n')}
+${lines(all)}
+
+or this source tree beside a checkout of another commit, by turns:
+
+${lines(comparisons)}
 
   --sealed N     how many transactions the memory row seals (default 60000)
   --rows N       how far the register of the growth rows is grown, 1000 to 10000000 by decades (default 1000000)

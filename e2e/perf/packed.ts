@@ -1,11 +1,9 @@
-import type { Pool } from 'undici';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { connectService } from '../harness/service-caller.ts';
-import { inParallel } from '../harness/wait.ts';
 import { type Contestant, cpuRow, type Figures, interleave, none, rawCpuSeconds } from './contest.ts';
-import { post, storedIn, storedPerSecond, storedRaw } from './load.ts';
-import { treeCpuSeconds } from './process-cpu.ts';
+import { post, storedPerSecond, storedRaw } from './load.ts';
+import { batchesByHttp, packedBy, type Send } from './ours.ts';
 import { startRawInstallation } from './raw/installation.ts';
 import type { Row } from './report.ts';
 import { rawSettings, type Stage } from './stage.ts';
@@ -15,64 +13,8 @@ const perRound = 8_000;
 const rounds = 3;
 /** Ten seconds of such load each, so that a service that has run for a while is measured. */
 const warmUp = 5;
-const perBatch = 1_000;
 /** Batches in flight. */
 const inFlight = 4;
-const batchPath = '/api/v1/transactions/batch';
-
-/** Sends batches, several at a time. */
-export type Send = (batches: readonly (readonly string[])[]) => Promise<unknown>;
-
-/** Transactions in batches of 1,000. */
-export function batchesOf(bodies: readonly string[]): readonly (readonly string[])[] {
-  const count = Math.ceil(bodies.length / perBatch);
-  return Array.from({ length: count }, (_, n) => bodies.slice(n * perBatch, (n + 1) * perBatch));
-}
-
-/** Transactions per second of the product in batches, from the first byte sent until the last one is stored. */
-export function packedPerSecond(stage: Stage, bodies: readonly string[], send: Send): Promise<number> {
-  const batches = batchesOf(bodies);
-  return storedPerSecond(
-    bodies.length,
-    () => storedIn(stage, stage.registerId),
-    () => send(batches),
-  );
-}
-
-/** The product as a contestant: by its batch route or by its gRPC stream. */
-function ours(stage: Stage, send: Send): Contestant {
-  return {
-    perSecond: (bodies) => packedPerSecond(stage, bodies, send),
-    cpuSeconds: () => treeCpuSeconds(stage.launcherPid),
-  };
-}
-
-export interface Route {
-  readonly send: Send;
-  close(): Promise<void>;
-}
-
-/** One request to the batch route; throws unless all of it is accepted. */
-export async function sendBatch(stage: Stage, pool: Pool, batch: readonly string[]): Promise<void> {
-  const answer = await pool.request({
-    path: batchPath,
-    method: 'POST',
-    headers: { 'content-type': 'application/x-ndjson', authorization: `Bearer ${stage.token}` },
-    body: batch.join('\n'),
-  });
-  const text = await answer.body.text();
-  const accepted = answer.statusCode === 200 ? JSON.parse(text).accepted : 0;
-  if (accepted !== batch.length) throw new Error(`${batchPath} answered ${text.slice(0, 500)}`);
-}
-
-/** The batch route at the validator's listener. */
-export function batchesByHttp(stage: Stage): Route {
-  const pool = stage.pool(stage.validatorUrls()[0] ?? '', inFlight);
-  return {
-    send: (batches) => inParallel(batches, inFlight, (batch) => sendBatch(stage, pool, batch)),
-    close: () => pool.close(),
-  };
-}
 
 type Submissions = RpcClient<typeof SubmissionService.method>;
 
@@ -92,7 +34,7 @@ async function drain(client: Submissions, left: (readonly string[])[]): Promise<
 }
 
 /** `SubmitBatches` at the validator's gRPC listener, with a stream for each batch in flight. */
-async function byStream(stage: Stage): Promise<Route> {
+async function byStream(stage: Stage): Promise<{ readonly send: Send; close(): void }> {
   const [validator] = stage.system.state.validators;
   const { client, close } = await connectService(stage.system.state, SubmissionService, {
     as: 'service-register',
@@ -104,7 +46,7 @@ async function byStream(stage: Stage): Promise<Route> {
       const left = [...batches];
       return Promise.all(Array.from({ length: inFlight }, () => drain(client, left)));
     },
-    close: async () => close(),
+    close,
   };
 }
 
@@ -137,13 +79,15 @@ export async function rawFromMemory(stage: Stage, validators: number): Promise<R
 /** Both routes for batches, and the raw ledger. */
 async function contest(stage: Stage): Promise<readonly Figures[]> {
   const raw = await rawFromMemory(stage, 1);
-  const [http, stream] = [batchesByHttp(stage), await byStream(stage)];
+  const pool = stage.pool(stage.validatorUrls()[0] ?? '', inFlight);
+  const stream = await byStream(stage);
   try {
-    const { registerId } = stage;
-    const rivals = [ours(stage, http.send), raw, ours(stage, stream.send)];
-    return await interleave(rivals, { perRound, rounds, warmUp, registerId });
+    const http = batchesByHttp(stage, [pool], inFlight);
+    const rivals = [packedBy(stage, http), raw, packedBy(stage, stream.send)];
+    return await interleave(rivals, { perRound, rounds, warmUp, registerOf: () => stage.registerId });
   } finally {
-    await Promise.all([http.close(), stream.close()]);
+    stream.close();
+    await pool.close();
     await raw.stop();
   }
 }

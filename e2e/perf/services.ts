@@ -5,28 +5,29 @@ import { inParallel } from '../harness/wait.ts';
 import { cpuSeconds, memoryMiB, processTree } from './process-cpu.ts';
 import { startRaw } from './raw/child.ts';
 import type { Row } from './report.ts';
-import type { Stage } from './stage.ts';
+import type { Installation, Stage } from './stage.ts';
 
 const rounds = 5;
-const inFlight = 32;
-const mints = 1_500;
-const requests = 4_000;
+export const inFlight = 32;
+export const mints = 1_500;
+export const requests = 4_000;
 
 /** Requests per CPU second of one process, over `count` requests. */
-async function perCpuSecond(pid: number, count: number, send: () => Promise<void>): Promise<number> {
+export async function perCpuSecond(pid: number, count: number, send: () => Promise<void>): Promise<number> {
   const before = cpuSeconds(pid);
   await inParallel(Array.from({ length: count }), inFlight, send);
   return count / (cpuSeconds(pid) - before);
 }
 
-interface MeasuredRequest {
+export interface MeasuredRequest {
   readonly path: string;
   readonly method: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-function asking(pool: Pool, request: MeasuredRequest): () => Promise<void> {
+/** Sends the request once; throws unless it is answered with 200. */
+export function asking(pool: Pool, request: MeasuredRequest): () => Promise<void> {
   return async () => {
     const answer = await pool.request({ headers: {}, ...request });
     const text = await answer.body.text();
@@ -36,6 +37,19 @@ function asking(pool: Pool, request: MeasuredRequest): () => Promise<void> {
   };
 }
 
+/** One service token over mutual TLS. */
+export function tokenRequest({ system }: Installation): MeasuredRequest {
+  return {
+    path: new URL(system.state.mtlsTokenUrl).pathname,
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: 'grant_type=client_credentials&client_id=service-operator',
+  };
+}
+
+/** One small request through the gateway. */
+export const gatewayRequest: MeasuredRequest = { path: '/.well-known/jwks.json', method: 'GET' };
+
 /** Service tokens over mutual TLS with kept connections. */
 export async function minting(stage: Stage): Promise<Row> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -43,12 +57,7 @@ export async function minting(stage: Stage): Promise<Row> {
   const raw = await startRaw(new URL('./raw/mint.ts', import.meta.url), { ...stage.svid, signingKey });
   const listener = new URL(stage.system.state.mtlsTokenUrl);
   const pools = { ours: stage.pool(listener.origin, inFlight), raw: stage.pool(raw.said, inFlight) };
-  const form: MeasuredRequest = {
-    path: listener.pathname,
-    method: 'POST',
-    headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: 'grant_type=client_credentials&client_id=service-operator',
-  };
+  const form = tokenRequest(stage);
   const figures = { ours: [] as number[], raw: [] as number[] };
   for (let n = 0; n <= rounds; n++) {
     const ours = await perCpuSecond(stage.pidOf('tenant'), mints, asking(pools.ours, form));
@@ -78,11 +87,11 @@ export async function gatewayCpu(stage: Stage): Promise<Row> {
     ours: stage.pool(stage.system.state.gatewayUrl, inFlight),
     raw: stage.pool(raw.said, inFlight),
   };
-  const request: MeasuredRequest = { path: '/.well-known/jwks.json', method: 'GET' };
   const figures = { ours: [] as number[], raw: [] as number[] };
   for (let n = 0; n <= rounds; n++) {
-    const ours = 1e6 / (await perCpuSecond(stage.pidOf('gateway'), requests, asking(pools.ours, request)));
-    const bare = 1e6 / (await perCpuSecond(raw.pid, requests, asking(pools.raw, request)));
+    const ours =
+      1e6 / (await perCpuSecond(stage.pidOf('gateway'), requests, asking(pools.ours, gatewayRequest)));
+    const bare = 1e6 / (await perCpuSecond(raw.pid, requests, asking(pools.raw, gatewayRequest)));
     if (n > 0) {
       figures.ours.push(ours);
       figures.raw.push(bare);

@@ -10,19 +10,16 @@ import { type ClientCertificate, fetchSvid } from '../harness/service-token.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import type { RawSettings } from './raw/installation.ts';
 
-/** The system under measurement: separate processes, and a database for the raw programs. */
-export interface Stage {
+/** A running installation of separate processes, with one register that all validators are members of. */
+export interface Installation {
   readonly system: LocalSystem;
   readonly api: Api;
   readonly token: string;
   readonly registerId: string;
   readonly owner: Wallet;
   readonly svid: Required<ClientCertificate>;
-  readonly rawDatabaseUrl: string;
-  readonly rawDatabasePid: number;
   /** The parent of all other processes of the system. */
   readonly launcherPid: number;
-  readonly dir: string;
   pidOf(process: string): number;
   /** A listener of a component process, from its environment. */
   addressOf(process: string, kind: 'HTTPS' | 'OPS'): string;
@@ -37,6 +34,13 @@ export interface Stage {
   close(): Promise<void>;
 }
 
+/** An installation, and a database for the raw programs beside it. */
+export interface Stage extends Installation {
+  readonly rawDatabaseUrl: string;
+  readonly rawDatabasePid: number;
+  readonly dir: string;
+}
+
 /** Where a process listens, host:port. */
 function portOf(pid: number, kind: string): string {
   const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
@@ -44,13 +48,15 @@ function portOf(pid: number, kind: string): string {
   return `127.0.0.1:${environment.find((one) => one.startsWith(wanted))?.slice(wanted.length)}`;
 }
 
-/** Starts everything, with one register that all validators are members of. */
-export async function openStage(validators: number): Promise<Stage> {
-  const dir = mkdtempSync(join(tmpdir(), 'chancery-bench-'));
-  const log = createLogger({ service: 'bench', level: 'silent' });
-  const postgres = await startPostgres({ dataDir: join(dir, 'raw-pg'), socketDir: join(dir, 'raw-s'), log });
+/** Starts an installation in `dir`, from this source tree or from another one. */
+export async function install(dir: string, validators: number, source?: string): Promise<Installation> {
   const args = ['--processes', '--validators', String(validators)];
-  const system = await startSystem({ dataDir: join(dir, 'state'), args, deadlineMs: 120_000 });
+  const system = await startSystem({
+    dataDir: join(dir, 'state'),
+    args,
+    deadlineMs: 120_000,
+    ...(source === undefined ? {} : { source }),
+  });
   const api = createApi(system.state.gatewayUrl);
   const { access_token: token } = await signIn(api, system.state);
   const owner = await createWallet(api, token, 'ED25519');
@@ -71,10 +77,7 @@ export async function openStage(validators: number): Promise<Stage> {
     registerId,
     owner,
     svid,
-    rawDatabaseUrl: postgres.url('postgres'),
-    rawDatabasePid: postgres.pid,
     launcherPid: system.state.processes.find((one) => one.name === 'local')?.pid ?? 0,
-    dir,
     pidOf,
     addressOf,
     validatorUrls: () => system.state.validators.map(({ https }) => `https://${https}`),
@@ -84,6 +87,23 @@ export async function openStage(validators: number): Promise<Stage> {
     close: async () => {
       await registerListener.close();
       await system.stop();
+    },
+  };
+}
+
+/** Starts an installation and a database for the raw programs. */
+export async function openStage(validators: number): Promise<Stage> {
+  const dir = mkdtempSync(join(tmpdir(), 'chancery-bench-'));
+  const log = createLogger({ service: 'bench', level: 'silent' });
+  const postgres = await startPostgres({ dataDir: join(dir, 'raw-pg'), socketDir: join(dir, 'raw-s'), log });
+  const installation = await install(dir, validators);
+  return {
+    ...installation,
+    rawDatabaseUrl: postgres.url('postgres'),
+    rawDatabasePid: postgres.pid,
+    dir,
+    close: async () => {
+      await installation.close();
       await postgres.stop();
       rmSync(dir, { recursive: true, force: true });
     },

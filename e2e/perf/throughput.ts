@@ -1,7 +1,7 @@
 import type { Pool } from 'undici';
 import { type Contestant, cpuRow, type Figures, interleave, none, rawCpuSeconds } from './contest.ts';
-import { post, sendAll, spread, storedIn, storedRaw, validatePath } from './load.ts';
-import { treeCpuSeconds } from './process-cpu.ts';
+import { post, sendAll, spread, storedRaw } from './load.ts';
+import { oneByOne } from './ours.ts';
 import { type RawInstallation, startRawInstallation } from './raw/installation.ts';
 import type { Row } from './report.ts';
 import { rawSettings, type Stage } from './stage.ts';
@@ -21,19 +21,6 @@ function rawContestant(stage: Stage, raw: RawInstallation, pools: readonly Pool[
   return { perSecond: (bodies) => sendAll(loaded, bodies), cpuSeconds: () => rawCpuSeconds(stage, raw) };
 }
 
-function ourContestant(stage: Stage, pools: readonly Pool[]): Contestant {
-  const { token, registerId } = stage;
-  const loaded = {
-    connections,
-    send: (body: string, place: number) => post(spread(pools, place), validatePath, token, body),
-    stored: () => storedIn(stage, registerId),
-  };
-  return {
-    perSecond: (bodies) => sendAll(loaded, bodies),
-    cpuSeconds: () => treeCpuSeconds(stage.launcherPid),
-  };
-}
-
 async function contest(stage: Stage, name: string): Promise<readonly Figures[]> {
   const urls = stage.validatorUrls();
   const raw = await startRawInstallation(rawSettings(stage, name, urls.length));
@@ -42,10 +29,10 @@ async function contest(stage: Stage, name: string): Promise<readonly Figures[]> 
   const bare = raw.validatorUrls.map((url) => stage.pool(url, each));
   const store = stage.pool(raw.storeUrl, 1);
   const gateway = stage.pool(stage.system.state.gatewayUrl, connections);
-  const through = urls.length === 1 ? [ourContestant(stage, [gateway])] : [];
+  const through = urls.length === 1 ? [oneByOne(stage, [gateway], connections)] : [];
   try {
-    const rivals = [ourContestant(stage, ours), rawContestant(stage, raw, bare, store), ...through];
-    return await interleave(rivals, { perRound, rounds, warmUp, registerId: stage.registerId });
+    const rivals = [oneByOne(stage, ours, connections), rawContestant(stage, raw, bare, store), ...through];
+    return await interleave(rivals, { perRound, rounds, warmUp, registerOf: () => stage.registerId });
   } finally {
     await Promise.all([...ours, ...bare, store, gateway].map((pool) => pool.close()));
     await raw.stop();

@@ -12,36 +12,9 @@ import { verifyInclusion } from '#core/ledger/merkle.ts';
 import { parsePath } from '#core/ledger/proof-path.ts';
 import { recordLeaf } from '#core/ledger/record.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
-import { inParallel } from '../../harness/wait.ts';
-import type { Contestant } from '../contest.ts';
 import { restSubmission } from '../latency.ts';
-import { post, sendAll, spread, storedIn, validatePath } from '../load.ts';
-import { packedPerSecond, type Send, sendBatch } from '../packed.ts';
-import { treeCpuSeconds } from '../process-cpu.ts';
+import { post } from '../load.ts';
 import type { Stage } from '../stage.ts';
-
-/** One transaction a request, spread over the listeners of all validators. */
-export function oneByOne(stage: Stage, pools: readonly Pool[], connections: number): Contestant {
-  const loaded = {
-    connections,
-    send: (body: string, place: number) => post(spread(pools, place), validatePath, stage.token, body),
-    stored: () => storedIn(stage, stage.registerId),
-  };
-  return {
-    perSecond: (bodies) => sendAll(loaded, bodies),
-    cpuSeconds: () => treeCpuSeconds(stage.launcherPid),
-  };
-}
-
-/** Batches of 1,000, spread over the listeners of all validators. */
-export function inBatches(stage: Stage, pools: readonly Pool[], inFlight: number): Contestant {
-  const send: Send = (batches) =>
-    inParallel(batches, inFlight, (batch, place) => sendBatch(stage, spread(pools, place), batch));
-  return {
-    perSecond: (bodies) => packedPerSecond(stage, bodies, send),
-    cpuSeconds: () => treeCpuSeconds(stage.launcherPid),
-  };
-}
 
 const confirmed = z.object({ docketNumber: z.number() });
 

@@ -2,12 +2,13 @@ import { join } from 'node:path';
 import { type Contestant, type Figures, interleave, none } from '../contest.ts';
 import { timed } from '../latency.ts';
 import { presign, sendAll } from '../load.ts';
-import { batchesOf, rawFromMemory } from '../packed.ts';
+import { batchesByHttp, batchesOf, oneByOne, packedBy } from '../ours.ts';
+import { rawFromMemory } from '../packed.ts';
 import { readSubmission } from '../raw/transaction.ts';
 import type { Row } from '../report.ts';
 import type { Stage } from '../stage.ts';
 import { batchOf, type CometBft, requestOf, startCometBft } from './cometbft.ts';
-import { confirm, confirmAndProve, inBatches, oneByOne, openProver } from './ours.ts';
+import { confirm, confirmAndProve, openProver } from './ours.ts';
 import type { Programs } from './program.ts';
 import { fedWithin, startTessera, type Tessera } from './tessera.ts';
 
@@ -101,12 +102,12 @@ async function throughput({ stage }: Match, { plain, tuned }: Nodes): Promise<re
       [
         oneByOne(stage, pools, connections),
         theirs(tuned, false),
-        inBatches(stage, pools, batchesInFlight),
+        packedBy(stage, batchesByHttp(stage, pools, batchesInFlight)),
         theirs(tuned, true),
         theirs(plain, false),
         bare,
       ],
-      { registerId: stage.registerId, perRound, rounds, warmUp: 1 },
+      { registerOf: () => stage.registerId, perRound, rounds, warmUp: 1 },
     );
     const [single = none, itsSingle = none, packed = none, itsPacked = none, itsDefault = none] = figures;
     const ceiling = figures[5]?.perSecond ?? [];
@@ -222,11 +223,11 @@ async function integrated({ stage, programs }: Match, logs: Logs): Promise<reado
         [
           oneByOne(stage, pools, connections),
           entries(logs.tuned, connections),
-          inBatches(stage, pools, batchesInFlight),
+          packedBy(stage, batchesByHttp(stage, pools, batchesInFlight)),
           entries(logs.wide, wide),
           entries(logs.plain, wide),
         ],
-        { registerId: stage.registerId, perRound, rounds, warmUp: 1 },
+        { registerOf: () => stage.registerId, perRound, rounds, warmUp: 1 },
       );
     const fed = await fedWithin(programs.tessera, join(stage.dir, 'tessera-fed'), perRound * 5, payloadBytes);
     const [ours, oursPacked] = [single.perSecond, packed.perSecond];
