@@ -208,9 +208,9 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     segments,
     clock,
     judges: { verifier, verifySignatures: signaturesByPool(parts.pool) },
-    onStored: (registerId, txIds) => {
-      confirmations.confirmed(registerId, txIds);
-      if (registerId === systemId) bootstrap.wake();
+    onStored: (docket) => {
+      confirmations.confirmed(docket);
+      if (docket.registerId === systemId) bootstrap.wake();
       bus.publish(SUBJECTS.registerEvents);
     },
     onRulesChanged: () => enactments.wake(),

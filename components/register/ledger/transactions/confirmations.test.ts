@@ -2,6 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { createConfirmations } from './confirmations.ts';
 
 const key = { registerId: 'r', txId: 't' };
+const bytes = { leaf: Buffer.from('leaf'), record: Buffer.from('record'), payload: Buffer.from('payload') };
+const transaction = (txId: string) => ({ txId, payloadHashForm: 'canonical', ...bytes });
+const docket = { registerId: 'r', docketNumber: 7, transactions: [transaction('x'), transaction('t')] };
 
 /** A look-up that finds nothing until `store` is called, with the number of calls. */
 function stored() {
@@ -29,7 +32,7 @@ describe('waiting for a confirmation', () => {
 
   it('wakes for its own docket and for a wake signal', async () => {
     const ring = [
-      (confirmations: ReturnType<typeof createConfirmations>) => confirmations.confirmed('r', ['x', 't']),
+      (confirmations: ReturnType<typeof createConfirmations>) => confirmations.confirmed(docket),
       (confirmations: ReturnType<typeof createConfirmations>) => confirmations.recheck(),
     ];
     for (const wake of ring) {
@@ -41,6 +44,27 @@ describe('waiting for a confirmation', () => {
       wake(confirmations);
       expect(await waiting).toBe('row');
       expect(performance.now() - startedAt).toBeLessThan(400);
+    }
+  });
+
+  it('takes a transaction that this process stores without reading it, also while a read is in progress', async () => {
+    for (const isReading of [true, false]) {
+      const { promise: read, resolve: endRead } = Promise.withResolvers<undefined>();
+      let asked = 0;
+      const find = () => {
+        asked += 1;
+        return read;
+      };
+      const confirmations = createConfirmations();
+      const fromStored = (row: object) => row;
+      const waiting = confirmations.wait<object>(key, { timeoutMs: 60_000, find, fromStored });
+      if (!isReading) endRead(undefined);
+      await Promise.resolve();
+      confirmations.confirmed({ ...docket, registerId: 'other' });
+      confirmations.confirmed(docket);
+      const row = { docketNumber: 7, position: 1, payloadHashForm: 'canonical', ...bytes };
+      expect(await waiting).toEqual(row);
+      expect(asked).toBe(1);
     }
   });
 

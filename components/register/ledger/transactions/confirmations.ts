@@ -1,12 +1,26 @@
+import type { SealedRow } from '../sealed/store.ts';
+
+/** A transaction of a docket that this process has stored. */
+type StoredTransaction = Readonly<
+  Record<'leaf' | 'record' | 'payload', Uint8Array> & Record<'txId' | 'payloadHashForm', string>
+>;
+
+/** A docket that this process has stored, with its transactions in order. */
+interface StoredDocket {
+  readonly registerId: string;
+  readonly docketNumber: number;
+  readonly transactions: readonly StoredTransaction[];
+}
+
 /** Waits for transactions until they are stored or the time is up. */
 export interface Confirmations {
-  /** Wakes the waiters of these transactions. */
-  confirmed(registerId: string, txIds: readonly string[]): void;
+  /** Wakes the waiters of the docket's transactions. */
+  confirmed(docket: StoredDocket): void;
   /** Another replica stored something: all waiters query the database again. */
   recheck(): void;
   /**
-   * Resolves with the result of `find`, or with undefined after `timeoutMs`. `find` is called at the start, on every
-   * wake signal and every `pollMs`, so that a lost signal only costs time.
+   * Resolves with the result of `find` or `fromStored`, or with undefined after `timeoutMs`. `find` is called at the
+   * start, on every wake signal and every `pollMs`, so that a lost signal only costs time.
    */
   wait<T>(key: { readonly registerId: string; readonly txId: string }, wait: Wait<T>): Promise<T | undefined>;
   /** Ends every wait with undefined. */
@@ -16,16 +30,43 @@ export interface Confirmations {
 interface Wait<T> {
   readonly timeoutMs: number;
   readonly find: () => Promise<T | undefined>;
+  /** The result for a transaction that this process has just stored: it is not read back. */
+  readonly fromStored?: ((row: SealedRow) => T) | undefined;
 }
 
 interface Waiter {
   readonly wake: () => void;
+  readonly store: (row: SealedRow) => void;
 }
 
 const pollMs = 500;
 
 /** Maximum concurrent waits; a request beyond it is answered at once as if its time were up. */
 const maxWaiters = 4_096;
+
+function rowOf({ docketNumber }: StoredDocket, one: StoredTransaction, position: number): SealedRow {
+  const { payloadHashForm } = one;
+  const bytes = {
+    leaf: Buffer.from(one.leaf),
+    record: Buffer.from(one.record),
+    payload: Buffer.from(one.payload),
+  };
+  return { docketNumber, position, payloadHashForm, ...bytes };
+}
+
+/** The result of a wait from the docket that this process stores; `wake` is called without one. */
+function storedResult<T>({ fromStored }: Wait<T>, wake: () => void) {
+  const { promise: taken, resolve } = Promise.withResolvers<T>();
+  let result: T | undefined;
+  const take = (row: SealedRow): void => {
+    if (fromStored !== undefined) {
+      result = fromStored(row);
+      resolve(result);
+    }
+    wake();
+  };
+  return { take, taken, result: () => result };
+}
 
 export function createConfirmations(): Confirmations {
   const waiters = new Map<string, Set<Waiter>>();
@@ -48,24 +89,29 @@ export function createConfirmations(): Confirmations {
   }
 
   return {
-    confirmed(registerId, txIds) {
+    confirmed(docket) {
       if (count === 0) return;
-      for (const txId of txIds) wakeAll(waiters.get(`${registerId}/${txId}`) ?? []);
+      for (const [position, one] of docket.transactions.entries()) {
+        for (const waiter of waiters.get(`${docket.registerId}/${one.txId}`) ?? [])
+          waiter.store(rowOf(docket, one, position));
+      }
     },
     recheck() {
       for (const set of waiters.values()) wakeAll(set);
     },
-    async wait({ registerId, txId }, { timeoutMs, find }) {
+    async wait({ registerId, txId }, wait) {
+      const { timeoutMs, find } = wait;
       if (count >= maxWaiters) return find();
       const deadline = performance.now() + timeoutMs;
       let woken = Promise.withResolvers<void>();
       const wake = () => woken.resolve();
-      const leave = addWaiter(`${registerId}/${txId}`, { wake });
+      const stored = storedResult(wait, wake);
+      const leave = addWaiter(`${registerId}/${txId}`, { wake, store: stored.take });
       ended.signal.addEventListener('abort', wake, { once: true });
       try {
         for (;;) {
           woken = Promise.withResolvers<void>();
-          const found = await find();
+          const found = stored.result() ?? (await Promise.race([find(), stored.taken]));
           if (found !== undefined) return found;
           const leftMs = deadline - performance.now();
           if (leftMs <= 0 || ended.signal.aborted) return undefined;

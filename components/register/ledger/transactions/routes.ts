@@ -111,7 +111,7 @@ const submitExample = {
 async function confirmed(deps: TransactionsDeps, register: Register, txId: string, timeoutMs: number) {
   const key = { registerId: register.registerId, txId };
   const find = () => findSealed(deps.db, keyed(deps, register), txId);
-  return deps.confirmations.wait(key, { timeoutMs, find });
+  return deps.confirmations.wait(key, { timeoutMs, find, fromStored: (row) => row });
 }
 
 function mountSubmit(app: App, deps: TransactionsDeps): void {

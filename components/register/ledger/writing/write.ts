@@ -7,6 +7,7 @@ import { refusal } from '../../errors.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
 import type { Segments } from '../segments/segments.ts';
 import { createChainCache } from './chain.ts';
+import type { NewTransaction } from './commit/docket-commit.ts';
 import { isJudged, type Judged, judgeDocket } from './judge.ts';
 import { judgeRepeated } from './replay.ts';
 import type { DocketWriter } from './store.ts';
@@ -25,7 +26,11 @@ export interface WriteDeps {
   readonly clock: Clock;
   readonly judges: DocketJudges;
   /** Called after the commit of a docket. */
-  readonly onStored: (registerId: string, txIds: readonly string[]) => void;
+  readonly onStored: (docket: {
+    readonly registerId: string;
+    readonly docketNumber: number;
+    readonly transactions: readonly NewTransaction[];
+  }) => void;
   /** Called when a stored docket changed the rules of the register. */
   readonly onRulesChanged: (registerId: string) => void;
   /** Called when a second certificate for a stored height halted the register. */
@@ -110,7 +115,7 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     if (outcome === 'moved') return outcome;
     if (outcome !== 'stored') return invalid(height - 1, [refusedByStore[outcome]()]);
     chain.keep(speculative.state);
-    deps.onStored(registerId, header.transactionIds);
+    deps.onStored({ registerId, docketNumber: header.docketNumber, transactions: commit.transactions });
     if (changesRules) deps.onRulesChanged(registerId);
     return { outcome, height };
   }
