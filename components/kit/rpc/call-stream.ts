@@ -127,6 +127,8 @@ export class CallStream {
   }
 
   #accept(frame: CallFrame): void {
+    // The client was told to use another stream; this one ends after its last answer.
+    if (this.#ending !== undefined) return;
     if (this.#running.has(frame.number)) throw new RangeError(`call ${frame.number} is in progress`);
     if (frame.authorization !== undefined) this.#authorization = frame.authorization;
     const method = this.#target.methods.get(frame.method);
