@@ -21,7 +21,7 @@ const limit = (value: number) => {
 };
 const waits = limit(999);
 
-describe('a stream of calls, at the server', () => {
+describe('a stream of calls, at the server', { timeout: 30_000 }, () => {
   let world: RpcWorld;
   beforeAll(async () => {
     world = await startRpcWorld();
@@ -208,7 +208,7 @@ describe('a stream of calls, at the server', () => {
     await waitFor(() => raw.status === String(grpc.UNAVAILABLE), { what: 'the end of the stream' });
     const again = openRawCalls(raw.session);
     await waitFor(() => again.status === String(grpc.UNAUTHENTICATED));
-  }, 15_000);
+  });
 
   it('is refused when the connection has too many of them', async () => {
     const raw = open();
