@@ -1,11 +1,18 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import {
+  type Answer,
+  AnswerSchema,
+  type Call,
+  StatusSchema,
+} from '#protos/gen/chancery/rpc/v1/multiplex_pb.js';
 import { CallWatch, callCancelled, timerLimitMs } from './call-watch.ts';
 import { CoalescingWriter } from './coalescing-writer.ts';
 import { Undecodable } from './decode.ts';
 import { certificateExpired, type Dispatcher, type UnaryMethod } from './dispatch.ts';
-import { type AnswerFrame, type CallFrame, decodeCalls, FrameEncoder } from './frames.ts';
+import { decodeCalls, encodeAnswers } from './frames.ts';
 import { appErrorOf, statusOf, toStatus, type WireStatus } from './status.ts';
 import { BATCH_BYTES, MAX_CONCURRENT_STREAMS, MESSAGE_LIMIT_BYTES } from './wire.ts';
 
@@ -59,7 +66,6 @@ export class CallStream {
   readonly #call: ExchangeCall;
   readonly #target: CallTarget;
   readonly #writer: CoalescingWriter;
-  readonly #encoder = new FrameEncoder();
   readonly #running = new Map<number, RunningCall>();
   readonly #answers: QueuedAnswer[] = [];
   readonly #onReleased: () => void;
@@ -126,7 +132,7 @@ export class CallStream {
     this.#limitReading();
   }
 
-  #accept(frame: CallFrame): void {
+  #accept(frame: Call): void {
     // The client was told to use another stream; this one ends after its last answer.
     if (this.#ending !== undefined) return;
     if (this.#running.has(frame.number)) throw new RangeError(`call ${frame.number} is in progress`);
@@ -136,7 +142,7 @@ export class CallStream {
     else this.#start(method, frame);
   }
 
-  #start(method: UnaryMethod, { number, request, timeoutMs, subjectToken, traceparent }: CallFrame): void {
+  #start(method: UnaryMethod, { number, request, timeoutMs, subjectToken, traceparent }: Call): void {
     const watch = new CallWatch();
     const call = { watch, requestBytes: request.length, isWanted: true };
     this.#running.set(number, call);
@@ -201,12 +207,12 @@ export class CallStream {
     }
     if (isDraining) this.#drain = 'announced';
     this.#limitReading();
-    return this.#encoder.answers({ answers, isDraining });
+    return encodeAnswers({ answers, draining: isDraining });
   }
 
   /** Parts of responses take turns, and so do the calls that wait for them. */
-  #takeAnswers(): AnswerFrame[] {
-    const frames: AnswerFrame[] = [];
+  #takeAnswers(): Answer[] {
+    const frames: Answer[] = [];
     let sizeBytes = 0;
     while (sizeBytes < BATCH_BYTES.batch) {
       const answer = this.#answers.shift();
@@ -216,7 +222,7 @@ export class CallStream {
       answer.sentBytes += part.length;
       const isPartial = answer.sentBytes < response.length;
       if (isPartial) this.#answers.push(answer);
-      frames.push({ number, response: part, isPartial, status: answer.status });
+      frames.push(frameOf({ number, response: part, partial: isPartial }, answer.status));
       sizeBytes += part.length + answer.otherBytes;
       this.#bufferedBytes -= part.length + (isPartial ? 0 : answer.otherBytes);
     }
@@ -269,6 +275,14 @@ export class CallStream {
   #releaseStream(): void {
     if (this.#hasEnded && this.#running.size === 0) this.#onReleased();
   }
+}
+
+function frameOf(answer: MessageInitShape<typeof AnswerSchema>, failure: WireStatus | undefined): Answer {
+  const frame = create(AnswerSchema, answer);
+  if (failure === undefined) return frame;
+  const { code, details: message, detail = noResponse } = failure;
+  frame.status = create(StatusSchema, { code, message, detail });
+  return frame;
 }
 
 function deadlineExceeded(): AppError {

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import {
   Metadata,
   Server,
@@ -12,7 +12,11 @@ import {
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { MultiplexService } from '#protos/gen/chancery/rpc/v1/multiplex_pb.js';
+import {
+  type AnswerSchema,
+  type ExchangeRequest,
+  MultiplexService,
+} from '#protos/gen/chancery/rpc/v1/multiplex_pb.js';
 import {
   ListRevocationsResponseSchema,
   PrincipalService,
@@ -20,7 +24,7 @@ import {
 } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import type { Authority } from '../../svid-issuer/authority/authority.ts';
 import { SvidServerCredentials } from './credentials.ts';
-import { type AnswerFrame, type CallBatch, decodeCalls, FrameEncoder } from './frames.ts';
+import { decodeCalls, encodeAnswers } from './frames.ts';
 import { createRpcClient, createRpcServer } from './rpc.ts';
 import { methodPath, SERVER_OPTIONS } from './wire.ts';
 import { type FixedWorkload, fixedWorkload, memoryAuthority } from './workload.fixture.ts';
@@ -32,9 +36,9 @@ const asIs = (bytes: Buffer) => bytes;
 /** A stream of calls as a server of the test sees it. */
 interface ServedStream {
   readonly call: ServerDuplexStream<Buffer, Buffer>;
-  readonly batches: CallBatch[];
+  readonly batches: ExchangeRequest[];
   isOver: boolean;
-  answer(...answers: (Partial<AnswerFrame> & Pick<AnswerFrame, 'number'>)[]): void;
+  answer(...answers: MessageInitShape<typeof AnswerSchema>[]): void;
   drain(): void;
   end(): void;
 }
@@ -104,17 +108,12 @@ describe('multiplexed calls, at the client', { timeout: 30_000 }, () => {
   }
 
   function served(call: ServerDuplexStream<Buffer, Buffer>): ServedStream {
-    const encoder = new FrameEncoder();
-    const none = { response: Buffer.alloc(0), isPartial: false, status: undefined };
     const stream: ServedStream = {
       call,
       batches: [],
       isOver: false,
-      answer: (...answers) =>
-        void call.write(
-          encoder.answers({ answers: answers.map((each) => ({ ...none, ...each })), isDraining: false }),
-        ),
-      drain: () => void call.write(encoder.answers({ answers: [], isDraining: true })),
+      answer: (...answers) => void call.write(encodeAnswers({ answers })),
+      drain: () => void call.write(encodeAnswers({ draining: true })),
       end: () => void call.end(),
     };
     call.on('data', (message: Buffer) => void stream.batches.push(decodeCalls(message)));
@@ -291,14 +290,14 @@ describe('multiplexed calls, at the client', { timeout: 30_000 }, () => {
     const [number = 0] = numbersOf(stream);
     for (let at = 0; at < response.length; at += mebibyte) {
       const part = response.subarray(at, at + mebibyte);
-      stream.answer({ number, response: part, isPartial: at + mebibyte < response.length });
+      stream.answer({ number, response: part, partial: at + mebibyte < response.length });
     }
     expect((await asked)?.length).toBe(3 * mebibyte);
     const endless = list();
     await firstStream(streams, 2);
     const part = Buffer.alloc(mebibyte);
     for (let count = 0; count < 20; count += 1) {
-      stream.answer({ number: numbersOf(stream)[1] ?? 0, response: part, isPartial: true });
+      stream.answer({ number: numbersOf(stream)[1] ?? 0, response: part, partial: true });
     }
     await expect(endless).rejects.toMatchObject({ kind: 'too_large' });
   });

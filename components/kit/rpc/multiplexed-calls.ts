@@ -18,7 +18,7 @@ export class MultiplexedCalls {
   readonly #carriers = new WeakMap<Client, Carrier>();
 
   /** Errors: those of the call; those of the connection for all calls in flight when the stream breaks. */
-  async call(hold: ChannelHold, call: UnaryCall): Promise<Buffer> {
+  async call(hold: ChannelHold, call: UnaryCall): Promise<Uint8Array> {
     const calls = this.#callsOf(hold);
     if (calls === undefined || !calls.takes(call)) return await callPlainly(hold.client, call);
     try {

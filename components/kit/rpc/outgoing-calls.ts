@@ -1,12 +1,19 @@
+import { create } from '@bufbuild/protobuf';
 import { type Client, type ClientDuplexStream, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { AppError, genericCode } from '#core/errors/errors.ts';
-import { MultiplexService } from '#protos/gen/chancery/rpc/v1/multiplex_pb.js';
+import {
+  type Answer,
+  type Call,
+  CallSchema,
+  MultiplexService,
+  type Status,
+} from '#protos/gen/chancery/rpc/v1/multiplex_pb.js';
 import { timerLimitMs } from './call-watch.ts';
 import { undecodable } from './client-stream.ts';
 import { CoalescingWriter } from './coalescing-writer.ts';
 import { Undecodable } from './decode.ts';
-import { type AnswerFrame, type CallFrame, decodeAnswers, FrameEncoder } from './frames.ts';
-import { errorOf, fromStatus } from './status.ts';
+import { decodeAnswers, encodeCalls } from './frames.ts';
+import { errorOf, fromStatus, type WireStatus } from './status.ts';
 import type { UnaryCall } from './unary-call.ts';
 import { BATCH_BYTES, MAX_CONCURRENT_STREAMS, MESSAGE_LIMIT_BYTES, methodPath } from './wire.ts';
 
@@ -19,10 +26,10 @@ interface CallInFlight {
   readonly sizeBytes: number;
   isSent: boolean;
   /** Parts of the response so far. */
-  readonly parts: Buffer[];
+  readonly parts: Uint8Array[];
   partBytes: number;
   /** Ends the call, once: with its response or with an error. */
-  readonly settle: (outcome: Buffer | Error) => void;
+  readonly settle: (outcome: Uint8Array | Error) => void;
 }
 
 /** Bytes of calls that wait to be sent, above which another call is carried on its own. */
@@ -34,7 +41,6 @@ const exchange = methodPath(MultiplexService.method.exchange);
 export class OutgoingCalls {
   readonly #stream: ClientDuplexStream<Buffer, Buffer>;
   readonly #writer: CoalescingWriter;
-  readonly #encoder = new FrameEncoder();
   readonly #inFlight = new Map<number, CallInFlight>();
   readonly #onNotServed: () => void;
   #queue: CallInFlight[] = [];
@@ -84,8 +90,8 @@ export class OutgoingCalls {
   }
 
   /** Resolves with the response. Errors: those of the server, timeout, unavailable; NotServed. */
-  call(call: UnaryCall): Promise<Buffer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  call(call: UnaryCall): Promise<Uint8Array> {
+    const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
     const number = this.#nextNumber();
     const { deadline, signal } = call;
     const leftMs = deadline === undefined ? timerLimitMs : deadline - Date.now();
@@ -96,7 +102,7 @@ export class OutgoingCalls {
     };
     const onAbort = () => giveUp(callAborted());
     const timer = leftMs < timerLimitMs ? setTimeout(() => giveUp(late()), Math.max(0, leftMs)) : undefined;
-    const settle = (outcome: Buffer | Error) => {
+    const settle = (outcome: Uint8Array | Error) => {
       if (!this.#inFlight.delete(number)) return;
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);
@@ -131,14 +137,14 @@ export class OutgoingCalls {
     const calls = this.#takeCalls();
     const cancelled = this.#cancelled;
     this.#cancelled = [];
-    if (calls.length > 0 || cancelled.length > 0) return this.#encoder.calls({ calls, cancelled });
+    if (calls.length > 0 || cancelled.length > 0) return encodeCalls({ calls, cancelled });
     // The server drains the stream: it ends after the last answer.
     if (!this.#isOpen && this.#inFlight.size === 0 && !this.#stream.writableEnded) this.#stream.end();
     return undefined;
   }
 
-  #takeCalls(): CallFrame[] {
-    const frames: CallFrame[] = [];
+  #takeCalls(): Call[] {
+    const frames: Call[] = [];
     let sizeBytes = 0;
     let taken = 0;
     for (const inFlight of this.#queue) {
@@ -155,20 +161,17 @@ export class OutgoingCalls {
     return frames;
   }
 
-  #frame({ number, call }: CallInFlight): CallFrame {
+  #frame({ number, call }: CallInFlight): Call {
     const { path, request, headers, deadline } = call;
     const { authorization, subjectToken, traceparent } = headers;
-    const isKnown = authorization === this.#authorization;
-    this.#authorization = authorization;
-    return {
-      number,
-      method: path,
-      request,
-      timeoutMs: timeoutOf(deadline),
-      authorization: isKnown ? undefined : authorization,
-      subjectToken,
-      traceparent,
-    };
+    const frame = create(CallSchema, { number, method: path, request, timeoutMs: timeoutOf(deadline) });
+    if (authorization !== undefined && authorization !== this.#authorization) {
+      frame.authorization = authorization;
+      this.#authorization = authorization;
+    }
+    if (subjectToken !== undefined) frame.subjectToken = subjectToken;
+    if (traceparent !== undefined) frame.traceparent = traceparent;
+    return frame;
   }
 
   #write(message: Buffer, written: () => void): void {
@@ -188,8 +191,8 @@ export class OutgoingCalls {
 
   #receive(message: Buffer): void {
     try {
-      const { answers, isDraining } = decodeAnswers(message);
-      if (isDraining) this.#isOpen = false;
+      const { answers, draining } = decodeAnswers(message);
+      if (draining) this.#isOpen = false;
       for (const answer of answers) this.#accept(answer);
     } catch (error) {
       this.#failure ??= undecodable(new Undecodable(error instanceof Error ? error.message : 'malformed'));
@@ -199,15 +202,15 @@ export class OutgoingCalls {
     if (!this.#isOpen) this.#writer.notify();
   }
 
-  #accept({ number, response, isPartial, status: failure }: AnswerFrame): void {
+  #accept({ number, response, partial, status: failure }: Answer): void {
     const inFlight = this.#inFlight.get(number);
     if (inFlight === undefined) return;
     inFlight.partBytes += response.length;
     if (failure !== undefined) {
-      inFlight.settle(errorOf(failure));
+      inFlight.settle(errorOf(wireStatusOf(failure)));
     } else if (inFlight.partBytes > MESSAGE_LIMIT_BYTES) {
       inFlight.settle(new AppError('too_large', genericCode('too_large'), 'the answer is too large'));
-    } else if (isPartial) {
+    } else if (partial) {
       inFlight.parts.push(response);
     } else {
       inFlight.settle(inFlight.parts.length === 0 ? response : Buffer.concat([...inFlight.parts, response]));
@@ -246,6 +249,15 @@ function sizeOf({ request, headers }: UnaryCall): number {
 function timeoutOf(deadline: number | undefined): number {
   const leftMs = Math.ceil((deadline ?? Number.POSITIVE_INFINITY) - Date.now());
   return leftMs < timerLimitMs ? Math.max(1, leftMs) : 0;
+}
+
+function wireStatusOf({ code, message, detail }: Status): WireStatus {
+  const { buffer, byteOffset, length } = detail;
+  return {
+    code,
+    details: message,
+    detail: length === 0 ? undefined : Buffer.from(buffer, byteOffset, length),
+  };
 }
 
 function late(): AppError {

@@ -1,13 +1,15 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { waitFor } from '#kit/testing/wait.ts';
-import { type AnswerFrame, type CallFrame, decodeAnswers, FrameEncoder } from './frames.ts';
+import type { Answer, CallSchema } from '#protos/gen/chancery/rpc/v1/multiplex_pb.js';
+import { decodeAnswers, encodeCalls } from './frames.ts';
 import type { FixedWorkload } from './workload.fixture.ts';
 
 /** A stream of calls, and an HTTP/2 connection, without the rules of the client. */
 export interface RawCalls {
   readonly session: ClientHttp2Session;
   /** Parts of answers in the order of arrival. */
-  readonly answers: AnswerFrame[];
+  readonly answers: Answer[];
   readonly stream: ClientHttp2Stream;
   /** `grpc-status`, once the stream has ended. */
   status: string | undefined;
@@ -15,10 +17,10 @@ export interface RawCalls {
   messages: number;
   /** Sends bytes as one message. */
   write(message: Buffer): void;
-  send(...calls: (Partial<CallFrame> & Pick<CallFrame, 'number'>)[]): void;
+  send(...calls: MessageInitShape<typeof CallSchema>[]): void;
   cancel(...numbers: number[]): void;
   /** Waits for the whole answer of a call. */
-  answer(number: number): Promise<AnswerFrame>;
+  answer(number: number): Promise<Answer>;
 }
 
 /** Prefixes a message as gRPC does. */
@@ -46,7 +48,6 @@ export function openRawCalls(session: ClientHttp2Session, isRead = true): RawCal
     'content-type': 'application/grpc',
     te: 'trailers',
   });
-  const encoder = new FrameEncoder();
   const raw: RawCalls = {
     session,
     answers: [],
@@ -55,8 +56,8 @@ export function openRawCalls(session: ClientHttp2Session, isRead = true): RawCal
     isDraining: false,
     messages: 0,
     write: (message) => void stream.write(grpcMessage(message)),
-    send: (...calls) => raw.write(encoder.calls({ calls: calls.map(frameOf), cancelled: [] })),
-    cancel: (...numbers) => raw.write(encoder.calls({ calls: [], cancelled: numbers })),
+    send: (...calls) => raw.write(encodeCalls({ calls: calls.map(frameOf) })),
+    cancel: (...numbers) => raw.write(encodeCalls({ cancelled: numbers })),
     answer: (number) => waitFor(() => wholeAnswer(raw.answers, number), { what: `answer ${number}` }),
   };
   const note = (headers: object) => {
@@ -71,16 +72,9 @@ export function openRawCalls(session: ClientHttp2Session, isRead = true): RawCal
 }
 
 /** A call of the method that the fixture's server answers. */
-function frameOf(call: Partial<CallFrame> & Pick<CallFrame, 'number'>): CallFrame {
-  return {
-    method: '/chancery.tenant.v1.RevocationService/ListRevocations',
-    request: Buffer.from([16, 1]),
-    timeoutMs: 0,
-    authorization: undefined,
-    subjectToken: undefined,
-    traceparent: undefined,
-    ...call,
-  };
+function frameOf(call: MessageInitShape<typeof CallSchema>): MessageInitShape<typeof CallSchema> {
+  const method = '/chancery.tenant.v1.RevocationService/ListRevocations';
+  return { method, request: Buffer.from([16, 1]), ...call };
 }
 
 function follow(raw: RawCalls): void {
@@ -89,18 +83,18 @@ function follow(raw: RawCalls): void {
     received = Buffer.concat([received, chunk]);
     while (received.length >= 5 && received.length >= 5 + received.readUInt32BE(1)) {
       const end = 5 + received.readUInt32BE(1);
-      const { answers, isDraining } = decodeAnswers(received.subarray(5, end));
+      const { answers, draining } = decodeAnswers(received.subarray(5, end));
       received = received.subarray(end);
       raw.answers.push(...answers);
-      raw.isDraining ||= isDraining;
+      raw.isDraining ||= draining;
       raw.messages += 1;
     }
   });
 }
 
-function wholeAnswer(answers: readonly AnswerFrame[], number: number): AnswerFrame | undefined {
+function wholeAnswer(answers: readonly Answer[], number: number): Answer | undefined {
   const parts = answers.filter((answer) => answer.number === number);
   const last = parts.at(-1);
-  if (last === undefined || last.isPartial) return undefined;
+  if (last === undefined || last.partial) return undefined;
   return { ...last, response: Buffer.concat(parts.map(({ response }) => response)) };
 }

@@ -71,18 +71,18 @@ export declare type Call = Message<"chancery.rpc.v1.Call"> & {
   authorization?: string | undefined;
 
   /**
-   * As the header x-subject-token of a unary call; empty for none.
+   * As the header x-subject-token of a unary call.
    *
-   * @generated from field: string subject_token = 6;
+   * @generated from field: optional string subject_token = 6;
    */
-  subjectToken: string;
+  subjectToken?: string | undefined;
 
   /**
-   * As the header of a unary call; empty for none.
+   * As the header of a unary call.
    *
-   * @generated from field: string traceparent = 7;
+   * @generated from field: optional string traceparent = 7;
    */
-  traceparent: string;
+  traceparent?: string | undefined;
 };
 
 /**
