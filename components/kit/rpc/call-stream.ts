@@ -99,7 +99,7 @@ export class CallStream {
     if (msLeft < timerLimitMs) this.#timer = setTimeout(() => this.#expire(), msLeft).unref();
   }
 
-  /** Tells the client to use another stream; it ends this one after its last answer. */
+  /** Notifies the client to use another stream; the client ends this one after its last answer. */
   drain(): void {
     if (this.#drain !== 'none') return;
     this.#drain = 'due';
@@ -133,7 +133,7 @@ export class CallStream {
   }
 
   #accept(frame: Call): void {
-    // The client was told to use another stream; this one ends after its last answer.
+    // The client has been notified to use another stream; this one ends after its last answer.
     if (this.#ending !== undefined) return;
     if (this.#running.has(frame.number)) throw new RangeError(`call ${frame.number} is in progress`);
     if (frame.authorization !== undefined) this.#authorization = frame.authorization;
