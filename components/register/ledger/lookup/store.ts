@@ -1,9 +1,9 @@
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
+import type { KeyKind } from '#core/ledger/key-filter.ts';
 import type { Reader } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { locationAndType, type RegisterLocation, rowsAt } from '../sealed/store.ts';
-import type { KeyKind } from '../segments/filter.ts';
 import type { Segments } from '../segments/segments.ts';
 import { everywhere, headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
 
