@@ -2,6 +2,8 @@ import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
 import type { ConsensusMessage } from '#core/ledger/consensus.ts';
 import type { Docket } from '../building/docket.ts';
+import type { KeyPart } from '../keys/key-snapshot.ts';
+import type { LookupAnswer, LookupQuery } from '../keys/lookup.ts';
 import type { StateFacts } from '../state/state.ts';
 
 /** The public part of the key that signs for the validator; the signing component holds the private key. */
@@ -53,24 +55,6 @@ export interface KeyChain {
   nextKey(after: string): Promise<SignerKey>;
 }
 
-export interface LookupQuery {
-  readonly registerId: string;
-  readonly transactionId: string;
-  readonly previousTransactionId: string;
-  /** Replay protection key of an Action; empty to skip the check. */
-  readonly replayKey: string;
-}
-
-export interface LookupAnswer {
-  /** Lower hex of the record's leaf when the transaction is sealed, else empty. */
-  readonly sealedRecordHash: string;
-  readonly previousKnown: boolean;
-  readonly previousType: string;
-  readonly previousSuccessor: string;
-  /** The sealed transaction with the replay key, else empty. */
-  readonly sealedReplay: string;
-}
-
 export interface SealedDocket {
   readonly docket: Docket;
   readonly certificate: Certificate;
@@ -94,8 +78,12 @@ export interface Ledger {
   findRegister(registerId: string): Promise<RegisterFacts | undefined>;
   listMemberRegisters(): Promise<readonly string[]>;
   isSubscribed(organizationId: string, registerId: string): Promise<boolean>;
+  /** The keys of all stored dockets; throws AppError while it is read. */
+  readKeys(registerId: string, signal: AbortSignal): AsyncIterable<KeyPart>;
 }
 
 export interface RegisterFacts extends StateFacts {
   readonly status: string;
+  /** Number of transactions in the stored dockets; undefined from a register service of an earlier version. */
+  readonly transactionCount?: number | undefined;
 }

@@ -8,6 +8,7 @@ import { bft1 } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine-state.ts';
 import type { Message, Value } from '../consensus/messages.ts';
 import { Tally } from '../consensus/tally.ts';
+import { RegisterKeys } from '../keys/register-keys.ts';
 import { Pool } from '../pool/pool.ts';
 import type { Tombstone } from '../pool/tombstones.ts';
 import { Tombstones } from '../pool/tombstones.ts';
@@ -35,6 +36,8 @@ export class RegisterChain {
   readonly id: string;
   readonly pool: Pool;
   readonly tombstones = new Tombstones();
+  /** Keys of the decided dockets, while they are loaded. */
+  readonly keys: RegisterKeys;
   readonly tally: Tally;
   readonly work: WorkCounter;
   readonly rejections: Rejections;
@@ -59,6 +62,7 @@ export class RegisterChain {
     this.#storedHeight = state.height;
     if (state.height > 0) this.#roots.add(state.height, encodeHex(state.log.root()));
     this.pool = new Pool(options.bounds, () => this.#state.rules.maxPendingPerSender);
+    this.keys = new RegisterKeys(options.areKeysGated);
     this.#evictions = new Evictions(this.pool, this.tombstones, () => options.clock.nowMs());
     this.work = new WorkCounter(options.clock);
     this.tally = new Tally(options.self, () => options.clock.nowMs());
@@ -200,6 +204,7 @@ export class RegisterChain {
     const { registerId, height, headHash } = state;
     this.#writer.settle(height);
     this.#state = state;
+    this.keys.skip();
     this.#storedHeight = height;
     this.#roots.add(height, encodeHex(state.log.root()));
     this.#append({ kind: 'snapshot', value: { registerId, height, headHash } });
@@ -330,6 +335,7 @@ export class RegisterChain {
     const { header } = sealed.docket;
     const { membersHash: before, members } = this.#state;
     this.#state = applyDocket(this.#state, sealed.docket);
+    this.keys.add(sealed.docket);
     this.#roots.add(header.docketNumber + 1, header.logRoot);
     this.#decidedAtMs = this.#options.clock.nowMs();
     this.#writer.enqueue(sealed, this.#attestations.attest(header, writer, members), afterMs);

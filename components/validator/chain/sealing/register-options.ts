@@ -14,6 +14,8 @@ export interface RegisterOptions
   readonly bounds: PoolBounds;
   readonly buildLimits: BuildLimits;
   readonly metrics: SealingMetrics;
+  /** False only in the proof that the simulator notices incomplete keys. */
+  readonly areKeysGated?: boolean | undefined;
   /** JSON text of docket 0's configuration, from its transaction. */
   genesisConfig(genesis: PooledTransaction): string;
   onFailed(error: unknown): void;

@@ -226,6 +226,7 @@ describe('concurrency and outages', () => {
   });
 
   it('admission fails closed when the register service is unavailable', async () => {
+    world.register.keys.discard();
     world.ledger.before = (call) => {
       if (call === 'lookup') throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'gone');
     };
@@ -237,6 +238,7 @@ describe('concurrency and outages', () => {
   });
 
   it('a transaction that was stored during its lookup is not admitted again', async () => {
+    world.register.keys.discard();
     const draft = world.sign({ payload: { slow: true } });
     const gate = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();

@@ -3,6 +3,7 @@ import type { Envelope } from '../../network/transport/transport.ts';
 import type { Chain } from './chain.ts';
 import { planDrains } from './drains.ts';
 import { Governor } from './governor.ts';
+import { planKeyFaults } from './key-faults.ts';
 import { simulatedKey } from './keys.ts';
 import type { Member } from './member.ts';
 import { calm } from './network.ts';
@@ -29,6 +30,7 @@ export function planFaults(world: World, scenario: Scenario): void {
     [faults.oldStore, planOldStore],
     [faults.secondStart, planSecondStart],
     [faults.drains, planDrains],
+    [scenario.keyFilters !== 'off', planKeyFaults],
   ];
   for (const [happens, plan] of acts) if (happens) plan(world, scenario, draw(plan.name));
 }
@@ -40,6 +42,7 @@ export function heal(world: World): void {
   Object.assign(conditions, calm(), { sides: conditions.sides });
   conditions.sides.clear();
   world.service.loss = 0;
+  world.service.keyFaults = 0;
   world.onSigned = undefined;
   for (const member of world.members) {
     if (!world.faultModel.isByzantine(member.id)) member.skewMs = 0;

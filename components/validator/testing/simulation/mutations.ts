@@ -12,6 +12,7 @@ export const mutations = {
   'with a quorum that is too small': () => ({ consensus: withSmallQuorum(bft1()) }),
   'without the round of a vote': () => ({ consensus: withoutRounds(bft1()) }),
   'without the guard against signing twice': () => ({ signer: 'unguarded' }),
+  'that trusts incomplete keys': () => ({ keys: 'ungated' }),
 } as const satisfies Readonly<Record<string, () => Weakness>>;
 
 /** Forgets its lock at once. */

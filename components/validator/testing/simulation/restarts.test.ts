@@ -29,6 +29,7 @@ function quiet(size: number): Scenario {
     registers: [{ members: Array.from({ length: size }, (_, place) => place), transactions: 0 }],
     faultsUntilMs: 0,
     byzantine: new Map(),
+    keyFilters: 'on' as const,
     faults: none,
   };
 }
