@@ -88,7 +88,7 @@ export type EngineParts = ReturnType<typeof assemble>;
 /** Builds the parts that share the log, lower layers first: peering, registers, admission, suspension, drain. */
 export function assemble(given: EngineOptions, resources: EngineResources) {
   const base = assembleBase(given, resources);
-  const { append, metrics, table, health, keyLoader, shadowCheck } = base;
+  const { append, metrics, table, health, keyLoader, shadowCheck, lookup } = base;
   const options = { ...given, ledger: base.ledger };
   const { scheduler, volume } = resources;
   const { signer, validatorId: self, runtime } = options;
@@ -131,6 +131,7 @@ export function assemble(given: EngineOptions, resources: EngineResources) {
     isFull: () => volume.isFull,
     evidenceHeld: () => peering.evidenceHeld,
     keyBytes: () => keyLoader.bytes,
+    answered: () => lookup.answered,
     settleShadow: () => shadowCheck.settle(),
   });
   const { budget, gaps, bounds, buildLimits } = base;
@@ -203,7 +204,6 @@ function createLookup(
     reach,
     loader: keyLoader,
     shadow: shadowCheck,
-    metrics,
   });
   return { ledger: observed, keyLoader, shadowCheck, lookup };
 }

@@ -3,10 +3,9 @@ import type { PeerEvidence } from './chain/consensus/evidence.ts';
 import type { RegisterChain } from './chain/sealing/register-chain.ts';
 import type { SealingMetrics } from './chain/sealing/register-options.ts';
 import type { KeyEvent } from './intake/lookup/key-loader.ts';
-import type { LookupMetrics } from './intake/lookup/sealed-lookup.ts';
 import type { PeeringMetrics } from './network/peering/options.ts';
 
-interface ValidatorMetrics extends SealingMetrics, PeeringMetrics, LookupMetrics {
+interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   /** The keys of a register were loaded or dropped. */
   keyEvent(event: KeyEvent): void;
   /** The keys of a register called a transaction new that was not. */
@@ -33,6 +32,8 @@ interface MeasuredState {
   isFull(): boolean;
   evidenceHeld(): number;
   keyBytes(): number;
+  /** Questions about transactions so far. */
+  answered(): { readonly keys: number; readonly register: number };
   /** Judges answers that could not be compared when they came. */
   settleShadow(): void;
 }
@@ -76,13 +77,7 @@ export function createMetrics(telemetry: Telemetry): ValidatorMetrics {
 }
 
 /** Counters of the keys of registers. */
-function countKeys(telemetry: Telemetry): Pick<ValidatorMetrics, 'answered' | 'keyEvent' | 'keysDisagreed'> {
-  const questions = telemetry.counter(
-    'lookup_questions_total',
-    'Questions whether a transaction is sealed or repeats a sealed one, by who answered them',
-    ['by'],
-  );
-  for (const by of ['keys', 'register']) questions.inc({ by }, 0);
+function countKeys(telemetry: Telemetry): Pick<ValidatorMetrics, 'keyEvent' | 'keysDisagreed'> {
   const events = telemetry.counter('key_filter_events_total', 'Keys of a register loaded or dropped', [
     'event',
   ]);
@@ -91,7 +86,6 @@ function countKeys(telemetry: Telemetry): Pick<ValidatorMetrics, 'answered' | 'k
     'Transactions that the keys of a register called new and the register service did not',
   );
   return {
-    answered: (by, count) => questions.inc({ by }, count),
     keyEvent: (event) => events.inc({ event }),
     keysDisagreed: () => disagreements.inc(),
   };
@@ -112,6 +106,16 @@ export function observeState(telemetry: Telemetry, measured: MeasuredState): voi
   Object.assign(waiting, { collect });
   const ahead = telemetry.gauge('clock_ahead_seconds', 'How far this clock is ahead of the other validators');
   Object.assign(ahead, { collect: () => ahead.set((measured.clockAheadMs() ?? 0) / 1_000) });
+  const questions = telemetry.counter(
+    'lookup_questions_total',
+    'Questions whether a transaction is sealed or repeats a sealed one, by who answered them',
+    ['by'],
+  );
+  const collectQuestions = () => {
+    questions.reset();
+    for (const [by, count] of Object.entries(measured.answered())) questions.inc({ by }, count);
+  };
+  Object.assign(questions, { collect: collectQuestions });
   const keys = telemetry.gauge('key_filter_bytes', 'Memory of the keys of all registers');
   const collectKeys = () => {
     measured.settleShadow();

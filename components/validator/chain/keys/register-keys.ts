@@ -3,11 +3,10 @@ import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transacti
 import { GrowingFilter } from './growing-filter.ts';
 import type { KeySnapshot } from './key-snapshot.ts';
 import type { LookupAnswer, LookupQuery } from './lookup.ts';
+import { RecentTypes } from './recent-types.ts';
 
-/** Latest transactions whose types are known exactly, so that most predecessors are. */
-const maxRecent = 8_192;
-/** Memory of one of them: its id, an entry of a map. */
-const recentBytes = 192;
+/** Latest transactions whose types are known exactly, so that most predecessors are. At most twice as many are kept. */
+const recentTransactions = 4_096;
 /** Heights at which the number of transactions is remembered. */
 const countedHeights = 64;
 
@@ -44,7 +43,7 @@ export class RegisterKeys {
   #snapshotBytes = 0;
   /** Number of transactions in all dockets below a height, by height. */
   readonly #counts = new Map<number, number>();
-  readonly #recent = new Map<string, string>();
+  readonly #recent = new RecentTypes(recentTransactions);
 
   /** @param isGated false only in the proof that the simulator notices incomplete keys */
   constructor(isGated = true) {
@@ -58,7 +57,7 @@ export class RegisterKeys {
 
   /** Memory of filters and latest ids. */
   get bytes(): number {
-    return this.#snapshotBytes + (this.#latest?.bytes ?? 0) + this.#recent.size * recentBytes;
+    return this.#snapshotBytes + (this.#latest?.bytes ?? 0) + this.#recent.bytes;
   }
 
   /**
@@ -163,7 +162,7 @@ export class RegisterKeys {
   answer(height: number, query: LookupQuery, typeHere: string | undefined): LookupAnswer | undefined {
     const { transactionId, previousTransactionId: previous, replayKey } = query;
     if (!this.covers(height) || this.#mayHold('id', transactionId)) return undefined;
-    const sealedType = this.#recent.get(previous);
+    const sealedType = this.#recent.find(previous);
     const type = typeHere ?? sealedType;
     if (previous !== '' && type === undefined) return undefined;
     const isOnlySuccessor = type !== undefined && hasExclusiveSuccessor(type);
@@ -191,9 +190,7 @@ export class RegisterKeys {
     addKey('id', txId);
     if (replayKey !== undefined) addKey('replay', replayKey);
     if (exclusivePredecessor && previous !== undefined) addKey('successor', previous);
-    this.#recent.set(txId, type);
-    const [oldest] = this.#recent.keys();
-    if (this.#recent.size > maxRecent && oldest !== undefined) this.#recent.delete(oldest);
+    this.#recent.add(txId, type);
   }
 
   #count(docketNumber: number, transactions: number): void {

@@ -9,18 +9,12 @@ import type { ShadowCheck } from './shadow-check.ts';
 export const keyFilterModes = ['on', 'shadow', 'off'] as const;
 export type KeyFilterMode = (typeof keyFilterModes)[number];
 
-export interface LookupMetrics {
-  /** Questions that the keys of a register answered, or the register service. */
-  answered(by: 'keys' | 'register', questions: number): void;
-}
-
 interface SealedLookupOptions {
   readonly ledger: Pick<Ledger, 'lookup'>;
   readonly mode: KeyFilterMode;
   readonly reach: Pick<Reach, 'isReachable'>;
   readonly loader: Pick<KeyLoader, 'used'>;
   readonly shadow: ShadowCheck;
-  readonly metrics: LookupMetrics;
 }
 
 /**
@@ -29,6 +23,8 @@ interface SealedLookupOptions {
  */
 export class SealedLookup {
   readonly #options: SealedLookupOptions;
+  /** Questions answered so far, by who answered them. */
+  readonly answered = { keys: 0, register: 0 };
 
   constructor(options: SealedLookupOptions) {
     this.#options = options;
@@ -39,13 +35,13 @@ export class SealedLookup {
    * acts on it in the same synchronous step, because dockets are decided meanwhile.
    */
   certain(question: Question): LookupAnswer | undefined {
-    const { mode, loader, reach, metrics } = this.#options;
+    const { mode, loader, reach } = this.#options;
     if (mode === 'off') return undefined;
     loader.used(question.register);
     // Nothing is accepted while the register service is away.
     if (mode === 'shadow' || !reach.isReachable) return undefined;
     const answer = answerOfKeys(question);
-    if (answer !== undefined) metrics.answered('keys', 1);
+    if (answer !== undefined) this.answered.keys += 1;
     return answer;
   }
 
@@ -54,9 +50,9 @@ export class SealedLookup {
    * @throws AppError unavailable or timeout
    */
   async ask(questions: readonly Question[]): Promise<readonly LookupAnswer[]> {
-    const { ledger, mode, shadow, metrics } = this.#options;
+    const { ledger, mode, shadow } = this.#options;
     const answers = await ledger.lookup(questions.map(({ query }) => query));
-    metrics.answered('register', questions.length);
+    this.answered.register += questions.length;
     if (mode === 'shadow') {
       for (const [index, question] of questions.entries()) {
         const answer = answers[index];
