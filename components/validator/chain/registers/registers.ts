@@ -17,7 +17,7 @@ import {
   readControlRecord,
 } from '../state/genesis.ts';
 import { buildState, isMember, type RegisterState } from '../state/state.ts';
-import { findConflicting, findUnsealed } from './lookup.ts';
+import { findConflicting, findUnsealed, type PendingEntry } from './lookup.ts';
 import type { RegisterTable } from './register-table.ts';
 import { loggedOf, type RestoreOptions, restoreContent, restoreLostDockets } from './restore.ts';
 import type { VolumeGaps } from './volume-gaps.ts';
@@ -122,16 +122,13 @@ export class Registers {
     const register = this.#registers.get(registerId);
     const facts = await this.#options.ledger.findRegister(registerId);
     if (register === undefined || facts === undefined || facts.height <= register.state.height) return false;
-    const { sealed } = await this.#compareWaiting(register);
+    const { sealed, repeated } = await this.#compareWaiting(register);
     register.fastForward(buildState(facts, this.#options.verifier), sealed);
+    this.#dropRepeated(register, repeated);
     const again = async () => {
-      const found = await this.#compareWaiting(register);
-      register.removeSealed(found.sealed);
-      const atMs = this.#options.clock.nowMs();
-      const repeated = found.repeated.map(({ transaction, sealedReplay }) =>
-        replayTombstone(transaction, sealedReplay, atMs),
-      );
-      this.#drop(register, repeated);
+      const later = await this.#compareWaiting(register);
+      register.removeSealed(later.sealed);
+      this.#dropRepeated(register, later.repeated);
       this.#evict(register, await findConflicting(this.#options.ledger, [...register.pool.waiting()]));
     };
     // Retried until the register service answers: otherwise sealed transactions would be proposed here and refused by all peers.
@@ -148,6 +145,15 @@ export class Registers {
     const open = new Set(pending.map(({ transaction }) => transaction.txId));
     const sealed = waiting.flatMap(({ transaction: { txId } }) => (open.has(txId) ? [] : txId));
     return { sealed, repeated: pending.filter(({ sealedReplay }) => sealedReplay !== '') };
+  }
+
+  /** Turns transactions that repeat a sealed one into tombstones. */
+  #dropRepeated(register: RegisterChain, repeated: readonly PendingEntry[]): void {
+    const atMs = this.#options.clock.nowMs();
+    this.#drop(
+      register,
+      repeated.map(({ transaction, sealedReplay }) => replayTombstone(transaction, sealedReplay, atMs)),
+    );
   }
 
   stop(): void {
