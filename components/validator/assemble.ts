@@ -192,7 +192,7 @@ function createLookup(
     },
   });
   const reach = new Reach(clock);
-  const observed = reach.watch(ledger, (facts) => keyLoader.learned(facts));
+  const observed = reach.watch(ledger, (facts, askedAtMs) => keyLoader.learned(facts, askedAtMs));
   const disagreed = () => {
     metrics.keysDisagreed();
     environment?.onKeys?.('disagreement');

@@ -53,7 +53,7 @@ export const validatorSettings = z.object({
     ),
   CHANCERY_KEY_FILTERS_MAX_BYTES: count
     .min(mebibyte)
-    .default(256 * mebibyte)
+    .default(128 * mebibyte)
     .describe('Bytes of keys that all registers together may hold in memory.'),
   CHANCERY_LOG_SEGMENT_BYTES: count
     .min(65_536)

@@ -28,6 +28,8 @@ interface Entry {
   questions: number;
   /** No load before this time. */
   retryAtMs: number;
+  /** The last snapshot was complete at this time. */
+  loadedAtMs: number;
   isQueued: boolean;
 }
 
@@ -78,10 +80,14 @@ export class KeyLoader {
     this.#loadNext();
   }
 
-  /** The register service tells its state of a register: keys that do not agree with it are dropped. */
-  learned({ registerId, height, transactionCount }: RegisterFacts): void {
+  /**
+   * The register service tells its state of a register: keys that do not agree with it are dropped.
+   * @param askedAtMs an answer may be older than the snapshot
+   */
+  learned({ registerId, height, transactionCount }: RegisterFacts, askedAtMs: number): void {
     const entry = this.#entries.get(registerId);
-    if (entry === undefined || entry.register.keys.agrees(height, transactionCount)) return;
+    if (entry === undefined || askedAtMs <= entry.loadedAtMs) return;
+    if (entry.register.keys.agrees(height, transactionCount)) return;
     this.#options.log.error(
       { registerId, height, transactionCount },
       'the register service counts other transactions than this validator; the keys of the register are read again',
@@ -97,7 +103,7 @@ export class KeyLoader {
     const known = this.#entries.get(register.id);
     if (known?.register === register) return known;
     if (this.#entries.size === 0) this.#sweepLater();
-    const entry = { register, usedAtMs: 0, questions: 0, retryAtMs: 0, isQueued: false };
+    const entry = { register, usedAtMs: 0, questions: 0, retryAtMs: 0, loadedAtMs: 0, isQueued: false };
     this.#entries.set(register.id, entry);
     return entry;
   }
@@ -140,7 +146,8 @@ export class KeyLoader {
         'the keys of a register could not be read; the register service is asked about each transaction',
       );
     }
-    if (outcome !== 'complete') entry.retryAtMs = clock.nowMs() + waitMs;
+    if (outcome === 'complete') entry.loadedAtMs = clock.nowMs();
+    else entry.retryAtMs = clock.nowMs() + waitMs;
     return outcome;
   }
 

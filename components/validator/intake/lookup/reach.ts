@@ -24,16 +24,18 @@ export class Reach {
   }
 
   /** The same register service, whose answers are observed. */
-  watch(ledger: Ledger, onFacts: (facts: RegisterFacts) => void): Ledger {
+  watch(ledger: Ledger, onFacts: (facts: RegisterFacts, askedAtMs: number) => void): Ledger {
     const observed = <T>(call: Promise<T>) => this.#observe(call);
+    const nowMs = () => this.#clock.nowMs();
     return {
       lookup: (queries) => observed(ledger.lookup(queries)),
       writeDocket: (sealed, attestations) => observed(ledger.writeDocket(sealed, attestations)),
       appendAttestation: (registerId, docketNumber, vote) =>
         observed(ledger.appendAttestation(registerId, docketNumber, vote)),
       async findRegister(registerId) {
+        const askedAtMs = nowMs();
         const facts = await observed(ledger.findRegister(registerId));
-        if (facts !== undefined) onFacts(facts);
+        if (facts !== undefined) onFacts(facts, askedAtMs);
         return facts;
       },
       listMemberRegisters: () => observed(ledger.listMemberRegisters()),
