@@ -3,9 +3,8 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Scheduler } from '#kit/clock/timers.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { collectKeys, type KeySnapshot } from '../../chain/keys/key-snapshot.ts';
-import type { TakeOver } from '../../chain/keys/register-keys.ts';
-import type { Ledger, RegisterFacts } from '../../chain/sealing/ports.ts';
-import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import type { RegisterKeys, TakeOver } from '../../chain/keys/register-keys.ts';
+import type { Ledger, RegisterFacts, SealedDocket } from '../../chain/sealing/ports.ts';
 
 /** Outcome of a load, or the reason why keys were dropped. */
 export type KeyEvent = TakeOver | 'failed' | 'mismatch' | 'idle' | 'room';
@@ -22,8 +21,19 @@ interface KeyLoaderOptions {
   onEvent(event: KeyEvent): void;
 }
 
+/** A register with its keys. */
+interface KeyedRegister {
+  readonly id: string;
+  readonly keys: RegisterKeys;
+  readonly state: { readonly height: number };
+  /** Dockets that are decided and not known to be stored. */
+  readonly unstored: readonly SealedDocket[];
+  /** Log root of the register at one of its latest heights. */
+  rootAt(height: number): string | undefined;
+}
+
 interface Entry {
-  readonly register: RegisterChain;
+  readonly register: KeyedRegister;
   usedAtMs: number;
   questions: number;
   /** No load before this time. */
@@ -68,7 +78,7 @@ export class KeyLoader {
   }
 
   /** A question about the register is about to be answered. */
-  used(register: RegisterChain): void {
+  used(register: KeyedRegister): void {
     const nowMs = this.#options.clock.nowMs();
     const entry = this.#entryOf(register);
     entry.usedAtMs = nowMs;
@@ -84,7 +94,14 @@ export class KeyLoader {
    * The register service tells its state of a register: keys that do not agree with it are dropped.
    * @param askedAtMs an answer may be older than the snapshot
    */
-  learned({ registerId, height, transactionCount }: RegisterFacts, askedAtMs: number): void {
+  learned(
+    {
+      registerId,
+      height,
+      transactionCount,
+    }: Pick<RegisterFacts, 'registerId' | 'height' | 'transactionCount'>,
+    askedAtMs: number,
+  ): void {
     const entry = this.#entries.get(registerId);
     if (entry === undefined || askedAtMs <= entry.loadedAtMs) return;
     if (entry.register.keys.agrees(height, transactionCount)) return;
@@ -99,7 +116,7 @@ export class KeyLoader {
     this.#stopped.abort();
   }
 
-  #entryOf(register: RegisterChain): Entry {
+  #entryOf(register: KeyedRegister): Entry {
     const known = this.#entries.get(register.id);
     if (known?.register === register) return known;
     if (this.#entries.size === 0) this.#sweepLater();
