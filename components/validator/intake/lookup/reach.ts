@@ -3,10 +3,10 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Ledger, RegisterFacts } from '../../chain/sealing/ports.ts';
 
 /**
- * Time after an answer for which the register service counts as reachable. A register in use asks it more often: its
- * dockets are written, or their storing is verified.
+ * Time after an answer for which the register service counts as reachable. The members of a register in use ask it more
+ * often: they write dockets, or verify every 500 ms which ones are stored.
  */
-const freshMs = 2_000;
+const freshMs = 1_000;
 
 /** Whether the register service answers, by the calls of the whole process. */
 export class Reach {
