@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { unavailable } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
+import { GroupCommit } from './group-commit.ts';
 import type { SigningAttempt } from './rules.ts';
 
 /** Maximum number of signatures of one bucket in one window, over all replicas. */
@@ -29,7 +30,10 @@ interface GuardPosition {
   readonly signature: Buffer;
 }
 
-/** Each method is one statement, one round trip and one commit, so its outcome holds for all replicas. */
+/**
+ * Each method is one statement, one round trip and one commit, so its outcome holds for all replicas. Concurrent calls of
+ * `guard` share a statement.
+ */
 export interface SignerStore {
   /** Takes a signature from the bucket and writes the audit row of either outcome. */
   takeAudited(attempt: SigningAttempt, cap: SignatureCap): Promise<'Signed' | 'Refused'>;
@@ -117,21 +121,35 @@ const currentEpoch = statement<{ readonly validatorId: string }>(
   'signer-epoch',
 );
 
-/** A message as the statements take it: integers of 64 bits are text. */
-type GuardValues = Omit<GuardedMessage, 'height'> & { readonly height: string; readonly epoch: string };
+/** Guarded messages as the statement takes them, one array for each column; integers of 64 bits are text. */
+interface GuardValues {
+  readonly registerIds: readonly string[];
+  readonly validatorIds: readonly string[];
+  readonly epochs: readonly string[];
+  readonly heights: readonly string[];
+  readonly rounds: readonly number[];
+  readonly steps: readonly number[];
+  readonly digests: readonly Buffer[];
+  readonly signatures: readonly Buffer[];
+}
 
 // Safety depends only on the conflict clause: the row is locked, re-read and compared, so of two concurrent messages at
-// one position the second sees the first. The epoch check may lag by one statement without harm.
-const takePosition = statement<GuardValues>(
+// one position the second sees the first. The epoch check may lag by one statement without harm. Statements of several
+// replicas lock rows in one order, so that they cannot deadlock.
+const takePositions = statement<GuardValues>(
   `
   INSERT INTO signing_guard AS g (register_id, validator_id, height, round, step, digest, signature)
-  SELECT :registerId, :validatorId, :height::bigint, :round::bigint, :step::smallint, :digest::bytea, :signature::bytea
-  WHERE EXISTS (SELECT 1 FROM signer_epochs WHERE validator_id = :validatorId AND epoch = :epoch::bigint)
+  SELECT m.register_id, m.validator_id, m.height, m.round, m.step, m.digest, m.signature
+  FROM unnest(:registerIds::text[], :validatorIds::text[], :epochs::bigint[], :heights::bigint[], :rounds::bigint[],
+      :steps::smallint[], :digests::bytea[], :signatures::bytea[])
+    AS m (register_id, validator_id, epoch, height, round, step, digest, signature)
+  JOIN signer_epochs AS e ON e.validator_id = m.validator_id AND e.epoch = m.epoch
+  ORDER BY m.register_id, m.validator_id
   ON CONFLICT (register_id, validator_id) DO UPDATE
     SET height = excluded.height, round = excluded.round, step = excluded.step,
         digest = excluded.digest, signature = excluded.signature
     WHERE (excluded.height, excluded.round, excluded.step) > (g.height, g.round, g.step)
-  RETURNING 1`,
+  RETURNING g.register_id AS "registerId", g.validator_id AS "validatorId"`,
   'signer-guard',
 );
 
@@ -157,6 +175,12 @@ function queryRunner(pool: pg.Pool): RunQuery {
 
 export function createSignerStore(pool: pg.Pool): SignerStore {
   const runQuery = queryRunner(pool);
+  const commits = new GroupCommit<GuardedRow>({
+    limit: maxGuardedRows,
+    keyOf: ({ message }) => guardKey(message),
+    commit: async (rows) =>
+      new Set((await runQuery<RowKey>(takePositions(guardValues(rows)))).map((row) => guardKey(row))),
+  });
   return {
     async takeAudited(attempt, cap) {
       const query = takeAudited({ ...valuesOf(attempt), ...cap });
@@ -182,14 +206,39 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
       const rows = await runQuery<{ epoch: string }>(currentEpoch({ validatorId }));
       return rows[0] === undefined ? undefined : BigInt(rows[0].epoch);
     },
-    async guard(message, epoch) {
-      const values = { ...message, height: String(message.height), epoch: String(epoch) };
-      return (await runQuery(takePosition(values))).length === 1;
-    },
+    guard: (message, epoch) => commits.add({ message, epoch }),
     async position(message) {
       const rows = await runQuery<GuardPosition>(readPosition(message));
       return rows[0];
     },
+  };
+}
+
+/** Bound of the rows that one statement locks. */
+const maxGuardedRows = 256;
+
+type RowKey = Pick<GuardedMessage, 'registerId' | 'validatorId'>;
+
+interface GuardedRow {
+  readonly message: GuardedMessage;
+  readonly epoch: bigint;
+}
+
+function guardKey({ registerId, validatorId }: RowKey): string {
+  return `${registerId}/${validatorId}`;
+}
+
+function guardValues(rows: readonly GuardedRow[]): GuardValues {
+  const messages = rows.map(({ message }) => message);
+  return {
+    registerIds: messages.map(({ registerId }) => registerId),
+    validatorIds: messages.map(({ validatorId }) => validatorId),
+    epochs: rows.map(({ epoch }) => String(epoch)),
+    heights: messages.map(({ height }) => String(height)),
+    rounds: messages.map(({ round }) => round),
+    steps: messages.map(({ step }) => step),
+    digests: messages.map(({ digest }) => digest),
+    signatures: messages.map(({ signature }) => signature),
   };
 }
 
