@@ -11,16 +11,19 @@ export interface SignerKey {
   readonly walletAddress: string;
 }
 
+/** The vote of the specification about a docket. */
+export interface AttestationRequest {
+  readonly kind: 'attestation';
+  readonly registerId: string;
+  readonly docketHash: string;
+  readonly approved: boolean;
+  readonly timestamp: string;
+}
+
 /** Requests to the signing component. */
 export type SignerRequest =
   | { readonly kind: 'consensus'; readonly message: ConsensusMessage }
-  | {
-      readonly kind: 'attestation';
-      readonly registerId: string;
-      readonly docketHash: string;
-      readonly approved: boolean;
-      readonly timestamp: string;
-    }
+  | AttestationRequest
   | {
       readonly kind: 'cosignature';
       readonly networkId: string;
@@ -33,7 +36,21 @@ export type SignerRequest =
   /** Canonical JSON of a proposal to suspend another validator; the signature becomes that of its transaction. */
   | { readonly kind: 'suspension'; readonly registerId: string; readonly payload: Uint8Array };
 
+/** Messages about one docket in one round of a height, by rising type, and the attestation of the docket. */
+export interface SignerBatch {
+  readonly messages: readonly ConsensusMessage[];
+  readonly attestation?: AttestationRequest | undefined;
+}
+
+/** The signatures of a batch; those of the messages in their order. */
+export interface BatchSignatures {
+  readonly messages: readonly Uint8Array[];
+  readonly attestation?: Uint8Array | undefined;
+}
+
 export interface Signer {
+  /** Whether the signing component signs batches; that of an earlier version does not. */
+  readonly signsBatches: boolean;
   /** The first key of the identity; a register may have rotated to a later one (signerIn). */
   readonly key: SignerKey;
   /**
@@ -43,6 +60,11 @@ export interface Signer {
    * SIGNING_KEY_UNKNOWN, unavailable when the validator stops
    */
   sign(request: SignerRequest, publicKey?: string): Promise<Uint8Array>;
+  /**
+   * Signs all messages of a batch or none. A batch that is repeated gets the same signatures. Waits and throws like `sign`,
+   * and AppError invalid INVALID_REQUEST when the component does not sign batches.
+   */
+  signBatch(batch: SignerBatch, publicKey?: string): Promise<BatchSignatures>;
 }
 
 /** Further keys of an identity. */

@@ -79,6 +79,7 @@ export class RegisterChain {
         judge: (at, docket) => this.work.timed('judged', () => judgeDocket(at, docket)),
         onDecided: (docket, certificate) => this.#onDecided(docket, certificate),
         onEvidence: (evidence) => options.peers.report(this.id, evidence),
+        draftAttestation: (header, members) => this.#attestations.draft(header, members),
         onInvalid: (proposal, found) => this.rejections.reject(proposal, found, this.#state.members),
       },
       state,

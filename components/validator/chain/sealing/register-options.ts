@@ -8,7 +8,10 @@ import type { CapacityStatus } from './status.ts';
 
 export interface RegisterOptions
   extends CapacityStatus,
-    Omit<ConsensusDriverOptions, 'build' | 'judge' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'> {
+    Omit<
+      ConsensusDriverOptions,
+      'build' | 'draftAttestation' | 'judge' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'
+    > {
   readonly ledger: Ledger;
   readonly epochs: AdmissionEpochs;
   readonly bounds: PoolBounds;

@@ -78,8 +78,10 @@ describe('tampered submissions are refused', () => {
     const parent = world.sign({ payload: { role: 'parent' } });
     const child = world.sign({ payload: { role: 'first' }, previous: parent.txId });
     const twin = world.sign({ payload: { role: 'second' }, previous: parent.txId });
+    await world.engine.setMode(world.register.id, 'Paused');
     for (const { text } of [parent, child]) expect((await world.submit(text)).status).toBe(200);
     expect(await refusal(twin.text)).toMatchObject({ status: 422, code: 'VAL_CHAIN_FORK' });
+    await world.engine.setMode(world.register.id, 'Running');
     await settled();
     expect(await refusal(twin.text)).toMatchObject({ status: 422, code: 'VAL_CHAIN_FORK' });
   });

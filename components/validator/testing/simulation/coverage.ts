@@ -22,6 +22,8 @@ export const coverageItems = [
   'docket decided in round 1 or later',
   'docket proposed again',
   'vote refused by the guard',
+  'height signed in one request',
+  'proposal signed with a vote',
   'several registers',
   'validator added',
   'validator removed',

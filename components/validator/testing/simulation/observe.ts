@@ -26,6 +26,7 @@ export function observed(consensus: Consensus, watcher: Watcher): Consensus {
       watcher.begins(rules);
       return pass(machine, consensus.begin(machine, rules));
     },
+    votesAhead: (machine, proposal) => consensus.votesAhead(machine, proposal),
     resume: (machine, at) => pass(machine, consensus.resume(machine, at)),
     advance(machine, input) {
       const isOwn = input.kind === 'message' && input.message.validatorId === machine.rules.self;

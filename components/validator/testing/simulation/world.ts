@@ -66,6 +66,10 @@ export class World {
       eventQueue: this.eventQueue,
       random: random.fork('signing'),
       unguarded: weakness.signer === 'unguarded',
+      onBatch: ({ messages }) =>
+        this.coverage.add(
+          messages.length === 3 ? 'height signed in one request' : 'proposal signed with a vote',
+        ),
       onRefused: (code) =>
         this.coverage.add(code === 'SIGNER_FENCED' ? 'member fenced off' : 'vote refused by the guard'),
       onSigned: (validatorId, message, bytes) => {
