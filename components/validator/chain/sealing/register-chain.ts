@@ -48,6 +48,8 @@ export class RegisterChain {
   #mode: Mode = 'Running';
   #haltedBecause: string | undefined;
   #decidedAtMs = 0;
+  /** Transactions of the latest decided docket. */
+  #lastTransactions = 0;
   #storedHeight: number;
   readonly #roots = new RecentRoots();
   #limit: number | undefined;
@@ -152,8 +154,11 @@ export class RegisterChain {
   #mustDelay(): boolean {
     const { scheduler, clock, buildLimits } = this.#options;
     const sinceDecidedMs = clock.nowMs() - this.#decidedAtMs;
-    const { size: waiting, bytes: waitingBytes } = this.pool;
-    const now = { inFlight: this.#writer.inFlight, waiting, waitingBytes, sinceDecidedMs };
+    const { size: waiting, bytes: waitingBytes, latestAtMs } = this.pool;
+    const sinceArrivalMs = clock.nowMs() - latestAtMs;
+    const { inFlight } = this.#writer;
+    const lastTransactions = this.#lastTransactions;
+    const now = { inFlight, waiting, waitingBytes, sinceDecidedMs, sinceArrivalMs, lastTransactions };
     const waitMs = this.#limit === undefined ? batchDelayMs(this.#state.rules, now, buildLimits) : 0;
     if (waitMs > 0) scheduler.set(`build/${this.id}`, waitMs, () => this.wake());
     return waitMs > 0;
@@ -333,6 +338,7 @@ export class RegisterChain {
     this.#state = applyDocket(this.#state, sealed.docket);
     this.#roots.add(header.docketNumber + 1, header.logRoot);
     this.#decidedAtMs = this.#options.clock.nowMs();
+    this.#lastTransactions = header.transactionIds.length;
     this.#writer.enqueue(sealed, this.#attestations.attest(header, writer, members), afterMs);
     if (this.#state.membersHash !== before) this.#announceMembers();
   }

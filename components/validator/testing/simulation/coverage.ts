@@ -10,6 +10,7 @@ export const coverageItems = [
   'all members killed at once',
   'register service away',
   'signing component away',
+  'signing component of the version before',
   'honest clocks that differ',
   'old volume at a member',
   'old volume at one that left',

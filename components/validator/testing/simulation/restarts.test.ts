@@ -13,6 +13,7 @@ function quiet(size: number): Scenario {
     chosenLoss: false,
     awayServices: false,
     drains: false,
+    earlierSigner: false,
     wrongClocks: false,
     setChanges: false,
     oldVolume: false,

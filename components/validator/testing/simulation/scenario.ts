@@ -26,6 +26,8 @@ export interface Faults {
   readonly secondStart: boolean;
   /** Validators are drained and undrained. */
   readonly drains: boolean;
+  /** The signing component is rolled between two versions. */
+  readonly earlierSigner: boolean;
 }
 
 export const byzantineBehaviours = [
@@ -120,8 +122,9 @@ function drawFaults(
     oldReturn,
     oldStore: isConsistent && random.chance(0.4),
     secondStart,
-    // Drawn last, so that scenarios of older seeds are unchanged.
+    // New faults are drawn last, so that scenarios of older seeds are unchanged.
     drains: !random.chance(0.7),
+    earlierSigner: random.chance(0.25),
   };
 }
 

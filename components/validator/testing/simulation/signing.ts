@@ -17,8 +17,8 @@ export interface SigningOptions {
   readonly random: Random;
   /** A component that signs any request. */
   readonly unguarded?: boolean;
-  /** A component of a version that signs no batches. */
-  readonly isEarlier?: boolean;
+  /** A component that repeats the positions of a batch without a comparison of the bytes. */
+  readonly confused?: boolean;
   /** A batch is to be signed. */
   onBatch(batch: SignerBatch): void;
   /** A request was refused: by the guard, or because another holder of the identity has taken over. */
@@ -37,6 +37,8 @@ interface Identity {
 export class Signing {
   readonly #options: SigningOptions;
   readonly #identities = new Map<string, Identity>();
+  /** Replicas of a version that signs no batches answer, as during a rolling upgrade. */
+  isEarlier = false;
   /** Until then no request is answered. */
   #silentUntilMs = 0;
 
@@ -46,7 +48,8 @@ export class Signing {
 
   add(validatorId: string, key: TestKey, isGuarded: boolean): void {
     const isLoose = !isGuarded || this.#options.unguarded === true;
-    this.#identities.set(validatorId, { key, guard: isLoose ? () => {} : createGuard(), epoch: 0 });
+    const guard = isLoose ? () => {} : createGuard({ comparesBytes: this.#options.confused !== true });
+    this.#identities.set(validatorId, { key, guard, epoch: 0 });
   }
 
   beSilent(forMs: number): void {
@@ -80,7 +83,7 @@ export class Signing {
       });
     return {
       key: { publicKey: key.publicKey, walletAddress: key.address },
-      signsBatches: this.#options.isEarlier !== true,
+      signsBatches: !this.isEarlier,
       sign: (asked) => request(() => this.#sign(validatorId, epoch, asked)),
       signBatch: (batch) => request(() => this.#signBatch(validatorId, epoch, batch)),
     };
@@ -105,6 +108,7 @@ export class Signing {
 
   #signBatch(validatorId: string, epoch: number, batch: SignerBatch): BatchSignatures {
     const identity = this.#held(validatorId, epoch);
+    if (this.isEarlier) throw new AppError('invalid', 'INVALID_REQUEST', 'The message has no known type');
     this.#options.onBatch(batch);
     this.#guard(
       validatorId,

@@ -26,8 +26,8 @@ import { type ClientEndpoint, Workload } from './workload.ts';
 export interface Weakness {
   /** A disk that acknowledges a force without performing it. */
   readonly disk?: 'forgets';
-  /** A signing component that signs any request. */
-  readonly signer?: 'unguarded';
+  /** A signing component that signs any request, or that repeats positions of a batch without a comparison of the bytes. */
+  readonly signer?: 'unguarded' | 'confused';
   readonly consensus?: Consensus | undefined;
 }
 
@@ -66,6 +66,7 @@ export class World {
       eventQueue: this.eventQueue,
       random: random.fork('signing'),
       unguarded: weakness.signer === 'unguarded',
+      confused: weakness.signer === 'confused',
       onBatch: ({ messages }) =>
         this.coverage.add(
           messages.length === 3 ? 'height signed in one request' : 'proposal signed with a vote',
