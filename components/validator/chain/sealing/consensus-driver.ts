@@ -74,6 +74,7 @@ export class ConsensusDriver {
       isStopped: () => this.#stopped,
       findDocket: (value) => this.findDocket(value),
       onSigned: (message, timestamp, signature) => this.#send(message, timestamp, signature),
+      onDecisive: (precommit, timestamp, signature) => this.#decideAlone(precommit, timestamp, signature),
       onRefused: (message) => this.#onRefused(message),
     });
   }
@@ -307,6 +308,22 @@ export class ConsensusDriver {
     const docket = message.kind === 'proposal' ? this.#dockets.get(identity(message.value)) : undefined;
     this.#options.peers.broadcast(this.#state.registerId, signed, docket);
     this.#feed({ kind: 'message', message: signed });
+  }
+
+  /** The own precommit is the certificate of a set of one. */
+  #decideAlone({ height, round, value, ...vote }: UnsignedVote, timestamp: string, signature: string): void {
+    if (this.#stopped || value === undefined || height !== this.height) return;
+    if (this.findDocket(value) === undefined) return;
+    const precommit = {
+      ...vote,
+      height,
+      round,
+      value,
+      timestamp,
+      validatorId: this.#options.self,
+      signature,
+    };
+    this.#feed({ kind: 'committed', height, round, value: { ...value, timestamp }, precommits: [precommit] });
   }
 
   #onRefused({ kind, height, round }: UnsignedMessage): void {

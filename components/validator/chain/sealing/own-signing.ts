@@ -39,6 +39,8 @@ interface OwnSigningOptions extends SigningPorts {
   findDocket(value: Omit<Value, 'timestamp'>): Docket | undefined;
   /** A message is signed and on disk. */
   onSigned(message: UnsignedMessage, timestamp: string, signature: string): void;
+  /** The precommit of a set of one is signed, perhaps without proposal and prevote: it decides its docket. */
+  onDecisive(precommit: UnsignedVote, timestamp: string, signature: string): void;
   /** The signer does not sign a message. */
   onRefused(message: UnsignedMessage): void;
 }
@@ -121,53 +123,85 @@ export class OwnSigning {
   }
 
   /**
-   * Releases the logged messages after a restart; those without a signature are signed again. When a batch with a precommit is
-   * refused, nothing of it was released: its votes are withdrawn, and the messages from which the height resumes are returned.
+   * Releases the logged messages after a restart; those without a signature are signed again. The messages from which the height
+   * resumes are returned when votes that were logged in advance are withdrawn.
    */
   async repeat(own: readonly OwnMessage[]): Promise<readonly OwnMessage[] | undefined> {
     const unsigned = own.filter(({ signature }) => signature === undefined);
-    const isTogether = this.signsBatches && isBatch(unsigned);
+    const isBatch = isLoggedTogether(unsigned);
+    const isAlone = isBatch && this.#options.place().state.members.length === 1;
+    const isTogether = isAlone || (isBatch && this.signsBatches);
     // All signatures are requested at once, so that a timer firing meanwhile cannot get a later message signed before them.
     const signing = own.map(async (each) => {
       if (each.signature !== undefined) this.#options.onSigned(each.message, each.timestamp, each.signature);
       else if (!isTogether) await this.#signOne(each.message, each);
     });
-    const together = isTogether ? this.#repeatTogether(own, unsigned) : Promise.resolve(undefined);
-    const [rest] = await Promise.all([together, ...signing]);
-    return rest;
+    const together = isTogether ? this.#repeatTogether(unsigned, isAlone) : Promise.resolve([]);
+    const [withdrawn] = await Promise.all([together, ...signing]);
+    return withdrawn.length === 0 ? undefined : own.filter((each) => !withdrawn.includes(each));
   }
 
-  async #repeatTogether(
-    own: readonly OwnMessage[],
-    unsigned: readonly OwnMessage[],
-  ): Promise<readonly OwnMessage[] | undefined> {
-    const { timers, onSigned, place } = this.#options;
+  /** Returns the votes that are withdrawn. */
+  async #repeatTogether(unsigned: readonly OwnMessage[], isAlone: boolean): Promise<readonly OwnMessage[]> {
+    const { timers, place, isStopped } = this.#options;
     const release = timers.hold();
-    const messages = unsigned.map(({ message }) => message);
     const { height } = place().machine.rules;
     try {
-      const signatures = await this.#request(this.#draft(messages));
-      for (const [index, message] of messages.entries()) {
-        this.#ownMessages.addSignature(message, signatures[index] ?? '');
-      }
-      for (const [index, { message, timestamp }] of unsigned.entries()) {
-        onSigned(message, timestamp, signatures[index] ?? '');
-      }
-      return undefined;
+      await this.#signLogged(unsigned);
+      return [];
     } catch (error) {
-      if (place().machine.rules.height !== height || this.#options.isStopped()) return undefined;
-      const votes = unsigned.filter(({ message }) => message.kind !== 'proposal');
-      const isAlone = votes.some(({ message }) => message.kind === 'precommit');
-      if (!isAlone || !isRefusal(error)) {
-        await this.#repeatOneByOne(unsigned, error);
-        return undefined;
-      }
-      this.#withdraw(votes.map(({ message }) => message));
-      timers.clear();
-      return own.filter((each) => !votes.includes(each));
+      if (place().machine.rules.height !== height || isStopped()) return [];
+      if (isAlone && isRefusal(error)) return await this.#repeatAlone(unsigned);
+      await this.#repeatOneByOne(unsigned, error);
+      return [];
     } finally {
       release();
     }
+  }
+
+  async #signLogged(unsigned: readonly OwnMessage[]): Promise<void> {
+    const messages = unsigned.map(({ message }) => message);
+    const signatures = await this.#request(this.#draft(messages));
+    for (const [index, message] of messages.entries()) {
+      this.#ownMessages.addSignature(message, signatures[index] ?? '');
+    }
+    for (const [index, { message, timestamp }] of unsigned.entries()) {
+      this.#options.onSigned(message, timestamp, signatures[index] ?? '');
+    }
+  }
+
+  /**
+   * A set of one whose batch is not signed as such. Its precommit may have been released before the crash, and decides the docket
+   * alone. When that is refused, nothing was released: the votes are withdrawn.
+   */
+  async #repeatAlone(unsigned: readonly OwnMessage[]): Promise<readonly OwnMessage[]> {
+    const votes = unsigned.filter(({ message }) => message.kind !== 'proposal');
+    const last = votes.at(-1);
+    try {
+      if (last?.message.kind === 'precommit') {
+        await this.#decideAlone(last, last.message);
+        return [];
+      }
+    } catch (error) {
+      if (this.#options.isStopped()) return [];
+      if (!isRefusal(error)) {
+        this.#options.onFailed(error);
+        return [];
+      }
+    }
+    this.#withdraw(votes.map(({ message }) => message));
+    this.#options.timers.clear();
+    return votes;
+  }
+
+  async #decideAlone({ timestamp }: OwnMessage, precommit: UnsignedVote): Promise<void> {
+    const bytes = await this.#signer.sign({
+      kind: 'consensus',
+      message: this.#signable(precommit, timestamp),
+    });
+    const signature = encodeBase64(bytes);
+    this.#ownMessages.addSignature(precommit, signature);
+    this.#options.onDecisive(precommit, timestamp, signature);
   }
 
   async #repeatOneByOne(unsigned: readonly OwnMessage[], error: unknown): Promise<void> {
@@ -287,20 +321,15 @@ export class OwnSigning {
   }
 }
 
-/** Whether messages are of one round and one docket, by rising kind. */
-function isBatch(messages: readonly OwnMessage[]): boolean {
-  const [first] = messages;
-  const docket = first?.message.value && identity(first.message.value);
-  const kinds = ['proposal', 'prevote', 'precommit'];
-  return (
-    messages.length > 1 &&
-    docket !== undefined &&
-    messages.every(({ message: { round, value, kind } }, index) => {
-      const before = messages[index - 1]?.message.kind ?? '';
-      const isSame = round === first?.message.round && value !== undefined && identity(value) === docket;
-      return isSame && kinds.indexOf(kind) > kinds.indexOf(before);
-    })
-  );
+/** Whether messages are a proposal and votes for its docket in its round, by rising kind. */
+function isLoggedTogether(messages: readonly OwnMessage[]): boolean {
+  const [first, ...votes] = messages;
+  if (first?.message.kind !== 'proposal' || votes.length === 0) return false;
+  const { round, value: proposed } = first.message;
+  const kinds = votes.map(({ message }) => message.kind).join();
+  const isAbout = ({ message: { round: at, value } }: OwnMessage) =>
+    at === round && value !== undefined && identity(value) === identity(proposed);
+  return votes.every(isAbout) && (kinds === 'prevote' || kinds === 'prevote,precommit');
 }
 
 function isUnknownBatch(error: unknown): boolean {

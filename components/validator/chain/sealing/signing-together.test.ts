@@ -120,6 +120,26 @@ describe('a set of one', () => {
     await world.sealed(3);
   });
 
+  it('decides the docket of a crashed process by its precommit alone when a component of the version before answers', async () => {
+    const world = await openWorld();
+    const { batches, restore } = onBatch(world.signer, (sign) => sign().then(never));
+    await world.submit(world.sign().text);
+    await waitFor(() => batches.length === 1);
+    await world.close();
+    restore();
+    world.signer.signsBatches = false;
+    world.signer.signed.length = 0;
+    await world.open();
+    await world.sealed(2);
+    expect(kindsOf(world.signer.signed).slice(0, 1)).toEqual([3]);
+    expect(world.ledger.dockets[1]?.certificate).toMatchObject({
+      round: 0,
+      docketHash: batches[0]?.messages[0]?.docket?.docketHash,
+    });
+    await world.submit(world.sign().text);
+    await world.sealed(3);
+  });
+
   it('does not vote nil while the batch is being signed, however long that takes', async () => {
     const world = await openWorld(quickRounds);
     const answered = Promise.withResolvers<void>();

@@ -178,7 +178,8 @@ export class Invariants {
       this.#reaches(number, height, nameOf({ kind: 'prevote', height: number, round: at, value }));
     const where = `${short(value)} at ${number}/${round}`;
     if (kind === 'precommit') {
-      if (!polka(round)) {
+      // The prevote of a set of one says nothing that its precommit does not say.
+      if (this.#options.membersAt(number).length > 1 && !polka(round)) {
         this.#break(
           'polka before precommit',
           `${validatorId} precommits ${where} without a quorum of prevotes`,

@@ -31,6 +31,10 @@ export function observed(consensus: Consensus, watcher: Watcher): Consensus {
     advance(machine, input) {
       const isOwn = input.kind === 'message' && input.message.validatorId === machine.rules.self;
       if (isOwn) watcher.released(input.message);
+      // A set of one may decide with its own precommit after a restart.
+      if (input.kind === 'committed' && machine.rules.members.length === 1) {
+        for (const vote of input.precommits) watcher.released(vote);
+      }
       return pass(machine, consensus.advance(machine, input));
     },
   };
