@@ -234,8 +234,13 @@ export class ConsensusDriver {
   #judge(proposal: Proposal): void {
     const docket = this.findDocket(proposal.value);
     if (docket === undefined) void this.#fetchAndJudge(proposal);
-    else if (docket === this.#validOwn) this.#judged(proposal, 'valid');
+    else if (this.#isJudged(proposal, docket)) this.#judged(proposal, 'valid');
     else this.#judged(proposal, this.#verdict(proposal, docket));
+  }
+
+  /** Whether an own proposal was found valid before it was signed. Its votes may be signed, so the verdict stands. */
+  #isJudged({ validatorId }: Proposal, docket: Docket): boolean {
+    return validatorId === this.#options.self && docket === this.#validOwn;
   }
 
   /** A docket is judged only once all its transactions are available: fail closed. */
