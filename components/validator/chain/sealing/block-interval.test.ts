@@ -12,6 +12,7 @@ const inFlight = {
   waitingBytes: 3_000,
   sinceDecidedMs: 0,
   sinceArrivalMs: 0,
+  isAdmitting: false,
   lastTransactions: 3,
 };
 const loaded = { ...inFlight, inFlight: 0, lastTransactions: 200 };
@@ -32,7 +33,9 @@ test.each([
   ['a transaction has just arrived', {}, 25],
   ['none has arrived for a moment', { sinceArrivalMs: 10 }, 15],
   ['none has arrived for longer', { sinceArrivalMs: 25 }, 0],
-  ['400 wait', { waiting: 400 }, 0],
+  ['submissions are being admitted', { sinceArrivalMs: 25, isAdmitting: true }, 25],
+  ['submissions are being admitted for long', { sinceDecidedMs: 300, isAdmitting: true }, 0],
+  ['400 wait', { waiting: 400, isAdmitting: true }, 0],
   ['the last decision is 290 ms ago', { sinceDecidedMs: 290 }, 10],
   ['the last decision is 300 ms ago', { sinceDecidedMs: 300 }, 0],
   ['the last docket was small', { lastTransactions: 31 }, 0],
@@ -54,6 +57,7 @@ test('the policy bounds every delay', () => {
     waitingBytes: fc.nat(2 * maxDocketBytes),
     sinceDecidedMs: fc.nat(2_000),
     sinceArrivalMs: fc.nat(2_000),
+    isAdmitting: fc.boolean(),
     lastTransactions: fc.nat(1_000),
   });
   fc.assert(

@@ -31,6 +31,8 @@ interface ProposalBacklog {
   readonly sinceDecidedMs: number;
   /** Time since the latest transaction arrived. */
   readonly sinceArrivalMs: number;
+  /** Submissions are being admitted. */
+  readonly isAdmitting: boolean;
   /** Transactions of the docket that was decided last. */
   readonly lastTransactions: number;
 }
@@ -43,7 +45,7 @@ const underLoad = {
   transactions: 400,
   /** Longest wait since the last decision. */
   longestMs: 300,
-  /** A pause of arrivals that ends the wait: clients may be waiting for this docket before they submit more. */
+  /** A time without arrivals and admissions that ends the wait: clients may be waiting for this docket before they submit more. */
   pauseMs: 25,
 } as const;
 
@@ -59,7 +61,8 @@ export function batchDelayMs(rules: Rules, now: ProposalBacklog, buildLimits: Re
   const isLoaded = now.lastTransactions >= underLoad.lastTransactions;
   if (!isLoaded || now.waiting >= underLoad.transactions) return 0;
   const restMs = Math.min(intervalMs, underLoad.longestMs) - now.sinceDecidedMs;
-  return Math.max(0, Math.min(restMs, underLoad.pauseMs - now.sinceArrivalMs));
+  const pauseMs = now.isAdmitting ? underLoad.pauseMs : underLoad.pauseMs - now.sinceArrivalMs;
+  return Math.max(0, Math.min(restMs, pauseMs));
 }
 
 /**

@@ -152,13 +152,22 @@ export class RegisterChain {
 
   /** Whether a proposal waits for more transactions, until the block interval ends. */
   #mustDelay(): boolean {
-    const { scheduler, clock, buildLimits } = this.#options;
+    const { scheduler, clock, buildLimits, epochs } = this.#options;
     const sinceDecidedMs = clock.nowMs() - this.#decidedAtMs;
     const { size: waiting, bytes: waitingBytes, latestAtMs } = this.pool;
     const sinceArrivalMs = clock.nowMs() - latestAtMs;
     const { inFlight } = this.#writer;
     const lastTransactions = this.#lastTransactions;
-    const now = { inFlight, waiting, waitingBytes, sinceDecidedMs, sinceArrivalMs, lastTransactions };
+    const isAdmitting = epochs.isActive;
+    const now = {
+      inFlight,
+      waiting,
+      waitingBytes,
+      sinceDecidedMs,
+      sinceArrivalMs,
+      isAdmitting,
+      lastTransactions,
+    };
     const waitMs = this.#limit === undefined ? batchDelayMs(this.#state.rules, now, buildLimits) : 0;
     if (waitMs > 0) scheduler.set(`build/${this.id}`, waitMs, () => this.wake());
     return waitMs > 0;
