@@ -143,7 +143,7 @@ describe('changing and deleting a register', () => {
     const { database } = register;
     const { signal } = new AbortController();
     const counts = async () => {
-      const tables = ['dockets', 'transactions', 'transaction_ids', 'log_nodes', 'policy_versions'];
+      const tables = ['dockets', 'docket_values', 'transaction_ids', 'log_nodes', 'policy_versions'];
       const found: number[] = [];
       for (const table of tables) {
         const { rows } = await database.pool.query(
