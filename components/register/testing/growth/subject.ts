@@ -2,6 +2,7 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import { createRandom } from '#kit/testing/random.ts';
 import type { DocketBundle } from '../../ledger/dockets/docket.ts';
 import { createLookup, type Lookup } from '../../ledger/lookup/store.ts';
+import { projectedHeight } from '../../queries/projection/store.ts';
 import { buildDocket } from '../build-docket.ts';
 import { startTestRegister, type TestRegister } from '../register.ts';
 import { transaction } from '../sealed.ts';
@@ -175,7 +176,8 @@ export class Subject {
   }
 
   /**
-   * Stores the signed dockets one after the other, by the same path as a validator's docket; returns CPU microseconds.
+   * Stores the signed dockets one after the other, by the same path as a validator's docket, and waits for the index
+   * rows of each; returns CPU microseconds.
    */
   async append(): Promise<number> {
     let cpuMicros = 0;
@@ -193,6 +195,10 @@ export class Subject {
   async #write(bundle: DocketBundle): Promise<void> {
     const result = await this.#service.ledger.writeDocket(bundle);
     if (result.outcome !== 'stored') throw new Error(JSON.stringify(result).slice(0, 500));
+    const { database, ledger } = this.#service;
+    const { registerNo, height } = await this.#service.state(bundle.header.registerId);
+    while ((await projectedHeight(database.read, registerNo)) < height)
+      await ledger.projector.progress(registerNo, 100);
   }
 
   /** Milliseconds of one read; each `n` reads different data. */
