@@ -1,6 +1,8 @@
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
+import type { Caller } from '#core/identity/claims.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import {
   type App,
@@ -17,7 +19,7 @@ import {
 import { ofSubmission, ofVisibleRegister, ofWritableRegister, refusal, refusals } from '../../errors.ts';
 import { assertAccepted } from '../../governance/control/answer.ts';
 import { asOf, asOfHeaders, type Freshness, freshnessHeaders } from '../../queries/projection/freshness.ts';
-import { visibleRegister, writableRegister } from '../../registers/state/access.ts';
+import { getVisibleRegister, visibleRegister, writableRegister } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { findSealed } from '../sealed/store.ts';
 import type { Confirmations } from './confirmations.ts';
@@ -163,12 +165,14 @@ async function listConfirmed(
   deps: TransactionsDeps,
   register: Register,
   query: ListQuery,
-  headers: Readonly<Record<string, unknown>>,
+  { caller, request: { headers } }: { readonly caller: Caller; readonly request: FastifyRequest },
 ) {
-  const settled = isUnfiltered(query)
-    ? asOf(register.height)
-    : await deps.freshness.settle(register, headers);
-  return answer(200, pageOf(query, await listTransactions(deps, register, query)), settled);
+  const isWhole = isUnfiltered(query);
+  const isAhead = Number(headers['x-min-docket'] ?? -1) >= register.height;
+  const settled = isWhole && !isAhead ? {} : await deps.freshness.settle(register, headers);
+  const current = isAhead ? await getVisibleRegister(deps.db, caller, register.registerId) : register;
+  const found = await listTransactions(deps, current, query);
+  return answer(200, pageOf(query, found), isWhole ? asOf(current.height) : settled);
 }
 
 function mountList(app: App, deps: TransactionsDeps): void {
@@ -188,8 +192,8 @@ function mountList(app: App, deps: TransactionsDeps): void {
       ...refusals('TX_NOT_FOUND', 'PAGE_TOO_DEEP', 'VALIDATOR_UNAVAILABLE'),
       ...refusals('QUERY_INVALID', 'QUERY_NOT_SUPPORTED', 'QUERY_TOO_BROAD', 'QUERY_TIMEOUT'),
     ],
-    handle: async ({ query, resource, request }) => {
-      if (query.status === 'confirmed') return listConfirmed(deps, resource, query, request.headers);
+    handle: async ({ caller, query, resource, request }) => {
+      if (query.status === 'confirmed') return listConfirmed(deps, resource, query, { caller, request });
       if (query.$filter !== undefined)
         throw refusal('QUERY_NOT_SUPPORTED', { message: '$filter is for confirmed transactions.' });
       const waiting = await listPending(deps, resource);

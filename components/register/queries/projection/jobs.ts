@@ -46,7 +46,7 @@ const longestRetryMs = 30_000;
 /** A backlog from this number of dockets on is logged, at most once in an interval. */
 const largeLag = 1_000;
 const logMs = 10_000;
-const pendingBounds = { mostRows: 50_000, batchRows: 20_000 } as const;
+const pendingBounds = { mostRows: 30_000, batchRows: 20_000 } as const;
 
 const retryMs = (count: number) => Math.min(longestRetryMs, firstRetryMs * 2 ** Math.min(count, 10));
 

@@ -5,6 +5,7 @@ import type { WriteDocket } from '../../ledger/writing/write.ts';
 import { assembleLedger, type Ledger } from '../../ledger.ts';
 import { buildDocket } from '../../testing/build-docket.ts';
 import { testKey } from '../../testing/keys.ts';
+import { storeInOldForm } from '../../testing/old-form.ts';
 import { startTestRegister, type TestRegister, testSettings } from '../../testing/register.ts';
 import { transaction } from '../../testing/sealed.ts';
 import { projectedHeight } from './store.ts';
@@ -135,6 +136,11 @@ describe('index rows behind the commit', () => {
     expect(performance.now() - startedAt).toBeGreaterThan(900);
     expect([ahead.status, ahead.headers['x-as-of-docket']]).toEqual([200, String(head - 1)]);
     expect((await get(path, { 'x-min-docket': '-1' })).status).toBe(400);
+    const whole = get(`/api/registers/${registerId}/transactions`, { 'x-min-docket': String(head) });
+    const ids = await write(2);
+    const found = await whole;
+    expect(found.headers['x-as-of-docket']).toBe(String(head));
+    expect(ids).toContain(found.body.items[0].txId);
   });
 
   it('are written once by several processes, whichever stored a docket', async () => {
@@ -204,11 +210,14 @@ describe('a projector that fails', () => {
 describe('index rows that are written anew', () => {
   it('are the same as before, while dockets are stored', async () => {
     await projected();
-    const before = await indexRows();
     const { pool } = register.database;
-    await pool.query('delete from transaction_rows where register_no = $1 and position % 2 = 1', [
-      registerNo,
-    ]);
+    const old = 2;
+    await storeInOldForm(pool, registerNo, old);
+    const before = await indexRows();
+    await pool.query(
+      'delete from transaction_rows where register_no = $1 and docket_number <> $2 and position % 2 = 1',
+      [registerNo, old],
+    );
     await pool.query('update sender_counters set transaction_count = 7 where register_no = $1', [registerNo]);
     await pool.query('delete from recipient_counters where register_no = $1', [registerNo]);
     const path = `/api/admin/registers/${registerId}/projection`;
