@@ -47,7 +47,7 @@ const longestWaitMs = 1_000;
 /** Interval of reading the cursor, for rows that another process writes. */
 const pollMs = 25;
 /** A larger lag is a backlog: a second of waiting does not help. */
-const usualLag = 16;
+const usualLag = 128;
 const mostRegisters = 100;
 
 /** Headers of an answer that covers a register up to a height. */

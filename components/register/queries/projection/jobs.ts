@@ -46,24 +46,49 @@ const longestRetryMs = 30_000;
 /** A backlog from this number of dockets on is logged, at most once in an interval. */
 const largeLag = 1_000;
 const logMs = 10_000;
+/**
+ * A register has one attempt in this time, for all dockets of it: fewer, larger transactions cost less. A register at
+ * rest, and one for which a query waits, has its attempt at once.
+ */
+const pacingMs = 200;
+const mostPaced = 10_000;
 const pendingBounds = { mostRows: 30_000, batchRows: 20_000 } as const;
 
 const retryMs = (count: number) => Math.min(longestRetryMs, firstRetryMs * 2 ** Math.min(count, 10));
 
-/** The registers that are behind, and the failures of their last attempts. */
+/** The registers that are behind with the time of their next attempt, and the failures of their last ones. */
 function createBacklog(log: Logger) {
-  const due = new Set<number>();
+  const dueAt = new Map<number, number>();
   const failures = new Map<number, Failure>();
-  const isDue = (registerNo: number) => (failures.get(registerNo)?.retryAtMs ?? 0) <= performance.now();
+  const attemptAt = (registerNo: number, dueMs: number) =>
+    Math.max(dueMs, failures.get(registerNo)?.retryAtMs ?? 0);
+
+  /** The earliest of the requested times counts; a failure is not retried before its own time. */
+  function request(registerNo: number, atMs: number): void {
+    dueAt.set(registerNo, Math.min(atMs, dueAt.get(registerNo) ?? atMs));
+  }
+
   return {
-    due,
-    failures,
-    next: (): number | undefined => [...due].find(isDue),
+    request,
+    begin: (registerNo: number): void => void dueAt.delete(registerNo),
+    next(): number | undefined {
+      const nowMs = performance.now();
+      for (const [registerNo, dueMs] of dueAt) if (attemptAt(registerNo, dueMs) <= nowMs) return registerNo;
+      return undefined;
+    },
+    /** Milliseconds until the next attempt is due. */
+    untilNextMs(): number {
+      const nowMs = performance.now();
+      let ms = searchMs;
+      for (const [registerNo, dueMs] of dueAt) ms = Math.min(ms, attemptAt(registerNo, dueMs) - nowMs);
+      return Math.max(1, ms);
+    },
+    isFailing: (registerNo: number): boolean => failures.has(registerNo),
     failed(registerNo: number, error: unknown): void {
       const count = (failures.get(registerNo)?.count ?? 0) + 1;
       const message = error instanceof Error ? error.message : 'failed';
       failures.set(registerNo, { count, retryAtMs: performance.now() + retryMs(count), message });
-      due.add(registerNo);
+      request(registerNo, 0);
       if (count === 1)
         log.error({ err: error, registerNo }, 'index rows cannot be written; queries are behind');
     },
@@ -80,12 +105,19 @@ function createBacklog(log: Logger) {
       const text = `Index rows of ${failures.size} registers cannot be written, such as ${registerNo}: ${message}`;
       throw new AppError('unavailable', 'UNAVAILABLE', text);
     },
-    /** Milliseconds until the next retry is due. */
-    untilRetryMs: (): number =>
-      Math.min(
-        searchMs,
-        ...[...failures.values()].map(({ retryAtMs }) => Math.max(1, retryAtMs - performance.now())),
-      ),
+  };
+}
+
+/** Times of the last attempts, so that a busy register has one attempt for several dockets. */
+function createPacing() {
+  const lastAt = new Map<number, number>();
+  return {
+    begun(registerNo: number): void {
+      if (lastAt.size >= mostPaced) lastAt.clear();
+      lastAt.set(registerNo, performance.now());
+    },
+    nextAtMs: (registerNo: number): number =>
+      Math.max(performance.now(), (lastAt.get(registerNo) ?? Number.NEGATIVE_INFINITY) + pacingMs),
   };
 }
 
@@ -157,15 +189,17 @@ export function startProjector({ database, log, telemetry }: ProjectorDeps): Pro
   );
   const pending = createPendingDockets(pendingBounds);
   const backlog = createBacklog(log);
+  const pacing = createPacing();
   const progress = createProgress();
   const step = createStep({ database, log }, pending, progress.written);
   let searchedAtMs = Number.NEGATIVE_INFINITY;
   let isStopped = false;
 
   async function attempt(registerNo: number): Promise<void> {
-    backlog.due.delete(registerNo);
+    backlog.begin(registerNo);
+    pacing.begun(registerNo);
     try {
-      if (await step(registerNo)) backlog.due.add(registerNo);
+      if (await step(registerNo)) backlog.request(registerNo, 0);
       backlog.succeeded(registerNo);
     } catch (error) {
       if (isStopped) return;
@@ -181,7 +215,7 @@ export function startProjector({ database, log, telemetry }: ProjectorDeps): Pro
     try {
       const found = await behindRegisters(database.read, mostFound);
       lagGauge.set(Math.max(0, ...found.map(({ lag }) => lag)));
-      for (const { registerNo } of found) backlog.due.add(registerNo);
+      for (const { registerNo } of found) backlog.request(registerNo, 0);
     } catch (error) {
       log.warn(
         { err: error },
@@ -196,21 +230,21 @@ export function startProjector({ database, log, telemetry }: ProjectorDeps): Pro
       await attempt(next);
       await search();
     }
-    return backlog.untilRetryMs();
+    return backlog.untilNextMs();
   });
 
-  function wake(registerNo: number): void {
-    backlog.due.add(registerNo);
+  function request(registerNo: number, atMs: number): void {
+    backlog.request(registerNo, atMs);
     loop.wake();
   }
 
   return {
     stored(registerNo, docket) {
       pending.add(registerNo, docket);
-      wake(registerNo);
+      request(registerNo, pacing.nextAtMs(registerNo));
     },
-    wake,
-    isFailing: (registerNo) => backlog.failures.has(registerNo),
+    wake: (registerNo) => request(registerNo, 0),
+    isFailing: backlog.isFailing,
     progress: progress.wait,
     assertWorking: backlog.assertEmpty,
     async stop() {
