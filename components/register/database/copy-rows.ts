@@ -1,43 +1,69 @@
-/** A value of one column in PostgreSQL's binary COPY format. */
-type CopyValue =
-  | { readonly int4: number }
-  | { readonly int8: number }
-  | { readonly text: string }
-  | { readonly bytes: Uint8Array }
-  | null;
-
 const signature = Buffer.from('5047434f50590aff0d0a000000000000000000', 'hex');
+const firstBytes = 16 * 1024;
+/** A UTF-16 code unit has three bytes in UTF-8 at most. */
+const bytesPerUnit = 3;
 
-function valueSize(value: CopyValue): number {
-  if (value === null) return 0;
-  if ('int4' in value) return 4;
-  if ('int8' in value) return 8;
-  return 'text' in value ? Buffer.byteLength(value.text) : value.bytes.length;
+/** Writes rows in PostgreSQL's binary COPY format, column by column, into one growing buffer. */
+interface CopyWriter {
+  /** Begins a row of this number of columns. */
+  row(columns: number): void;
+  int4(value: number): void;
+  int8(value: number): void;
+  text(value: string | undefined): void;
+  /** Bytes that are given as lower-case hex digits. */
+  hex(value: string | undefined): void;
+  /** The stream that `COPY ... FROM STDIN (FORMAT binary)` expects, header and trailer included. */
+  finish(): Buffer;
 }
 
-function writeValue(target: Buffer, offset: number, value: CopyValue): number {
-  if (value === null) return target.writeInt32BE(-1, offset);
-  const next = target.writeInt32BE(valueSize(value), offset);
-  if ('int4' in value) return target.writeInt32BE(value.int4, next);
-  if ('int8' in value) return target.writeBigInt64BE(BigInt(value.int8), next);
-  if ('text' in value) return next + target.write(value.text, next);
-  target.set(value.bytes, next);
-  return next + value.bytes.length;
-}
-
-/** The stream `COPY ... FROM STDIN (FORMAT binary)` expects, header and trailer included, in one buffer. */
-export function encodeCopyRows(rows: readonly (readonly CopyValue[])[]): Buffer {
-  let size = signature.length + 2;
-  for (const row of rows) {
-    size += 2;
-    for (const value of row) size += 4 + valueSize(value);
-  }
-  const target = Buffer.allocUnsafe(size);
+/** Creates a writer; undefined values are null. */
+export function createCopyWriter(): CopyWriter {
+  let target = Buffer.allocUnsafe(firstBytes);
   let offset = signature.copy(target, 0);
-  for (const row of rows) {
-    offset = target.writeInt16BE(row.length, offset);
-    for (const value of row) offset = writeValue(target, offset, value);
+
+  function reserve(bytes: number): void {
+    if (offset + bytes <= target.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(target.length * 2, offset + bytes));
+    target.copy(larger, 0, 0, offset);
+    target = larger;
   }
-  target.writeInt16BE(-1, offset);
-  return target;
+
+  function writeNull(): void {
+    reserve(4);
+    offset = target.writeInt32BE(-1, offset);
+  }
+
+  return {
+    row(columns) {
+      reserve(2);
+      offset = target.writeInt16BE(columns, offset);
+    },
+    int4(value) {
+      reserve(8);
+      offset = target.writeInt32BE(value, target.writeInt32BE(4, offset));
+    },
+    int8(value) {
+      reserve(12);
+      offset = target.writeBigInt64BE(BigInt(value), target.writeInt32BE(8, offset));
+    },
+    text(value) {
+      if (value === undefined) return writeNull();
+      reserve(4 + value.length * bytesPerUnit);
+      const written = target.write(value, offset + 4);
+      target.writeInt32BE(written, offset);
+      offset += 4 + written;
+    },
+    hex(value) {
+      if (value === undefined) return writeNull();
+      reserve(4 + value.length / 2);
+      const written = target.write(value, offset + 4, 'hex');
+      target.writeInt32BE(written, offset);
+      offset += 4 + written;
+    },
+    finish() {
+      reserve(2);
+      offset = target.writeInt16BE(-1, offset);
+      return target.subarray(0, offset);
+    },
+  };
 }

@@ -5,7 +5,7 @@ import { parseRecord } from '#core/ledger/record.ts';
 import type { Database, Reader, Transactor } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
 import { copyRows, withClient } from '../../database/client/store.ts';
-import { encodeCopyRows } from '../../database/copy-rows.ts';
+import { createCopyWriter } from '../../database/copy-rows.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { parseValue } from '../../ledger/values/format.ts';
 import { rebuildIndex } from './rebuild/store.ts';
@@ -140,37 +140,54 @@ const copyIndexRows = `copy transaction_rows (register_no, docket_number, positi
 const copyRecipients = `copy transaction_recipients (register_no, address, docket_number, position)
   from stdin (format binary)`;
 
-async function copyAll(client: PoolClient, registerNo: number, rows: readonly LocatedRow[]): Promise<void> {
-  const text = (value: string | undefined) => (value === undefined ? null : { text: value });
-  const bytes = (id: string | undefined) => (id === undefined ? null : { bytes: Buffer.from(id, 'hex') });
-  const encoded = rows.map((row) => [
-    { int4: registerNo },
-    { int8: row.docketNumber },
-    { int4: row.position },
-    bytes(row.txId),
-    { text: row.type },
-    { text: row.senderAddress },
-    text(row.blueprintId),
-    text(row.actionId),
-    bytes(row.previousTxId),
-    { int8: row.createdMicros },
-    text(row.instanceId),
-  ]);
-  await copyRows(client, copyIndexRows, encodeCopyRows(encoded));
-  const received = located(rows).map((one) => [
-    { int4: registerNo },
-    { text: one.address },
-    { int8: one.docketNumber },
-    { int4: one.position },
-  ]);
-  if (received.length > 0) await copyRows(client, copyRecipients, encodeCopyRows(received));
+function indexBuffer({ registerNo, dockets }: Batch): Buffer {
+  const rows = createCopyWriter();
+  for (const { docketNumber, rows: all } of dockets) {
+    for (const [position, row] of all.entries()) {
+      rows.row(11);
+      rows.int4(registerNo);
+      rows.int8(docketNumber);
+      rows.int4(position);
+      rows.hex(row.txId);
+      rows.text(row.type);
+      rows.text(row.senderAddress);
+      rows.text(row.blueprintId);
+      rows.text(row.actionId);
+      rows.hex(row.previousTxId);
+      rows.int8(row.createdMicros);
+      rows.text(row.instanceId);
+    }
+  }
+  return rows.finish();
+}
+
+/** Undefined without recipients. */
+function recipientsBuffer({ registerNo, dockets }: Batch): Buffer | undefined {
+  const rows = createCopyWriter();
+  let isEmpty = true;
+  for (const { docketNumber, rows: all } of dockets) {
+    for (const [position, { recipients }] of all.entries()) {
+      for (const address of recipients) {
+        isEmpty = false;
+        rows.row(4);
+        rows.int4(registerNo);
+        rows.text(address);
+        rows.int8(docketNumber);
+        rows.int4(position);
+      }
+    }
+  }
+  return isEmpty ? undefined : rows.finish();
 }
 
 /** Writes a batch in the open transaction; false when the gate refuses it. */
-async function writeInside(client: PoolClient, batch: Batch, rows: readonly LocatedRow[]): Promise<boolean> {
+async function writeInside(client: PoolClient, batch: Batch): Promise<boolean> {
+  const rows = batch.dockets.flatMap((docket) => docket.rows);
   const result = await client.query(projectCopied({ ...cursorValues(batch), ...totalValues(rows) }));
   if (result.rowCount === 0) return false;
-  await copyAll(client, batch.registerNo, rows);
+  await copyRows(client, copyIndexRows, indexBuffer(batch));
+  const recipients = recipientsBuffer(batch);
+  if (recipients !== undefined) await copyRows(client, copyRecipients, recipients);
   return true;
 }
 
@@ -182,14 +199,15 @@ export async function writeBatch(
   database: Pick<Database<RegisterSchema>, 'pool'>,
   batch: Batch,
 ): Promise<boolean> {
-  const rows = locate(batch.dockets);
+  const count = batch.dockets.reduce((sum, { rows }) => sum + rows.length, 0);
   return withClient(database, async (client) => {
-    if (rows.length <= fewRows) {
+    if (count <= fewRows) {
+      const rows = locate(batch.dockets);
       const values = { ...cursorValues(batch), ...totalValues(rows), ...rowValues(rows) };
       return (await client.query(projectFew(values))).rowCount !== 0;
     }
     await client.query('begin');
-    const isWritten = await writeInside(client, batch, rows);
+    const isWritten = await writeInside(client, batch);
     await client.query(isWritten ? 'commit' : 'rollback');
     return isWritten;
   });
@@ -301,7 +319,7 @@ async function advance(client: PoolClient, registerNo: number, cursor: Cursor): 
   if (cursor.rebuild) return { height: await rebuildIndex(client, registerNo, height), head };
   if (height >= head) return { height, head };
   const dockets = await readDockets(client, registerNo, height);
-  const isWritten = await writeInside(client, { registerNo, dockets }, locate(dockets));
+  const isWritten = await writeInside(client, { registerNo, dockets });
   if (!isWritten) throw new AppError('internal', 'INTERNAL_ERROR', 'A locked cursor moved.');
   return { height: height + dockets.length, head };
 }

@@ -1,7 +1,7 @@
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { CompleteNode } from '#core/ledger/merkle.ts';
 import type { SealedPublication } from '../../../blueprints/publications/record.ts';
-import { encodeCopyRows } from '../../../database/copy-rows.ts';
+import { createCopyWriter } from '../../../database/copy-rows.ts';
 import type { DocketRow } from '../../../database/schema.ts';
 import type { Projection } from '../../../governance/rules/store.ts';
 import type { ParticipantKey } from '../../../queries/participants/record.ts';
@@ -62,33 +62,33 @@ export function indexedDocketOf({
   };
 }
 
-const bytesOf = (id: string) => ({ bytes: Buffer.from(id, 'hex') });
-
 /** The ids of a docket in COPY format. */
 export function idsBuffer({ registerNo, segment, docket, transactions }: DocketCommit): Buffer {
-  return encodeCopyRows(
-    transactions.map((one, position) => [
-      { int4: registerNo },
-      { int4: segment },
-      bytesOf(one.txId),
-      { int8: docket.docket_number },
-      { int4: position },
-      { text: one.type },
-      one.replayKey === undefined ? null : bytesOf(one.replayKey),
-    ]),
-  );
+  const rows = createCopyWriter();
+  for (const [position, one] of transactions.entries()) {
+    rows.row(7);
+    rows.int4(registerNo);
+    rows.int4(segment);
+    rows.hex(one.txId);
+    rows.int8(docket.docket_number);
+    rows.int4(position);
+    rows.text(one.type);
+    rows.hex(one.replayKey);
+  }
+  return rows.finish();
 }
 
 /** The successors of a docket in COPY format; undefined when it has none. */
 export function successorsBuffer({ registerNo, segment, transactions }: DocketCommit): Buffer | undefined {
   const links = transactions.filter((one) => one.onlySuccessor);
   if (links.length === 0) return undefined;
-  return encodeCopyRows(
-    links.map(({ previousTxId = '', txId }) => [
-      { int4: registerNo },
-      { int4: segment },
-      bytesOf(previousTxId),
-      bytesOf(txId),
-    ]),
-  );
+  const rows = createCopyWriter();
+  for (const { previousTxId, txId } of links) {
+    rows.row(4);
+    rows.int4(registerNo);
+    rows.int4(segment);
+    rows.hex(previousTxId);
+    rows.hex(txId);
+  }
+  return rows.finish();
 }
