@@ -41,7 +41,7 @@ export const createRegister = createService<RegisterConfig, Parts>({
 });
 
 async function assemble(base: ServiceBase<RegisterConfig>): Promise<Parts> {
-  const { config, runtime, workload, bus, cleanup } = base;
+  const { config, runtime, workload, bus, cleanup, checks } = base;
   const { clock } = runtime;
   const database = await openStore<RegisterSchema>(base, { schema: 'register', migrations });
   const { authenticator, token } = await openSession(base);
@@ -56,6 +56,7 @@ async function assemble(base: ServiceBase<RegisterConfig>): Promise<Parts> {
   const parts = { database, wallets, validators, verifier, pool, runtime, bus };
   const ledger = assembleLedger({ ...parts, settings: config });
   cleanup.add('ledger', () => ledger.stop());
+  checks.push({ name: 'projection', degrades: true, check: () => ledger.projector.assertWorking() });
   cleanup.add('housekeeping', startHousekeeping({ ...runtime, database }));
   const unsubscribe = bus.subscribe(SUBJECTS.registerEvents, () => ledger.confirmations.recheck());
   cleanup.add('register events', unsubscribe);

@@ -62,6 +62,7 @@ const codes = {
   TX_NOT_FOUND: ['not_found', 'The transaction is unknown on this register.'],
   TX_NOT_SEALED: ['conflict', 'The transaction is not sealed in a docket yet.'],
   TRANSACTION_TOO_LARGE: ['too_large', 'A transaction record may have 524288 bytes at most.'],
+  KEYS_BUSY: ['unavailable', 'The keys of a register are being read for this validator; retry later.'],
   DOCKET_NOT_FOUND: ['not_found', 'The docket does not exist.'],
   DOCKET_DIVERGENCE: ['conflict', 'Another docket is stored under this number.'],
   DOCKET_OUT_OF_ORDER: ['conflict', 'The docket does not follow the head of the register.'],

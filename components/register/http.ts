@@ -12,6 +12,7 @@ import { mountQueries, type QueriesDeps } from './queries/activity/routes.ts';
 import { type ExportDeps, mountExport } from './queries/export/routes.ts';
 import { mountOData, type ODataDeps } from './queries/odata/routes.ts';
 import { mountParticipants, type ParticipantsDeps } from './queries/participants/routes.ts';
+import { mountProjection, type ProjectionRouteDeps } from './queries/projection/routes.ts';
 import { mountProofs, type ProofsDeps } from './queries/proofs/routes.ts';
 import { mountRegisters, type RegistersDeps } from './registers/lifecycle/routes.ts';
 import { type ManagedDeps, mountManaged } from './registers/managed/routes.ts';
@@ -29,6 +30,7 @@ export interface Deps {
   readonly policy: Omit<PolicyDeps, 'idempotency'>;
   readonly validators: ValidatorsDeps;
   readonly conflicts: ConflictsDeps;
+  readonly projection: ProjectionRouteDeps;
   readonly managed: Omit<ManagedDeps, 'idempotency'>;
   readonly odata: ODataDeps;
   readonly queries: QueriesDeps;
@@ -50,6 +52,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountPolicy(app, { ...deps.policy, idempotency });
   mountValidators(app, deps.validators);
   mountConflicts(app, deps.conflicts);
+  mountProjection(app, deps.projection);
   mountManaged(app, { ...deps.managed, idempotency });
   mountOData(app, deps.odata);
   mountQueries(app, deps.queries);

@@ -22,6 +22,8 @@ import { createDocketWriter } from './ledger/writing/store.ts';
 import { createWriteDocket, type WriteDocket } from './ledger/writing/write.ts';
 import { measureSystemRegister, measureWrites } from './metrics.ts';
 import { createExports } from './queries/export/exports.ts';
+import { createFreshness } from './queries/projection/freshness.ts';
+import { type Projector, startProjector } from './queries/projection/jobs.ts';
 import { createCheckpoints } from './queries/proofs/checkpoint.ts';
 import { createCosigners } from './queries/proofs/cosigners.ts';
 import type { BeginDeps } from './registers/creation/begin.ts';
@@ -62,6 +64,7 @@ export interface Ledger {
   readonly segments: Segments;
   readonly confirmations: Confirmations;
   readonly recovery: RecoveryJob;
+  readonly projector: Projector;
   /** Called when a validator announced itself: genesis work that it has not accepted is retried. */
   readonly onAnnounced: (validatorId: string) => void;
   stop(): Promise<void>;
@@ -76,6 +79,7 @@ interface Tools {
   readonly stopNotifications: StopNotifications;
   readonly writeDocket: WriteDocket;
   readonly recovery: RecoveryJob;
+  readonly projector: Projector;
 }
 
 /** Common dependencies of the creation of registers. */
@@ -126,6 +130,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
     stopNotifications,
     writeDocket,
     recovery,
+    projector,
   } = tools;
   const { clock, log } = runtime;
   const registerId = systemIdOf(parts);
@@ -137,6 +142,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const named = { database, validators, verifier, clock, log };
   const cosigners = createCosigners({ db: database.read, findMembers, verifier, log, cosign });
   const checkpoints = createCheckpoints({ wallets, cosigners, clock });
+  const freshness = createFreshness({ db: database.read, projector });
   return {
     idempotency,
     registers: {
@@ -150,7 +156,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       onUpdated: notify,
       onDeleted: notify,
     },
-    transactions: { ...reads, database, wallets, clock, confirmations },
+    transactions: { ...reads, database, wallets, clock, confirmations, freshness },
     dockets: {
       database,
       validators,
@@ -164,6 +170,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
     policy: control,
     validators: control,
     conflicts: { database, clock, log, onStatusChanged: notify },
+    projection: { database, log, projector },
     managed: {
       ...control,
       ...beginning,
@@ -173,8 +180,8 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       stopNotifications,
       onDeleted: notify,
     },
-    odata: { database, clock },
-    queries: { ...reads, database },
+    odata: { database, clock, freshness },
+    queries: { ...reads, database, freshness },
     participants: reads,
     blueprints: { ...control, confirmations },
     systemRegister: {
@@ -195,6 +202,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
   const findMembers = createFindMembers(database.read, outages);
   const confirmations = createConfirmations();
   const segments = createSegments({ database, clock, log });
+  const projector = startProjector({ database, log, telemetry });
   const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log, telemetry });
   const stopNotifications = createStopNotifications({ validators, log });
   const beginning = beginningsOf(parts, genesis);
@@ -208,6 +216,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     segments,
     clock,
     judges: { verifier, verifySignatures: signaturesByPool(parts.pool) },
+    onIndexable: (registerNo, docket) => projector.stored(registerNo, docket),
     onStored: (docket) => {
       confirmations.confirmed(docket);
       if (docket.registerId === systemId) bootstrap.wake();
@@ -230,8 +239,10 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     stopNotifications,
     writeDocket,
     recovery,
+    projector,
   };
   return {
+    projector,
     deps: routeDeps(parts, tools),
     segments,
     writeDocket,
@@ -251,6 +262,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
       await stopNotifications.stop();
       await enactments.stop();
       await segments.stop();
+      await projector.stop();
     },
   };
 }

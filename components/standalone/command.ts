@@ -70,7 +70,9 @@ async function again(directory: StateDirectory, name: string): Promise<number> {
 
 function externalParts(): ExternalParts {
   const { DATABASE_URL, NATS_URL, SPIFFE_ENDPOINT_SOCKET, CHANCERY_VALIDATOR_ENDPOINTS } = process.env;
+  const { CHANCERY_KEY_FILTERS } = process.env;
   return {
+    ...(CHANCERY_KEY_FILTERS ? { keyFilters: CHANCERY_KEY_FILTERS } : {}),
     ...(DATABASE_URL ? { databaseUrl: DATABASE_URL } : {}),
     ...(NATS_URL ? { natsUrl: NATS_URL } : {}),
     ...(SPIFFE_ENDPOINT_SOCKET ? { spiffeSocket: SPIFFE_ENDPOINT_SOCKET } : {}),

@@ -16,6 +16,8 @@ export interface ExternalParts {
   readonly spiffeSocket?: string | undefined;
   /** Addresses that the validators announce instead of their own, in their order. */
   readonly validatorEndpoints?: readonly string[] | undefined;
+  /** `CHANCERY_KEY_FILTERS` of the validators; their default when absent. */
+  readonly keyFilters?: string | undefined;
 }
 
 /** Database, bus and identity, embedded or external. */

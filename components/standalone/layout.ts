@@ -41,6 +41,8 @@ export interface Layout {
   /** Ports of the services with one process, by service. */
   readonly ports: Readonly<Record<string, Ports>>;
   readonly validators: readonly ValidatorLayout[];
+  /** `CHANCERY_KEY_FILTERS` of all validators; their default when absent. */
+  readonly keyFilters?: string | undefined;
   readonly tenantMtlsPort: number;
   readonly tenantInternalPort: number;
   readonly natsUrl: string;
@@ -138,6 +140,7 @@ function validatorEnv(layout: Layout, validator: ValidatorLayout): Record<string
     CHANCERY_VALIDATOR_ID: validatorId,
     CHANCERY_VALIDATOR_ENDPOINT: endpoint ?? at(ports.grpc),
     CHANCERY_DATA_DIR: dataDir,
+    ...(layout.keyFilters === undefined ? {} : { CHANCERY_KEY_FILTERS: layout.keyFilters }),
     // Several validators share the cores of one machine.
     ...(layout.validators.length > 1 ? { CHANCERY_VERIFY_WORKERS: '1' } : {}),
   };

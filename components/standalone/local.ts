@@ -117,6 +117,7 @@ async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local>
       ...validator,
       endpoint: external.validatorEndpoints?.[index],
     })),
+    keyFilters: external.keyFilters,
     tenantMtlsPort: ports.tenantMtls,
     tenantInternalPort: ports.tenantInternal,
     natsUrl: infrastructure.natsUrl,

@@ -25,6 +25,10 @@ import type { Storage } from './disk/volume/storage.ts';
 import type { Volume } from './disk/volume/volume.ts';
 import { Admission } from './intake/admission/admission.ts';
 import { createSubscriptionCheck } from './intake/admission/subscriptions.ts';
+import { type KeyEvent, KeyLoader } from './intake/lookup/key-loader.ts';
+import { Reach } from './intake/lookup/reach.ts';
+import { type KeyFilterMode, SealedLookup } from './intake/lookup/sealed-lookup.ts';
+import { ShadowCheck } from './intake/lookup/shadow-check.ts';
 import { createMetrics, observeState } from './metrics.ts';
 import { Peering } from './network/peering/peering.ts';
 import { SuspensionProposer } from './network/suspension/suspension-proposer.ts';
@@ -35,6 +39,7 @@ export interface EngineOptions {
   readonly validatorId: string;
   readonly directory: string;
   readonly bounds: Omit<PoolBounds, 'budget'> & { readonly maxBytesTotal: number };
+  readonly keyFilters: KeyFilterOptions;
   readonly segmentBytes: number;
   readonly retainBytes: number;
   readonly signer: Signer;
@@ -49,10 +54,22 @@ export interface EngineOptions {
   readonly environment?: EngineEnvironment | undefined;
 }
 
+interface KeyFilterOptions {
+  readonly mode: KeyFilterMode;
+  /** Bound of the memory of all keys. */
+  readonly maxBytes: number;
+  /** Questions about a register from which its keys are loaded; the default when absent. */
+  readonly leastQuestions?: number;
+}
+
 /** The environment of the process, beside signer, ledger and peers. */
 interface EngineEnvironment {
   readonly storage?: Storage | undefined;
   readonly timers?: Timers | undefined;
+  /** Removes the gate that keeps incomplete keys from answering. */
+  readonly areKeysGated?: boolean | undefined;
+  /** Called when keys are loaded or dropped, and when they disagree with the register service. */
+  readonly onKeys?: ((event: KeyEvent | 'disagreement') => void) | undefined;
   /** The consensus functions of one register. */
   readonly consensus?: ((registerId: string) => Consensus) | undefined;
 }
@@ -69,9 +86,10 @@ interface EngineResources {
 export type EngineParts = ReturnType<typeof assemble>;
 
 /** Builds the parts that share the log, lower layers first: peering, registers, admission, suspension, drain. */
-export function assemble(options: EngineOptions, resources: EngineResources) {
-  const base = assembleBase(options, resources);
-  const { append, metrics, table, health } = base;
+export function assemble(given: EngineOptions, resources: EngineResources) {
+  const base = assembleBase(given, resources);
+  const { append, metrics, table, health, keyLoader, shadowCheck, lookup } = base;
+  const options = { ...given, ledger: base.ledger };
   const { scheduler, volume } = resources;
   const { signer, validatorId: self, runtime } = options;
   const { clock, log } = runtime;
@@ -112,13 +130,29 @@ export function assemble(options: EngineOptions, resources: EngineResources) {
     clockAheadMs: () => peering.clockAheadMs,
     isFull: () => volume.isFull,
     evidenceHeld: () => peering.evidenceHeld,
+    keyBytes: () => keyLoader.bytes,
+    answered: () => lookup.answered,
+    settleShadow: () => shadowCheck.settle(),
   });
   const { budget, gaps, bounds, buildLimits } = base;
-  return { registers, admission, peering, drain, budget, append, health, gaps, bounds, buildLimits };
+  return {
+    registers,
+    admission,
+    peering,
+    drain,
+    budget,
+    append,
+    health,
+    gaps,
+    bounds,
+    buildLimits,
+    keyLoader,
+  };
 }
 
 /** The parts that depend on no other part. */
-function assembleBase(options: EngineOptions, { journal, volume, drainingSinceMs }: EngineResources) {
+function assembleBase(options: EngineOptions, resources: EngineResources) {
+  const { journal, volume, drainingSinceMs } = resources;
   const { clock, log, telemetry } = options.runtime;
   const metrics = createMetrics(telemetry);
   const nowMs = () => clock.nowMs();
@@ -136,7 +170,42 @@ function assembleBase(options: EngineOptions, { journal, volume, drainingSinceMs
     append: (...records: LogRecord[]) => journal.append(...records.map(encodeRecord)),
     health: new Health({ clock, log, volume, logFailure: () => journal.failure }),
     gaps: new VolumeGaps({ log, nowMs, onGap: (dockets) => metrics.volumeBehind(dockets) }),
+    ...createLookup(options, resources, metrics),
   };
+}
+
+/** The register service, observed, and the answers to questions about the sealed past. */
+function createLookup(
+  { runtime: { clock, log }, ledger, keyFilters: { mode, ...limits }, environment }: EngineOptions,
+  { scheduler }: EngineResources,
+  metrics: ReturnType<typeof createMetrics>,
+) {
+  const keyLoader = new KeyLoader({
+    ledger,
+    clock,
+    scheduler,
+    log,
+    ...limits,
+    onEvent: (event) => {
+      metrics.keyEvent(event);
+      environment?.onKeys?.(event);
+    },
+  });
+  const reach = new Reach(clock);
+  const observed = reach.watch(ledger, (facts, askedAtMs) => keyLoader.learned(facts, askedAtMs));
+  const disagreed = () => {
+    metrics.keysDisagreed();
+    environment?.onKeys?.('disagreement');
+  };
+  const shadowCheck = new ShadowCheck({ ledger: observed, log, disagreed });
+  const lookup = new SealedLookup({
+    ledger: observed,
+    mode,
+    reach,
+    loader: keyLoader,
+    shadow: shadowCheck,
+  });
+  return { ledger: observed, keyLoader, shadowCheck, lookup };
 }
 
 type BaseParts = ReturnType<typeof assembleBase>;
@@ -152,9 +221,10 @@ function createPeering(
     ...options
   }: EngineOptions,
   { scheduler }: EngineResources,
-  { epochs, metrics, append, table, drainState }: BaseParts,
+  { epochs, metrics, append, table, drainState, lookup }: BaseParts,
 ): Peering {
   return new Peering({
+    lookup,
     self,
     version,
     transport,
@@ -195,6 +265,7 @@ function createRegisters(
     append,
     gaps,
     table,
+    areKeysGated: environment?.areKeysGated,
     consensusOf: environment?.consensus,
     onFailed: (error) => health.failed(error),
     readLoggedDockets: (registerId, from) => readLoggedDockets(journal, registerId, { from }),
@@ -208,8 +279,9 @@ function createAdmission(
   { scheduler, volume }: EngineResources,
   { registers, peering, ...base }: BaseParts & { readonly registers: Registers; readonly peering: Peering },
 ): Admission {
-  const { epochs, append, health, metrics, drainState } = base;
+  const { epochs, append, health, metrics, drainState, lookup } = base;
   return new Admission({
+    lookup,
     epochs,
     append,
     clock,

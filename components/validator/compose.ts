@@ -138,6 +138,10 @@ function startEngine(
       maxBytes: config.CHANCERY_POOL_MAX_BYTES,
       maxBytesTotal: config.CHANCERY_POOL_MAX_BYTES_TOTAL,
     },
+    keyFilters: {
+      mode: config.CHANCERY_KEY_FILTERS,
+      maxBytes: config.CHANCERY_KEY_FILTERS_MAX_BYTES,
+    },
     segmentBytes: config.CHANCERY_LOG_SEGMENT_BYTES,
     retainBytes: config.CHANCERY_LOG_RETAIN_BYTES,
     signer: services.signer,

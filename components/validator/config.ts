@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { commonSettings, endpoint, port } from '#kit/config/config.ts';
+import { keyFilterModes } from './intake/lookup/sealed-lookup.ts';
 
 const count = z.coerce.number().int();
 const mebibyte = 1024 * 1024;
@@ -44,6 +45,16 @@ export const validatorSettings = z.object({
     .min(mebibyte)
     .default(256 * mebibyte)
     .describe('Bytes of transactions that all registers together may hold in memory.'),
+  CHANCERY_KEY_FILTERS: z
+    .enum(keyFilterModes)
+    .default('on')
+    .describe(
+      'Whether the keys of a register decide that a transaction is new: on, off, or shadow (the register service is asked all the same, and differences are counted).',
+    ),
+  CHANCERY_KEY_FILTERS_MAX_BYTES: count
+    .min(mebibyte)
+    .default(128 * mebibyte)
+    .describe('Bytes of keys that all registers together may hold in memory.'),
   CHANCERY_LOG_SEGMENT_BYTES: count
     .min(65_536)
     .max(512 * mebibyte)

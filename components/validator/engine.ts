@@ -56,6 +56,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { registers } = parts;
   const close = async () => {
     parts.peering.stop();
+    parts.keyLoader.stop();
     registers.stop();
     scheduler.stop();
     await journal.close();

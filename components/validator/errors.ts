@@ -17,6 +17,8 @@ const codes = {
   INVALID_REQUEST: ['invalid', 'The request is malformed'],
   JOURNAL_DAMAGED: ['internal', 'An entry of the log cannot be decoded'],
   JOURNAL_UNAVAILABLE: ['unavailable', 'The log of the validator cannot be written'],
+  KEYS_MALFORMED: ['bad_gateway', 'The register service sent malformed keys of a register'],
+  KEYS_TOO_LARGE: ['unavailable', 'The memory for keys has no room for the keys of the register'],
   MEMPOOL_FULL: ['rate_limited', 'The register has no room for more transactions'],
   NO_PENDING_TRANSACTIONS: ['conflict', 'No transaction is pending'],
   QUORUM_UNAVAILABLE: ['unavailable', 'The validator does not run the register now; retry'],

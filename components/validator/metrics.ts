@@ -2,9 +2,14 @@ import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import type { PeerEvidence } from './chain/consensus/evidence.ts';
 import type { RegisterChain } from './chain/sealing/register-chain.ts';
 import type { SealingMetrics } from './chain/sealing/register-options.ts';
+import type { KeyEvent } from './intake/lookup/key-loader.ts';
 import type { PeeringMetrics } from './network/peering/options.ts';
 
 interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
+  /** The keys of a register were loaded or dropped. */
+  keyEvent(event: KeyEvent): void;
+  /** The keys of a register called a transaction new that was not. */
+  keysDisagreed(): void;
   /** One submission was answered: `added`, `known` or the code of the refusal. */
   submissionAnswered(outcome: string): void;
   /** A proposal to suspend another validator was opened here. */
@@ -26,6 +31,11 @@ interface MeasuredState {
   clockAheadMs(): number | undefined;
   isFull(): boolean;
   evidenceHeld(): number;
+  keyBytes(): number;
+  /** Questions about transactions so far. */
+  answered(): { readonly keys: number; readonly register: number };
+  /** Judges answers that could not be compared when they came. */
+  settleShadow(): void;
 }
 
 /** The validator's counters. */
@@ -52,6 +62,7 @@ export function createMetrics(telemetry: Telemetry): ValidatorMetrics {
     'Dockets that the volume lacked when the process started',
   );
   return {
+    ...countKeys(telemetry),
     submissionAnswered: (outcome) => submissions.inc({ outcome }),
     volumeBehind: (dockets) => behind.inc(dockets),
     decided: (_transactions, needed) => {
@@ -62,6 +73,21 @@ export function createMetrics(telemetry: Telemetry): ValidatorMetrics {
     equivocation: (kind) => equivocations.inc({ kind }),
     suspensionProposed: () => suspensions.inc(),
     peerFault: (reason) => peerFaults.inc({ reason }),
+  };
+}
+
+/** Counters of the keys of registers. */
+function countKeys(telemetry: Telemetry): Pick<ValidatorMetrics, 'keyEvent' | 'keysDisagreed'> {
+  const events = telemetry.counter('key_filter_events_total', 'Keys of a register loaded or dropped', [
+    'event',
+  ]);
+  const disagreements = telemetry.counter(
+    'key_filter_disagreements_total',
+    'Transactions that the keys of a register called new and the register service did not',
+  );
+  return {
+    keyEvent: (event) => events.inc({ event }),
+    keysDisagreed: () => disagreements.inc(),
   };
 }
 
@@ -80,6 +106,22 @@ export function observeState(telemetry: Telemetry, measured: MeasuredState): voi
   Object.assign(waiting, { collect });
   const ahead = telemetry.gauge('clock_ahead_seconds', 'How far this clock is ahead of the other validators');
   Object.assign(ahead, { collect: () => ahead.set((measured.clockAheadMs() ?? 0) / 1_000) });
+  const questions = telemetry.counter(
+    'lookup_questions_total',
+    'Questions whether a transaction is sealed or repeats a sealed one, by who answered them',
+    ['by'],
+  );
+  const collectQuestions = () => {
+    questions.reset();
+    for (const [by, count] of Object.entries(measured.answered())) questions.inc({ by }, count);
+  };
+  Object.assign(questions, { collect: collectQuestions });
+  const keys = telemetry.gauge('key_filter_bytes', 'Memory of the keys of all registers');
+  const collectKeys = () => {
+    measured.settleShadow();
+    keys.set(measured.keyBytes());
+  };
+  Object.assign(keys, { collect: collectKeys });
   const full = telemetry.gauge('disk_full', '1 while the volume of the log is full');
   Object.assign(full, { collect: () => full.set(measured.isFull() ? 1 : 0) });
 }

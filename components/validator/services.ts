@@ -28,7 +28,7 @@ export async function connectServices(base: ServiceBase<ValidatorConfig>) {
   const registerService = { clientId: 'service-register', address: config.CHANCERY_REGISTER_GRPC };
   const wallet = connectTo(SystemSignerService, walletService, caller);
   cleanup.add('wallet client', () => wallet.close());
-  const ledger = connectTo(LedgerService, registerService, caller);
+  const ledger = connectTo(LedgerService, { ...registerService, multiplexed: true }, caller);
   cleanup.add('ledger client', () => ledger.close());
   const directoryClient = connectTo(ValidatorDirectoryService, registerService, caller);
   cleanup.add('directory client', () => directoryClient.close());

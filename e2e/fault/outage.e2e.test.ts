@@ -153,10 +153,16 @@ describe('a given database and a given bus that go away and come back', () => {
 
   test('an answer that was refused during the outage may be repeated afterwards with one effect', async () => {
     const key = createOutsideKey();
-    const submission = signSubmission(key, { registerId, payload: { again: true } });
+    const sign = (n: number) => signSubmission(key, { registerId, payload: { again: n } });
+    let submission = sign(0);
     const send = () => api.send('POST', '/api/v1/transactions/validate', { token, json: submission });
     await parts.stopDatabase();
-    const during = await send();
+    // Until the first failed call, or a second after the last answer, new transactions are accepted without the database.
+    const during = await until('a submission is refused', recoveryMs, async () => {
+      submission = sign(Date.now());
+      const answer = await send();
+      return answer.status === 200 ? undefined : answer;
+    });
     expect(during.status).toBe(503);
     expect(during.headers.get('retry-after')).toMatch(/^\d+$/);
     expect(during.body).toMatchObject({ code: expect.any(String), error: expect.any(String) });

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { metricOf } from './ops.ts';
 
 const localState = z.object({
   gatewayUrl: z.string(),
@@ -90,7 +91,13 @@ export async function startSystem(options: SystemOptions): Promise<LocalSystem> 
     state,
     startedInMs: performance.now() - startedAt,
     output,
-    stop: () => stop(child, ended),
+    stop: async () => {
+      const different = await findDisagreements(options.dataDir, current());
+      const stopped = await stop(child, ended);
+      if (different.length > 0)
+        throw new Error(`keys disagree with the register service: ${different.join()}`);
+      return stopped;
+    },
     kill: () => kill(current(), ended),
     killOne: (name) => killOne(current(), name),
     current,
@@ -119,6 +126,20 @@ async function ready({ child, localJson, output, ended, deadlineMs }: Starting):
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** With the key filters of validators in shadow: the validators and logs that counted a different answer. */
+async function findDisagreements(dataDir: string, { validators }: LocalState): Promise<string[]> {
+  if (process.env['CHANCERY_KEY_FILTERS'] !== 'shadow') return [];
+  const name = 'chancery_validator_key_filter_disagreements_total';
+  const counted = validators.map(async ({ validatorId, ops }) => {
+    const count = await metricOf(ops, name).catch(() => 0);
+    return count > 0 ? [`${validatorId} ${count}`] : [];
+  });
+  const logs = globSync('**/*.log', { cwd: dataDir }).filter((path) =>
+    readFileSync(join(dataDir, path), 'utf8').includes('call a transaction new that is not'),
+  );
+  return [...(await Promise.all(counted)).flat(), ...logs];
 }
 
 async function stop(

@@ -11,6 +11,8 @@ interface DeclaredAnswer<Body> {
   readonly schema: z.ZodType;
   /** Schemas of further media types that clients may ask for. */
   readonly otherTypes?: Readonly<Record<string, z.ZodType>>;
+  /** Headers that the handler may set, with their descriptions; for the reference. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Never set; carries the type of the body. */
   readonly body?: Body;
 }
@@ -18,12 +20,17 @@ interface DeclaredAnswer<Body> {
 /** Answers of a route by status, successes only: refusals are declared by their codes. */
 export type DeclaredAnswers = Readonly<Record<number, DeclaredAnswer<unknown>>>;
 
-/** A JSON answer. Its members are those of the schema; a member that is undefined is left out. */
+/**
+ * A JSON answer. Its members are those of the schema; a member that is undefined is left out.
+ *
+ * @param headers descriptions of headers that the handler may set, by lower-case name
+ */
 export function json<S extends z.ZodType>(
   description: string,
   schema: S,
+  headers: Readonly<Record<string, string>> = {},
 ): DeclaredAnswer<ReadonlyDeep<z.output<S>> | JsonText> {
-  return { description, mediaType: 'application/json', schema };
+  return { description, mediaType: 'application/json', schema, headers };
 }
 
 /**
@@ -123,9 +130,21 @@ export function documentedAnswers(answers: DeclaredAnswers): Readonly<Record<str
     status,
     declared.mediaType === undefined
       ? declared.schema.describe(declared.description)
-      : { description: declared.description, content: contentOf(declared, declared.mediaType) },
+      : {
+          description: declared.description,
+          content: contentOf(declared, declared.mediaType),
+          ...headersOf(declared),
+        },
   ]);
   return Object.fromEntries(documented);
+}
+
+function headersOf({ headers = {} }: DeclaredAnswer<unknown>): object {
+  const described = Object.entries(headers).map(([name, description]) => [
+    name,
+    { type: 'string', description },
+  ]);
+  return described.length === 0 ? {} : { headers: Object.fromEntries(described) };
 }
 
 function contentOf({ schema, otherTypes }: DeclaredAnswer<unknown>, mediaType: string): object {

@@ -39,6 +39,7 @@ import {
 import { serveWithoutUpgrades } from './upgrades.ts';
 
 export type { App } from './app.ts';
+export type { AnswerHeaders } from './declared-answers.ts';
 export type { DeclaredRefusal } from './declared-refusals.ts';
 export type { OpsServer, ReadinessCheck } from './ops.ts';
 export type { PageQuery } from './paging.ts';

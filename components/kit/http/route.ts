@@ -75,6 +75,8 @@ interface Route<
   readonly optionalToken?: true;
   readonly params?: Params;
   readonly query?: Query;
+  /** Headers of the request that the route reads; they stay in `request.headers`. Names are lower-case. */
+  readonly headers?: z.ZodObject;
   readonly body?: DeclaredBody<Body>;
   /** Media type of the body where it is not JSON; a parser of the application's scope reads it. */
   readonly consumes?: string;
@@ -192,6 +194,7 @@ function schemaOf(route: AnyRoute): FastifySchema {
     ...(query !== undefined && { querystring: query }),
     ...(body !== undefined && { body: body.schema }),
     ...(consumes !== undefined && { consumes: [consumes] }),
+    ...(route.headers !== undefined && { headers: route.headers }),
     ...(takesKey(route) && { headers: idempotencyHeaders }),
   };
 }

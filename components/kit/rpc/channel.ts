@@ -9,6 +9,8 @@ export interface ChannelHold {
   readonly client: Client;
   /** Call it once, when the call has ended. */
   release(): void;
+  /** Calls back when the connection has been replaced and its last call has ended. */
+  onClosed(listener: () => void): void;
 }
 
 /** Limits of the wait for a connection. */
@@ -23,6 +25,7 @@ interface Channel {
   active: number;
   retired: boolean;
   closed: boolean;
+  readonly closeListeners: (() => void)[];
   /** The current attempt to connect; resolves when it succeeded, failed or was abandoned. */
   attempt: Promise<void> | undefined;
   /**
@@ -89,7 +92,15 @@ export class RotatingChannel {
     if (this.#closed) throw new AppError('unavailable', 'RPC_CLIENT_CLOSED', 'the client has been closed');
     const credentials = channelCredentials(this.#workload, this.#accepts);
     const client = new Client(this.#address, credentials, CLIENT_OPTIONS);
-    return { client, active: 0, retired: false, closed: false, attempt: undefined, failedAtMs: undefined };
+    return {
+      client,
+      active: 0,
+      retired: false,
+      closed: false,
+      closeListeners: [],
+      attempt: undefined,
+      failedAtMs: undefined,
+    };
   }
 
   /** Undefined when there is nothing to wait for. */
@@ -132,6 +143,7 @@ function hold(channel: Channel): ChannelHold {
       channel.active -= 1;
       closeWhenIdle(channel);
     },
+    onClosed: (listener) => void channel.closeListeners.push(listener),
   };
 }
 
@@ -142,6 +154,7 @@ function closeWhenIdle(channel: Channel): void {
 function close(channel: Channel): void {
   if (channel.closed) return;
   channel.closed = true;
+  for (const listener of channel.closeListeners) listener();
   channel.client.close();
 }
 

@@ -1,12 +1,8 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { GenService, GenServiceMethods } from '@bufbuild/protobuf/codegenv2';
-import {
-  type ClientDuplexStream,
-  type ClientReadableStream,
-  Metadata,
-  type ServiceError,
-} from '@grpc/grpc-js';
+import type { ClientDuplexStream, ClientReadableStream, Metadata, ServiceError } from '@grpc/grpc-js';
 import type { Histogram } from 'prom-client';
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { currentTraceparent, withSpan } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
@@ -15,7 +11,9 @@ import { type ChannelHold, RotatingChannel, type WaitLimits } from './channel.ts
 import { clientStream, followSignal, receive, undecodable } from './client-stream.ts';
 import { decodeMessage, Undecodable } from './decode.ts';
 import { callDuration } from './metrics.ts';
+import { MultiplexedCalls } from './multiplexed-calls.ts';
 import { appErrorOf, fromStatus } from './status.ts';
+import { type CallHeaders, callPlainly, metadataOf } from './unary-call.ts';
 import { encodeMessage, methodPath } from './wire.ts';
 
 const unaryTimeoutMs = 10_000;
@@ -25,6 +23,7 @@ interface ClientOptions {
   readonly workload: Workload;
   readonly expect: string | ((spiffeId: string) => boolean);
   readonly token?: (() => Promise<string>) | undefined;
+  readonly multiplexed?: boolean | undefined;
   readonly runtime: Runtime;
 }
 
@@ -63,6 +62,8 @@ class MethodCaller {
   readonly #options: ClientOptions;
   readonly #channel: RotatingChannel;
   readonly #duration: Histogram;
+  readonly #multiplexed: MultiplexedCalls | undefined;
+  #lastBearer: { readonly token: string; readonly header: string } | undefined;
 
   constructor(options: ClientOptions) {
     const { address, workload, expect, runtime } = options;
@@ -70,6 +71,7 @@ class MethodCaller {
     this.#options = options;
     this.#channel = new RotatingChannel(addressText(address), workload, accepts);
     this.#duration = callDuration(runtime.telemetry, 'client');
+    this.#multiplexed = options.multiplexed === true ? new MultiplexedCalls() : undefined;
   }
 
   close(): void {
@@ -78,24 +80,20 @@ class MethodCaller {
 
   unary(method: DescMethod, request: unknown, options: CallOptions): Promise<unknown> {
     return this.#measured(method, async () => {
-      const metadata = await this.#metadata(options);
-      const wire = wireCall(method);
-      const bounds = boundsOf(options, unaryTimeoutMs);
-      return await this.#withChannel({ ...bounds, signal: options.signal }, (hold) => {
-        const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-        const call = hold.client.makeUnaryRequest(
-          wire.path,
-          wire.encode,
-          wire.decode,
-          request,
-          metadata,
-          bounds,
-          (error: ServiceError | null, value?: unknown) =>
-            error === null ? resolve(value) : reject(fromStatus(error)),
-        );
-        const forget = followSignal(call, options.signal);
-        return promise.then(answerOf).finally(forget);
-      });
+      const headers = await this.#headers(options);
+      const { deadline } = boundsOf(options, unaryTimeoutMs);
+      const { signal } = options;
+      const call = {
+        path: methodPath(method),
+        request: encodeRequest(method, request),
+        headers,
+        deadline,
+        signal,
+      };
+      const response = await this.#withChannel({ deadline, signal }, (hold) =>
+        this.#multiplexed === undefined ? callPlainly(hold.client, call) : this.#multiplexed.call(hold, call),
+      );
+      return answerOf(decodeMessage(method.output, response));
     });
   }
 
@@ -182,14 +180,20 @@ class MethodCaller {
     }
   }
 
-  async #metadata(options: CallOptions): Promise<Metadata> {
-    const metadata = new Metadata();
+  async #headers({ subjectToken }: CallOptions): Promise<CallHeaders> {
     const token = await this.#options.token?.();
-    if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
-    if (options.subjectToken !== undefined) metadata.set('x-subject-token', options.subjectToken);
-    const traceparent = currentTraceparent();
-    if (traceparent !== undefined) metadata.set('traceparent', traceparent);
-    return metadata;
+    const authorization = token === undefined ? undefined : this.#bearer(token);
+    return { authorization, subjectToken, traceparent: currentTraceparent() };
+  }
+
+  /** The same string for the same token, so that its comparison is one of references. */
+  #bearer(token: string): string {
+    if (this.#lastBearer?.token !== token) this.#lastBearer = { token, header: `Bearer ${token}` };
+    return this.#lastBearer.header;
+  }
+
+  async #metadata(options: CallOptions): Promise<Metadata> {
+    return metadataOf(await this.#headers(options));
   }
 
   async #measured<T>(method: DescMethod, act: () => Promise<T>): Promise<T> {
@@ -219,6 +223,15 @@ function wireCall(method: DescMethod): WireCall {
     encode: (value) => encodeMessage(method.input, value),
     decode: (bytes) => decodeMessage(method.output, bytes),
   };
+}
+
+/** Throws AppError internal for a value that is no request of the method. */
+function encodeRequest(method: DescMethod, request: unknown): Buffer {
+  try {
+    return encodeMessage(method.input, request);
+  } catch (cause) {
+    throw new AppError('internal', genericCode('internal'), 'the request cannot be encoded', { cause });
+  }
 }
 
 function answerOf(answer: unknown): unknown {

@@ -75,7 +75,7 @@ export function channelCredentials(
 }
 
 /** The part of a server call that gives access to its connection. */
-interface ConnectedCall {
+export interface ConnectedCall {
   getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate | undefined };
 }
 
@@ -118,7 +118,7 @@ export class PeerJudge {
  * The HTTP/2 session of a call. grpc-js has it but does not expose it. Where it cannot be found, the certificate is
  * read at every call, which is slower and as safe.
  */
-function connectionOf(call: object): ServerHttp2Session | undefined {
+export function connectionOf(call: object): ServerHttp2Session | undefined {
   const { call: inner } = call as { readonly call?: { readonly stream?: { readonly session?: unknown } } };
   const session = inner?.stream?.session;
   return typeof session === 'object' && session !== null ? (session as ServerHttp2Session) : undefined;

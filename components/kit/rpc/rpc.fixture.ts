@@ -15,6 +15,12 @@ function callerOf(token: string): Caller {
   return { kind, clientId, subject: token, roles: [], scopes: [] } as Partial<Caller> as Caller;
 }
 
+/** The forms of transport of unary calls, for `describe.each`: every test of calls is true for both. */
+export const transports = [
+  ['as calls of their own', false],
+  ['on one stream', true],
+] as const;
+
 export interface RpcWorld {
   readonly runtime: TestRuntime;
   readonly authority: Authority;

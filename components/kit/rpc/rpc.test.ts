@@ -5,14 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { PrincipalService, RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
-import { type RpcWorld, startRpcWorld } from './rpc.fixture.ts';
+import { type RpcWorld, startRpcWorld, transports } from './rpc.fixture.ts';
 import { type CallOptions, createRpcClient, createRpcServer } from './rpc.ts';
 import { type FixedWorkload, fixedWorkload, memoryAuthority } from './workload.fixture.ts';
 
 const runtime = testRuntime('test');
 const serverId = `spiffe://${testInstallation}/service/service-tenant`;
 
-describe('rpc', () => {
+describe.each(transports)('unary calls %s', (_form, multiplexed) => {
   let world: RpcWorld;
   beforeAll(async () => {
     world = await startRpcWorld();
@@ -26,6 +26,7 @@ describe('rpc', () => {
       address: `127.0.0.1:${world.port}`,
       workload,
       expect: expected,
+      multiplexed,
       runtime,
     });
   const listAs = async (workload: FixedWorkload, options: CallOptions = {}) => {
@@ -108,6 +109,7 @@ describe('rpc', () => {
         address: `127.0.0.1:${world.port}`,
         workload: world.clientWorkload,
         expect: serverId,
+        multiplexed,
         runtime,
         ...(token !== undefined && { token: async () => token }),
       });
@@ -230,6 +232,7 @@ describe('rpc', () => {
         address: `127.0.0.1:${at}`,
         workload: world.clientWorkload,
         expect: () => true,
+        multiplexed,
         runtime,
       });
       await expect(client.listRevocations({})).rejects.toMatchObject({ kind: 'unavailable' });

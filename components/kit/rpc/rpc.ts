@@ -2,8 +2,9 @@ import type { GenService, GenServiceMethods } from '@bufbuild/protobuf/codegenv2
 import type { Caller } from '#core/identity/claims.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Workload } from '#kit/workload/workload.ts';
-import type { RpcClient, RpcHandlers, RpcPeer } from './call.ts';
+import type { RpcClient, RpcHandlers } from './call.ts';
 import { buildClient } from './client.ts';
+import type { ServiceRules } from './dispatch.ts';
 import { GrpcServer } from './server.ts';
 
 export type { CallOptions, RpcClient, RpcContext, RpcHandlers, RpcPeer, RpcStream } from './call.ts';
@@ -19,16 +20,8 @@ interface RpcServerOptions {
   readonly authenticate?: ((token: string) => Promise<Caller>) | undefined;
 }
 
-export interface RpcRules {
-  /** Whether a peer may call the service at all. */
-  readonly allow: (peer: RpcPeer) => boolean;
-  /** Refuse calls without a valid service token. Default false: the SVID is enough. */
-  readonly requireToken?: boolean;
-  /** Bytes of one request; 16 MiB when absent. */
-  readonly maxRequestBytes?: number;
-  /** Called for each request that is no message of the service or too large, which its handler never receives. */
-  readonly onUndecodable?: (peer: RpcPeer) => void;
-}
+/** What a service demands of its callers. */
+export type RpcRules = ServiceRules;
 
 export interface RpcServer {
   /** Adds a service; call it before listen. A handler throws AppError to refuse. */
@@ -47,6 +40,11 @@ export interface RpcClientOptions {
   readonly expect: string | ((spiffeId: string) => boolean);
   /** This service's own token, sent as `authorization`. */
   readonly token?: (() => Promise<string>) | undefined;
+  /**
+   * Carry unary calls on one stream of the connection, several in one message: for clients of many small calls. Rules,
+   * tokens, deadlines, cancellation, errors, metrics and traces are those of a call of its own. Default false.
+   */
+  readonly multiplexed?: boolean | undefined;
   readonly runtime: Runtime;
 }
 

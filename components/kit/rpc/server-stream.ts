@@ -5,55 +5,16 @@ import type {
   ServerUnaryCall,
   ServerWritableStream,
 } from '@grpc/grpc-js';
-import { AppError } from '#core/errors/errors.ts';
 import { Inbox } from './inbox.ts';
-
-const timerLimitMs = 2 ** 31 - 1;
 
 type ReadableCall = ServerReadableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
 type WritableCall = ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
 export type AnyServerCall = ServerUnaryCall<unknown, unknown> | ReadableCall | WritableCall;
 
-interface CallEvents {
+export interface CallEvents {
   once(event: string, listener: (value: unknown) => void): unknown;
   on(event: string, listener: (value: unknown) => void): unknown;
   off(event: string, listener: (value: unknown) => void): unknown;
-}
-
-export interface CallWatch {
-  readonly signal: AbortSignal;
-  /** Aborts the call now. */
-  abort(reason: AppError): void;
-  /** Aborts the call after this many milliseconds, when the peer's certificate ends. */
-  endAt(afterMs: number): void;
-  close(): void;
-}
-
-/** An abort signal that follows cancellation by the client, deadline, lost connection and the certificate's end. */
-export function watchCall(call: CallEvents): CallWatch {
-  const controller = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const cancelled = () =>
-    controller.abort(new AppError('unavailable', 'RPC_CANCELLED', 'the call was cancelled'));
-  call.once('cancelled', cancelled);
-  return {
-    signal: controller.signal,
-    abort: (reason) => controller.abort(reason),
-    endAt: (afterMs) => {
-      if (afterMs > timerLimitMs) return;
-      const expired = new AppError(
-        'unavailable',
-        'RPC_CERTIFICATE_EXPIRED',
-        'the certificate that opened this stream has expired; open it again',
-      );
-      timer = setTimeout(() => controller.abort(expired), Math.max(0, afterMs));
-      timer.unref();
-    },
-    close: () => {
-      clearTimeout(timer);
-      call.off('cancelled', cancelled);
-    },
-  };
 }
 
 /**
@@ -103,7 +64,7 @@ export async function pump(call: WritableCall, responses: unknown, signal: Abort
 }
 
 /** The result of `work`, or the signal's reason when that comes first. */
-export async function orAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+async function orAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) throw signal.reason;
   const { promise, reject } = Promise.withResolvers<never>();
   const aborted = () => reject(signal.reason);

@@ -9,21 +9,33 @@ import {
   type sendUnaryData,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
-import type { Histogram } from 'prom-client';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { withSpan } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
-import type { RpcContext, RpcHandlers, RpcPeer } from './call.ts';
-import { type IdentifiedPeer, PeerJudge, SvidServerCredentials } from './credentials.ts';
+import { MultiplexService } from '#protos/gen/chancery/rpc/v1/multiplex_pb.js';
+import type { RpcContext, RpcHandlers } from './call.ts';
+import { CallStream } from './call-stream.ts';
+import { CallWatch, callCancelled } from './call-watch.ts';
+import { connectionOf, SvidServerCredentials } from './credentials.ts';
 import { decodeMessage, Undecodable } from './decode.ts';
-import { callDuration } from './metrics.ts';
-import { type AnyServerCall, type CallWatch, orAbort, pump, requestsOf, watchCall } from './server-stream.ts';
+import {
+  assertDecoded,
+  Dispatcher,
+  type IncomingCall,
+  requestDecoder,
+  type ServedMethod,
+  type ServiceRules,
+  type UnaryMethod,
+  unaryMethod,
+} from './dispatch.ts';
+import { type AnyServerCall, type CallEvents, pump, requestsOf } from './server-stream.ts';
 import { appErrorOf, toStatus } from './status.ts';
-import { encodeMessage, methodPath, SERVER_OPTIONS } from './wire.ts';
+import { BATCH_BYTES, encodeMessage, methodPath, SERVER_OPTIONS } from './wire.ts';
 
 const stopGraceMs = 3_000;
+/** Streams of calls of one connection. A client has one, and another one after the server drained the first. */
+const mostCallStreams = 4;
 
 interface ServerOptions {
   readonly runtime: Runtime;
@@ -33,40 +45,29 @@ interface ServerOptions {
   readonly authenticate?: ((token: string) => Promise<Caller>) | undefined;
 }
 
-interface ServiceRules {
-  /** Whether a peer may call the service at all. */
-  readonly allow: (peer: RpcPeer) => boolean;
-  /** Refuse calls without a valid service token. Default false: the SVID is enough. */
-  readonly requireToken?: boolean;
-  /** Bytes of one request; 16 MiB when absent. */
-  readonly maxRequestBytes?: number;
-  /** Called for each request that is no message of the service or too large, which its handler never receives. */
-  readonly onUndecodable?: (peer: RpcPeer) => void;
-}
-
-interface CallFrame {
-  readonly method: DescMethod;
-  readonly rules: ServiceRules;
-  readonly call: AnyServerCall;
-}
-
 type AnyHandler = (input: unknown, context: RpcContext) => unknown;
+type UnaryCall = ServerUnaryCall<Buffer, Buffer>;
 
 /** Implements RpcServer of rpc.ts. */
 export class GrpcServer {
   readonly #options: ServerOptions;
   readonly #server = new Server(SERVER_OPTIONS);
   readonly #credentials: SvidServerCredentials;
-  readonly #judge: PeerJudge;
-  readonly #duration: Histogram;
-  readonly #active = new Map<CallWatch, DescMethod['methodKind']>();
+  readonly #dispatcher: Dispatcher;
+  /** By path. */
+  readonly #unaryMethods = new Map<string, UnaryMethod>();
+  readonly #callStreams = new Set<CallStream>();
+  /** Number of streams of calls by connection. */
+  readonly #callStreamsOf = new WeakMap<object, number>();
 
   constructor(options: ServerOptions) {
-    const { runtime, workload } = options;
     this.#options = options;
-    this.#credentials = new SvidServerCredentials(workload);
-    this.#judge = new PeerJudge(workload.trustDomain, () => runtime.clock.nowMs());
-    this.#duration = callDuration(runtime.telemetry, 'server');
+    this.#credentials = new SvidServerCredentials(options.workload);
+    this.#dispatcher = new Dispatcher(options);
+    this.#server.addService(
+      { exchange: exchangeMethod },
+      { exchange: (call: ServerDuplexStream<Buffer | Undecodable, Buffer>) => this.#serveCalls(call) },
+    );
   }
 
   add<S extends GenServiceMethods>(
@@ -77,8 +78,12 @@ export class GrpcServer {
     const definition: Record<string, ReturnType<typeof wireMethod>> = {};
     const implementation: UntypedServiceImplementation = {};
     for (const method of service.methods) {
-      definition[method.localName] = wireMethod(method, rules.maxRequestBytes);
-      implementation[method.localName] = this.#bind(method, handlers[method.localName] as AnyHandler, rules);
+      const handler = handlers[method.localName] as AnyHandler;
+      definition[method.localName] = wireMethod(method, rules);
+      implementation[method.localName] =
+        method.methodKind === 'unary'
+          ? this.#bindUnary(unaryMethod(method, handler, rules))
+          : this.#bindStream(method, handler, rules);
     }
     this.#server.addService(definition, implementation);
   }
@@ -95,16 +100,19 @@ export class GrpcServer {
   }
 
   /**
-   * Ends streams at once and gives other calls 3 s. The calls are ended one by one, because forceShutdown of grpc-js
+   * Ends streams at once and gives unary calls 3 s. The calls are ended one by one, because forceShutdown of grpc-js
    * knows its connections only where channelz is on and would leave them open.
    */
   async stop(): Promise<void> {
     this.#credentials.close();
     const { promise, resolve } = Promise.withResolvers<void>();
+    const reason = new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'the service is stopping');
     this.#server.tryShutdown(() => resolve());
-    this.#endCalls((kind) => kind !== 'unary');
+    this.#dispatcher.abort((kind) => kind !== 'unary', reason);
+    for (const stream of this.#callStreams) stream.drain();
     const timer = setTimeout(() => {
-      this.#endCalls(() => true);
+      this.#dispatcher.abort(() => true, reason);
+      for (const stream of this.#callStreams) stream.abort(reason);
       this.#server.forceShutdown();
       setImmediate(resolve);
     }, stopGraceMs);
@@ -112,29 +120,25 @@ export class GrpcServer {
     clearTimeout(timer);
   }
 
-  #endCalls(which: (kind: DescMethod['methodKind']) => boolean): void {
-    const reason = new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'the service is stopping');
-    for (const [watch, kind] of this.#active) {
-      if (which(kind)) watch.abort(reason);
-    }
+  #bindUnary(method: UnaryMethod) {
+    this.#unaryMethods.set(method.path, method);
+    return (call: UnaryCall, reply: sendUnaryData<Buffer>) =>
+      answer(this.#dispatcher.unary(method, incomingOf(call), call.request), reply);
   }
 
-  #bind(method: DescMethod, handler: AnyHandler, rules: ServiceRules) {
+  #bindStream(method: DescMethod, handler: AnyHandler, rules: ServiceRules) {
+    const served: ServedMethod = { path: methodPath(method), kind: method.methodKind, rules };
     const run = <T>(call: AnyServerCall, act: (context: RpcContext) => Promise<T>) =>
-      this.#run({ method, rules, call }, act);
+      this.#dispatcher.run(served, incomingOf(call), act);
     const requests = (call: Parameters<typeof requestsOf>[0], { signal, peer }: RpcContext) =>
       requestsOf(call, signal, (message) => assertDecoded(message, rules, peer));
     switch (method.methodKind) {
-      case 'unary':
-        return (call: ServerUnaryCall<unknown, unknown>, reply: sendUnaryData<unknown>) =>
-          answer(
-            run(call, async (context) => await handler(decodedOf(call.request, rules, context), context)),
-            reply,
-          );
       case 'client_streaming':
-        return (call: ServerReadableStream<unknown, unknown>, reply: sendUnaryData<unknown>) =>
+        return (call: ServerReadableStream<unknown, unknown>, reply: sendUnaryData<Buffer>) =>
           answer(
-            run(call, async (context) => await handler(requests(call, context), context)),
+            run(call, async (context) =>
+              encodeMessage(method.output, await handler(requests(call, context), context)),
+            ),
             reply,
           );
       case 'server_streaming':
@@ -142,11 +146,11 @@ export class GrpcServer {
           finish(
             call,
             run(call, (context) => {
-              const request = decodedOf(call.request, rules, context);
-              return pump(call, handler(request, context), context.signal);
+              assertDecoded(call.request, rules, context.peer);
+              return pump(call, handler(call.request, context), context.signal);
             }),
           );
-      case 'bidi_streaming':
+      default:
         return (call: ServerDuplexStream<unknown, unknown>) =>
           finish(
             call,
@@ -155,111 +159,84 @@ export class GrpcServer {
     }
   }
 
-  /** The frame of every handler: authentication, authorisation, a span, a duration, one log line for an error. */
-  async #run<T>(frame: CallFrame, act: (context: RpcContext) => Promise<T>): Promise<T> {
-    const { method, rules, call } = frame;
-    const path = methodPath(method);
-    const startedAt = performance.now();
-    let outcome = 'ok';
-    const watch = watchCall(call);
-    this.#active.set(watch, method.methodKind);
+  /** Serves the unary methods of all services on one stream. */
+  #serveCalls(call: ServerDuplexStream<Buffer | Undecodable, Buffer>): void {
     try {
-      const peer = this.#judge.judge(call);
-      if (method.methodKind !== 'unary') watch.endAt(peer.expiresAtMs - this.#options.runtime.clock.nowMs());
-      const context = await this.#admit(call, peer, rules, watch.signal);
-      const { tracer } = this.#options.runtime.telemetry;
-      const attributes = { 'rpc.system': 'grpc', 'rpc.method': path, 'chancery.peer': peer.clientId };
-      const { traceparent } = context;
-      return await withSpan(tracer, path, { kind: 'server', traceparent, attributes }, () =>
-        orAbort(act(context), context.signal),
-      );
-    } catch (thrown) {
-      const error = appErrorOf(thrown);
-      outcome = error.kind;
-      if (error.kind === 'internal')
-        this.#options.runtime.log.error({ err: thrown, method: path }, 'rpc failed');
-      throw error;
-    } finally {
-      watch.close();
-      this.#active.delete(watch);
-      this.#duration.observe({ method: path, outcome }, (performance.now() - startedAt) / 1000);
+      const peer = this.#dispatcher.identify(call);
+      const release = this.#countStream(connectionOf(call) ?? call);
+      const target = {
+        dispatcher: this.#dispatcher,
+        methods: this.#unaryMethods,
+        log: this.#options.runtime.log,
+        clientId: peer.clientId,
+      };
+      const stream = new CallStream(call, target, this.#dispatcher.msLeftOf(peer), () => {
+        this.#callStreams.delete(stream);
+        release();
+      });
+      this.#callStreams.add(stream);
+    } catch (error) {
+      call.emit('error', toStatus(appErrorOf(error)));
     }
   }
 
-  async #admit(
-    call: AnyServerCall,
-    known: IdentifiedPeer,
-    rules: ServiceRules,
-    signal: AbortSignal,
-  ): Promise<RpcContext> {
-    const peer: RpcPeer = { spiffeId: known.spiffeId, clientId: known.clientId };
-    if (!rules.allow(peer)) {
-      throw new AppError('forbidden', 'FORBIDDEN', `${peer.clientId} may not call this service`);
+  #countStream(connection: object): () => void {
+    const open = this.#callStreamsOf.get(connection) ?? 0;
+    if (open >= mostCallStreams) {
+      throw new AppError('rate_limited', 'RATE_LIMITED', 'the connection has too many streams of calls');
     }
-    const caller = await this.#caller(textOf(call, 'authorization'), peer, rules.requireToken ?? false);
-    const subjectToken = textOf(call, 'x-subject-token');
-    const subject = await this.#subject(subjectToken);
-    const traceparent = textOf(call, 'traceparent');
-    const deadline = deadlineOf(call);
-    return {
-      peer,
-      signal,
-      ...(caller && { caller }),
-      ...(subject && { subject }),
-      ...(subjectToken !== undefined && { subjectToken }),
-      ...(traceparent !== undefined && { traceparent }),
-      ...(deadline !== undefined && { deadline }),
-    };
-  }
-
-  async #caller(header: string | undefined, peer: RpcPeer, required: boolean): Promise<Caller | undefined> {
-    const { authenticate } = this.#options;
-    if (header === undefined || authenticate === undefined) {
-      if (required) throw new AppError('unauthenticated', 'UNAUTHORIZED', 'a service token is required');
-      return undefined;
-    }
-    const [, token] = /^bearer +(\S+)$/i.exec(header) ?? [];
-    if (token === undefined)
-      throw new AppError('unauthenticated', 'UNAUTHORIZED', 'a bearer token is required');
-    const caller = await authenticate(token);
-    if (caller.kind !== 'service' || caller.clientId !== peer.clientId) {
-      throw new AppError(
-        'unauthenticated',
-        'UNAUTHORIZED',
-        'the token is not of the service that presents it',
-      );
-    }
-    return caller;
-  }
-
-  async #subject(token: string | undefined): Promise<Caller | undefined> {
-    const { authenticate } = this.#options;
-    if (token === undefined || authenticate === undefined) return undefined;
-    return await authenticate(token);
+    this.#callStreamsOf.set(connection, open + 1);
+    return () => this.#callStreamsOf.set(connection, (this.#callStreamsOf.get(connection) ?? 1) - 1);
   }
 }
 
-/** Throws AppError invalid UNDECODABLE_MESSAGE, after the service has been notified of the sender. */
-function assertDecoded(message: unknown, { onUndecodable }: ServiceRules, peer: RpcPeer): void {
-  if (!(message instanceof Undecodable)) return;
-  onUndecodable?.(peer);
-  throw new AppError('invalid', 'UNDECODABLE_MESSAGE', `the request is not a message: ${message.reason}`);
+function asIs<T>(bytes: T): T {
+  return bytes;
 }
 
-function decodedOf(request: unknown, rules: ServiceRules, { peer }: RpcContext): unknown {
-  assertDecoded(request, rules, peer);
-  return request;
+/** Messages of the stream of calls pass as bytes; a message over the limit is dropped where it arrives. */
+const exchangeMethod = {
+  path: methodPath(MultiplexService.method.exchange),
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: asIs<Buffer>,
+  requestDeserialize: (bytes: Buffer) =>
+    bytes.length > BATCH_BYTES.message ? new Undecodable('too large') : bytes,
+  responseSerialize: asIs<Buffer>,
+  responseDeserialize: asIs<Buffer>,
+};
+
+/** The call in the form that grpc-js delivers; it is aborted when its client cancels it or its deadline passes. */
+function incomingOf(call: AnyServerCall): IncomingCall {
+  return {
+    connection: call,
+    watch: watchOf(call),
+    authorization: textOf(call, 'authorization'),
+    subjectToken: textOf(call, 'x-subject-token'),
+    traceparent: textOf(call, 'traceparent'),
+    deadline: deadlineOf(call),
+  };
 }
 
-function wireMethod(method: DescMethod, mostBytes = Number.POSITIVE_INFINITY) {
+function watchOf(call: CallEvents): CallWatch {
+  const watch = new CallWatch();
+  call.once('cancelled', () => watch.abort(callCancelled()));
+  return watch;
+}
+
+/** Single requests and responses pass as bytes, which the dispatcher decodes and encodes. */
+function wireMethod(method: DescMethod, rules: ServiceRules) {
+  const { methodKind } = method;
+  const isStream = methodKind !== 'unary';
+  const decode = requestDecoder(method, rules);
   return {
     path: methodPath(method),
-    requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
-    responseStream: method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
+    requestStream: methodKind === 'client_streaming' || methodKind === 'bidi_streaming',
+    responseStream: methodKind === 'server_streaming' || methodKind === 'bidi_streaming',
     requestSerialize: (value: unknown) => encodeMessage(method.input, value),
-    requestDeserialize: (bytes: Buffer) =>
-      bytes.length > mostBytes ? new Undecodable('too large') : decodeMessage(method.input, bytes),
-    responseSerialize: (value: unknown) => encodeMessage(method.output, value),
+    requestDeserialize: (bytes: Buffer) => (isStream ? decode(bytes) : bytes),
+    responseSerialize: (value: unknown) =>
+      Buffer.isBuffer(value) ? value : encodeMessage(method.output, value),
     responseDeserialize: (bytes: Buffer) => decodeMessage(method.output, bytes),
   };
 }
@@ -274,7 +251,7 @@ function deadlineOf(call: AnyServerCall): number | undefined {
   return Number.isFinite(deadline) ? deadline : undefined;
 }
 
-async function answer(result: Promise<unknown>, reply: sendUnaryData<unknown>): Promise<void> {
+async function answer(result: Promise<Buffer>, reply: sendUnaryData<Buffer>): Promise<void> {
   try {
     reply(null, await result);
   } catch (error) {

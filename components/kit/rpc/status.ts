@@ -62,12 +62,26 @@ export function appErrorOf(error: unknown): AppError {
   return new AppError('internal', genericCode('internal'), 'internal error', { cause: error });
 }
 
+/** The status of a failed call in a form that any transport can carry. */
+export interface WireStatus {
+  readonly code: status;
+  readonly details: string;
+  /** The whole error as JSON; undefined when the status is not of an AppError. */
+  readonly detail: Buffer | undefined;
+}
+
+/** AppError to gRPC status, with the whole error as its detail. */
+export function statusOf(error: AppError): WireStatus {
+  const details = error.kind === 'internal' ? 'internal error' : error.message;
+  return { code: STATUS_OF_KIND[error.kind], details, detail: encodeDetail(error, details) };
+}
+
 /** AppError to gRPC status; the whole error is in the trailer `chancery-error-bin` as JSON. */
 export function toStatus(error: AppError): StatusError {
-  const message = error.kind === 'internal' ? 'internal error' : error.message;
+  const { code, details, detail } = statusOf(error);
   const metadata = new Metadata();
-  metadata.set(DETAIL_KEY, encodeDetail(error, message));
-  return Object.assign(new Error(message), { code: STATUS_OF_KIND[error.kind], details: message, metadata });
+  if (detail !== undefined) metadata.set(DETAIL_KEY, detail);
+  return Object.assign(new Error(details), { code, details, metadata });
 }
 
 function encodeDetail(error: AppError, message: string): Buffer {
@@ -90,26 +104,36 @@ function encodeDetail(error: AppError, message: string): Buffer {
 
 /** gRPC status to AppError, with the detail trailer where the server sent it. */
 export function fromStatus(error: ServiceError): AppError {
-  const detail = decodeDetail(error.metadata);
+  const [detail] = error.metadata?.get(DETAIL_KEY) ?? [];
+  return errorOf(
+    {
+      code: error.code,
+      details: error.details || error.message,
+      detail: Buffer.isBuffer(detail) ? detail : undefined,
+    },
+    error,
+  );
+}
+
+/** A status to AppError, from its detail where there is a valid one. */
+export function errorOf(received: WireStatus, cause?: unknown): AppError {
+  const detail = decodeDetail(received.detail);
   if (detail !== undefined) {
     return new AppError(detail.kind, detail.code, detail.message, {
-      cause: error,
+      cause,
       details: detail.details,
       violations: detail.violations,
       retryAfterSeconds: detail.retryAfterSeconds,
     });
   }
-  const kind = KIND_OF_STATUS[error.code] ?? 'internal';
-  return new AppError(kind, genericCode(kind), `remote call failed: ${error.details || error.message}`, {
-    cause: error,
-  });
+  const kind = KIND_OF_STATUS[received.code] ?? 'internal';
+  return new AppError(kind, genericCode(kind), `remote call failed: ${received.details}`, { cause });
 }
 
-function decodeDetail(metadata: Metadata | undefined): Detail | undefined {
-  const [value] = metadata?.get(DETAIL_KEY) ?? [];
-  if (!Buffer.isBuffer(value)) return undefined;
+function decodeDetail(bytes: Buffer | undefined): Detail | undefined {
+  if (bytes === undefined) return undefined;
   try {
-    const parsed: unknown = JSON.parse(value.toString('utf8'));
+    const parsed: unknown = JSON.parse(bytes.toString('utf8'));
     return isDetail(parsed) ? parsed : undefined;
   } catch {
     return undefined;

@@ -6,14 +6,14 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { SpiffeWorkloadAPI } from '#protos/gen/workloadapi_pb.js';
-import { type RpcWorld, startRpcWorld } from './rpc.fixture.ts';
+import { type RpcWorld, startRpcWorld, transports } from './rpc.fixture.ts';
 import { type CallOptions, createRpcClient, createRpcServer } from './rpc.ts';
 import { type FixedWorkload, fixedWorkload } from './workload.fixture.ts';
 
 const runtime = testRuntime('test');
 const serverId = `spiffe://${testInstallation}/service/service-tenant`;
 
-describe('rpc streams and rotation', () => {
+describe.each(transports)('streams and rotation, unary calls %s', (_form, multiplexed) => {
   let world: RpcWorld;
   beforeAll(async () => {
     world = await startRpcWorld();
@@ -27,6 +27,7 @@ describe('rpc streams and rotation', () => {
       address: `127.0.0.1:${world.port}`,
       workload,
       expect: expected,
+      multiplexed,
       runtime,
     });
   const listAs = async (workload: FixedWorkload, options: CallOptions = {}) => {
@@ -42,6 +43,7 @@ describe('rpc streams and rotation', () => {
       address: { host: '127.0.0.1', port: world.port },
       workload,
       expect: serverId,
+      multiplexed,
       runtime,
     });
   describe('streams', () => {
@@ -192,6 +194,7 @@ describe('rpc streams and rotation', () => {
       address: `127.0.0.1:${at}`,
       workload: world.clientWorkload,
       expect: serverId,
+      multiplexed,
       runtime,
     });
     await client.listRevocations({});
@@ -237,6 +240,7 @@ describe('rpc streams and rotation', () => {
       address: `127.0.0.1:${at}`,
       workload: world.clientWorkload,
       expect: serverId,
+      multiplexed,
       runtime,
     });
     const answers = client.fetchX509SVID({})[Symbol.asyncIterator]();

@@ -8,6 +8,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { SpiffeWorkloadAPI } from '#protos/gen/workloadapi_pb.js';
 import { startBroker } from '../../standalone/bus/broker.ts';
+import { transports } from './rpc.fixture.ts';
 import { createRpcClient, createRpcServer } from './rpc.ts';
 import { fixedWorkload, memoryAuthority } from './workload.fixture.ts';
 
@@ -20,50 +21,56 @@ describe('one trace through calls and wake signals', () => {
 
   const currentTrace = () => trace.getActiveSpan()?.spanContext().traceId;
 
-  it('joins client, server and what the handler does', async () => {
-    const runtime = testRuntime('traced');
-    const authority = await memoryAuthority(testInstallation);
-    const workload = await fixedWorkload(authority, 'service-tenant');
-    const server = createRpcServer({ runtime, workload, host: '127.0.0.1', port: 0 });
-    const seen: (string | undefined)[] = [];
-    server.add(
-      RevocationService,
-      {
-        listRevocations: async () => {
-          seen.push(currentTrace());
-          return {};
+  it.each(transports)(
+    'joins client, server and what the handler does, unary calls %s',
+    async (_form, multiplexed) => {
+      const runtime = testRuntime('traced');
+      const authority = await memoryAuthority(testInstallation);
+      const workload = await fixedWorkload(authority, 'service-tenant');
+      const server = createRpcServer({ runtime, workload, host: '127.0.0.1', port: 0 });
+      const seen: (string | undefined)[] = [];
+      server.add(
+        RevocationService,
+        {
+          listRevocations: async () => {
+            seen.push(currentTrace());
+            return {};
+          },
         },
-      },
-      { allow: () => true },
-    );
-    server.add(
-      SpiffeWorkloadAPI,
-      {
-        fetchX509SVID: async function* () {
-          yield {};
-          seen.push(currentTrace());
-          yield {};
+        { allow: () => true },
+      );
+      server.add(
+        SpiffeWorkloadAPI,
+        {
+          fetchX509SVID: async function* () {
+            yield {};
+            seen.push(currentTrace());
+            yield {};
+          },
+          fetchX509Bundles: async function* () {},
         },
-        fetchX509Bundles: async function* () {},
-      },
-      { allow: () => true },
-    );
-    const address = `127.0.0.1:${await server.listen()}`;
-    const client = createRpcClient(RevocationService, { address, workload, expect: workload.id, runtime });
-    const streams = createRpcClient(SpiffeWorkloadAPI, { address, workload, expect: workload.id, runtime });
-    const traceId = await withSpan(runtime.telemetry.tracer, 'root', {}, async () => {
-      await client.listRevocations({});
-      for await (const _message of streams.fetchX509SVID({}));
-      return currentTrace();
-    });
-    expect(traceId).toMatch(/^[0-9a-f]{32}$/);
-    expect(seen).toEqual([traceId, traceId]);
-    const named = traces.spans.filter((span) => span.name.endsWith('/ListRevocations'));
-    expect(named.map((span) => span.spanContext().traceId)).toEqual([traceId, traceId]);
-    client.close();
-    streams.close();
-    await server.stop();
-  });
+        { allow: () => true },
+      );
+      const address = `127.0.0.1:${await server.listen()}`;
+      const options = { address, workload, expect: workload.id, multiplexed, runtime };
+      const client = createRpcClient(RevocationService, options);
+      const streams = createRpcClient(SpiffeWorkloadAPI, options);
+      const traceId = await withSpan(runtime.telemetry.tracer, 'root', {}, async () => {
+        await client.listRevocations({});
+        for await (const _message of streams.fetchX509SVID({}));
+        return currentTrace();
+      });
+      expect(traceId).toMatch(/^[0-9a-f]{32}$/);
+      expect(seen).toEqual([traceId, traceId]);
+      const named = traces.spans.filter(
+        (span) => span.name.endsWith('/ListRevocations') && span.spanContext().traceId === traceId,
+      );
+      expect(named.map((span) => span.spanContext().traceId)).toEqual([traceId, traceId]);
+      client.close();
+      streams.close();
+      await server.stop();
+    },
+  );
 
   it('continues where a wake signal is received', async () => {
     const runtime = testRuntime('traced');

@@ -7,7 +7,8 @@ import {
 } from '@bufbuild/protobuf';
 import type { ChannelOptions } from '@grpc/grpc-js';
 
-const messageLimitBytes = 16 * 1024 * 1024;
+/** Maximum size of a request or response. */
+export const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
 const keepaliveMs = 10_000;
 
 /**
@@ -20,12 +21,24 @@ export const FLOW_WINDOW_BYTES = { stream: 1024 * 1024, connection: 4 * 1024 * 1
 export const MAX_CONCURRENT_STREAMS = 1024;
 
 const BOTH_SIDES: ChannelOptions = {
-  'grpc.max_receive_message_length': messageLimitBytes,
-  'grpc.max_send_message_length': messageLimitBytes,
+  'grpc.max_receive_message_length': MESSAGE_LIMIT_BYTES,
+  'grpc.max_send_message_length': MESSAGE_LIMIT_BYTES,
   'grpc.keepalive_time_ms': keepaliveMs,
   'grpc.keepalive_timeout_ms': keepaliveMs,
   'grpc.enable_channelz': 0,
 };
+
+/** Bytes of messages that carry several calls or answers on one stream. */
+export const BATCH_BYTES = {
+  /** A larger request is a call of its own, so that small calls do not wait behind it. */
+  request: 256 * 1024,
+  /** A larger response is sent in parts of this size. */
+  part: 128 * 1024,
+  /** Nothing is added to a message of this size. */
+  batch: 256 * 1024,
+  /** Maximum size of a client's message. */
+  message: 1024 * 1024,
+} as const;
 
 /** Memory of one connection: when so much of a client's answers waits to be sent, it may open no further call on it. */
 const SESSION_MEMORY_MIB = 64;

@@ -138,7 +138,8 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
     const peer = { address: endpoint, expect, ...options };
     const connection = {
       endpoint,
-      submissions: openSubmissions(peer),
+      // One small call a transaction.
+      submissions: openSubmissions({ ...peer, multiplexed: true }),
       membership: openMembership(peer),
       admin: openAdmin(peer),
       checkpoints: openCheckpoints(peer),

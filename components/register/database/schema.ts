@@ -143,7 +143,8 @@ interface LogNodesTable {
   hash: Buffer;
 }
 
-interface TransactionsTable {
+/** Index rows of transactions. Record, payload, leaf and form are null for dockets with a value. */
+interface TransactionRowsTable {
   register_no: number;
   docket_number: number;
   position: number;
@@ -154,10 +155,25 @@ interface TransactionsTable {
   action_id: string | null;
   previous_tx_id: Buffer | null;
   created_micros: number;
-  leaf: Buffer;
-  payload_hash_form: string;
-  record: Buffer;
-  payload: Buffer;
+  leaf: Buffer | null;
+  payload_hash_form: string | null;
+  record: Buffer | null;
+  payload: Buffer | null;
+  instance_id: string | null;
+}
+
+interface DocketValuesTable {
+  register_no: number;
+  docket_number: number;
+  value: Buffer;
+}
+
+interface RegisterProjectionsTable {
+  register_no: number;
+  /** dockets whose index rows are written */
+  height: Generated<number>;
+  /** the index rows are to be written anew */
+  rebuild: Generated<boolean>;
 }
 
 interface TransactionIdsTable {
@@ -339,7 +355,9 @@ export interface RegisterSchema {
   dockets: DocketsTable;
   docket_attestations: DocketAttestationsTable;
   log_nodes: LogNodesTable;
-  transactions: TransactionsTable;
+  docket_values: DocketValuesTable;
+  transaction_rows: TransactionRowsTable;
+  register_projections: RegisterProjectionsTable;
   transaction_ids: TransactionIdsTable;
   transaction_successors: TransactionSuccessorsTable;
   segment_filters: SegmentFiltersTable;

@@ -7,3 +7,6 @@ export const testBounds = {
   maxBytes: 64 * mebibyte,
   maxBytesTotal: 256 * mebibyte,
 };
+
+/** Keys of a register are loaded with its first question. */
+export const testKeyFilters = { mode: 'on', maxBytes: 256 * mebibyte, leastQuestions: 1 } as const;

@@ -11,7 +11,7 @@ import { type Engine, openEngine } from '../engine.ts';
 import type { Answer } from '../intake/admission/answer.ts';
 import type { Transport } from '../network/transport/transport.ts';
 import { answerSubmission } from '../surfaces/submissions/answer-submission.ts';
-import { testBounds } from './bounds.ts';
+import { testBounds, testKeyFilters } from './bounds.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
 import { testKey } from './keys.ts';
@@ -95,6 +95,7 @@ export class Cluster {
       version: 'test',
       directory: member.directory,
       bounds: testBounds,
+      keyFilters: testKeyFilters,
       ...this.logSize,
       signer: member.signer,
       ledger: this.ledger,

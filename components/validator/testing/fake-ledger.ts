@@ -5,17 +5,13 @@ import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import { parseRules, rulesJson } from '#core/ledger/governance/rules-json.ts';
 import { judgeDocket } from '../chain/building/judge.ts';
+import type { KeyPart } from '../chain/keys/key-snapshot.ts';
+import type { LookupAnswer, LookupQuery } from '../chain/keys/lookup.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../chain/pool/transaction.ts';
-import type {
-  Ledger,
-  LookupAnswer,
-  LookupQuery,
-  RegisterFacts,
-  SealedDocket,
-  WriteOutcome,
-} from '../chain/sealing/ports.ts';
+import type { Ledger, RegisterFacts, SealedDocket, WriteOutcome } from '../chain/sealing/ports.ts';
 import { genesisState } from '../chain/state/genesis.ts';
 import { applyDocket, type RegisterState } from '../chain/state/state.ts';
+import { keyParts } from './key-parts.ts';
 
 export interface FakeLedger extends Ledger {
   readonly dockets: SealedDocket[];
@@ -24,8 +20,10 @@ export interface FakeLedger extends Ledger {
   /** The state after the last stored docket. */
   readonly state: RegisterState | undefined;
   lookups: number;
+  /** Snapshots of keys. */
+  keyReads: number;
   /** Called with the name of each call before it; may throw or wait. */
-  before: (call: 'lookup' | 'write' | 'attest' | 'find' | 'list') => Promise<void> | void;
+  before: (call: 'lookup' | 'write' | 'attest' | 'find' | 'list' | 'keys') => Promise<void> | void;
   /** Returns to an older state, like a restored database. */
   restoreTo(height: number): Promise<void>;
   /** Called after a docket is stored and before the answer. */
@@ -51,6 +49,7 @@ export function fakeLedger(
       return state;
     },
     lookups: 0,
+    keyReads: 0,
     before: () => {},
     afterWrite: () => {},
     async lookup(queries) {
@@ -104,7 +103,8 @@ export function fakeLedger(
     async findRegister(registerId) {
       await ledger.before('find');
       if (state?.registerId !== registerId) return undefined;
-      if (facts?.height !== state.height || facts.headHash !== state.headHash) facts = factsOf(state);
+      if (facts?.height !== state.height || facts.headHash !== state.headHash)
+        facts = factsOf(state, sealed.size);
       return facts;
     },
     isSubscribed: async () => true,
@@ -112,8 +112,15 @@ export function fakeLedger(
       await ledger.before('list');
       return state === undefined ? [] : [state.registerId];
     },
+    readKeys: () => readKeys(ledger),
   };
   return ledger;
+}
+
+async function* readKeys(ledger: FakeLedger): AsyncGenerator<KeyPart> {
+  ledger.keyReads += 1;
+  await ledger.before('keys');
+  yield* keyParts(ledger.dockets);
 }
 
 interface Index {
@@ -187,11 +194,12 @@ function repeat({ docket }: SealedDocket, replays: Map<string, string>): string[
   return refusals;
 }
 
-function factsOf(state: RegisterState): RegisterFacts {
+function factsOf(state: RegisterState, transactionCount: number): RegisterFacts {
   return {
     registerId: state.registerId,
     networkId: state.networkId,
     status: 'Online',
+    transactionCount,
     height: state.height,
     headHash: state.headHash,
     headTimestamp: state.headTimestamp,

@@ -6,18 +6,31 @@ import { operationPayloadSchema } from '#core/ledger/governance/operation.ts';
 import { suspensionTransaction } from '#core/ledger/governance/suspension.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
-import type { KeyChain, Signer, SignerKey, SignerRequest } from '../chain/sealing/ports.ts';
+import type {
+  BatchSignatures,
+  KeyChain,
+  Signer,
+  SignerBatch,
+  SignerKey,
+  SignerRequest,
+} from '../chain/sealing/ports.ts';
 import type { TestKey } from './keys.ts';
 
 export interface FakeSigner extends Signer, KeyChain {
+  /** False for a component of an earlier version. */
+  signsBatches: boolean;
+  /** The signed requests; those of a batch one by one. */
   readonly signed: SignerRequest[];
   /** Called before each signature; may throw or wait. */
   before: (request: SignerRequest) => Promise<void> | void;
 }
 
-/** A signing component with a guard like the real one: positions of a register only rise, and the last one may be repeated. */
+/**
+ * A signing component with a guard like the real one: positions of a register only rise, and the messages that were signed last
+ * may be repeated.
+ */
 export function fakeSigner(first: TestKey, validatorId: string, ...later: TestKey[]): FakeSigner {
-  const guard = createGuard();
+  const guard = createGuard({ comparesBytes: true });
   const fake: FakeSigner = {
     key: factsOf(first),
     newestKey: factsOf(later.at(-1) ?? first),
@@ -34,9 +47,21 @@ export function fakeSigner(first: TestKey, validatorId: string, ...later: TestKe
       const key = [first, ...later].find((each) => each.publicKey === publicKey);
       if (key === undefined) throw new AppError('not_found', 'SIGNING_KEY_UNKNOWN', 'The key is no own one');
       const bytes = signedBytes(request, key, validatorId);
-      if (request.kind === 'consensus') guard(request.message, bytes);
+      if (request.kind === 'consensus') guard([{ message: request.message, bytes }]);
       fake.signed.push(request);
       return key.sign(bytes);
+    },
+    signsBatches: true,
+    async signBatch(batch, publicKey = first.publicKey) {
+      const requests = requestsOf(batch);
+      for (const request of requests) await fake.before(request);
+      if (!fake.signsBatches)
+        throw new AppError('invalid', 'INVALID_REQUEST', 'The message has no known type');
+      const key = [first, ...later].find((each) => each.publicKey === publicKey);
+      if (key === undefined) throw new AppError('not_found', 'SIGNING_KEY_UNKNOWN', 'The key is no own one');
+      guard(batch.messages.map((message) => ({ message, bytes: signBytes(message) })));
+      fake.signed.push(...requests);
+      return batchSignatures(batch, key, validatorId);
     },
   };
   return fake;
@@ -46,38 +71,81 @@ function factsOf({ publicKey, address }: TestKey): SignerKey {
   return { publicKey, walletAddress: address };
 }
 
+/** The messages of a batch as requests, and its attestation. */
+export function requestsOf({ messages, attestation }: SignerBatch): SignerRequest[] {
+  const requests = messages.map((message) => ({ kind: 'consensus', message }) as const);
+  return attestation === undefined ? requests : [...requests, attestation];
+}
+
+/** The signatures of a batch by a key, without a guard. */
+export function batchSignatures(
+  { messages, attestation }: SignerBatch,
+  key: TestKey,
+  validatorId: string,
+): BatchSignatures {
+  return {
+    messages: messages.map((message) => key.sign(signBytes(message))),
+    ...(attestation !== undefined && { attestation: key.sign(signedBytes(attestation, key, validatorId)) }),
+  };
+}
+
+/** A message and the bytes that its signature covers. */
+export interface GuardedMessage {
+  readonly message: ConsensusMessage;
+  readonly bytes: Uint8Array;
+}
+
 interface Position {
   readonly place: readonly [height: number, round: number, step: number];
   readonly text: string;
 }
 
-/** Throws AppError conflict DOUBLE_SIGN_REFUSED for a message that conflicts with an earlier signature. */
-export type Guard = (message: ConsensusMessage, bytes: Uint8Array) => void;
+/** Throws AppError conflict DOUBLE_SIGN_REFUSED for messages that conflict with an earlier signature. */
+export type Guard = (messages: readonly GuardedMessage[]) => void;
 
-/** The guard of one identity: positions of a register only rise, and the last one may be repeated. */
-export function createGuard(): Guard {
-  const positions = new Map<string, Position>();
-  return (message, bytes) => {
-    const place = [message.height, message.round, message.type] as const;
-    const text = Buffer.from(bytes).toString('hex');
-    const last = positions.get(message.registerId);
-    if (last !== undefined && !mayFollow(last, { place, text })) {
+/** The guard of one identity: positions of a register only rise, and the messages that were signed last may be repeated. */
+export function createGuard({ comparesBytes }: { readonly comparesBytes: boolean }): Guard {
+  const isRepeated = comparesBytes ? isSame : isSamePlace;
+  const kept = new Map<string, readonly Position[]>();
+  return (messages) => {
+    const next = messages.map(positionOf);
+    const [first] = next;
+    const registerId = messages[0]?.message.registerId ?? '';
+    const signed = kept.get(registerId) ?? [];
+    if (next.every((position) => signed.some((each) => isRepeated(each, position)))) return;
+    const last = signed.at(-1);
+    if (first === undefined || (last !== undefined && !isAbove(first, last))) {
       throw new AppError(
         'conflict',
         'DOUBLE_SIGN_REFUSED',
         'A later position or something else was signed here',
       );
     }
-    positions.set(message.registerId, { place, text });
+    kept.set(registerId, next);
   };
 }
 
-function mayFollow(last: Position, next: Position): boolean {
+function positionOf({ message, bytes }: GuardedMessage): Position {
+  return {
+    place: [message.height, message.round, message.type],
+    text: Buffer.from(bytes).toString('hex'),
+  };
+}
+
+function isSame(one: Position, other: Position): boolean {
+  return one.text === other.text;
+}
+
+function isSamePlace(one: Position, other: Position): boolean {
+  return one.place.join() === other.place.join();
+}
+
+function isAbove(next: Position, last: Position): boolean {
   for (const [index, part] of next.place.entries()) {
     const before = last.place[index] ?? 0;
     if (part !== before) return part > before;
   }
-  return last.text === next.text;
+  return false;
 }
 
 /** The bytes that a request's signature covers. */

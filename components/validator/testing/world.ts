@@ -10,7 +10,7 @@ import { type Engine, openEngine } from '../engine.ts';
 import type { Answer } from '../intake/admission/answer.ts';
 import type { Transport } from '../network/transport/transport.ts';
 import { answerSubmission } from '../surfaces/submissions/answer-submission.ts';
-import { testBounds } from './bounds.ts';
+import { testBounds, testKeyFilters } from './bounds.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
 import { testKey } from './keys.ts';
@@ -66,6 +66,7 @@ export class World {
       validatorId: 'validator-0',
       directory: this.#directory,
       bounds: testBounds,
+      keyFilters: testKeyFilters,
       segmentBytes: 1024 * 1024,
       retainBytes: 16 * 1024 * 1024,
       signer: this.signer,

@@ -203,22 +203,23 @@ describe('signing component, docket path', () => {
     const signer = await openSigner(first.deps, caller, { validatorId: 'validator-4', epoch: 0n });
     const outcomes = await Promise.allSettled(
       Array.from({ length: 40 }, (_, i) =>
-        signConsensus((i % 2 === 0 ? first : second).deps, signer, {
-          ...message(registerId),
-          type: 3,
-          height: 5,
-          networkId: 'acme',
-          round: 0,
-          polRound: -1,
-          validatorSetHash: SET,
-          timestamp: '2026-11-21T12:00:00.0000000+00:00',
-          docket: {
-            docketHash: i.toString(16).padStart(64, '0'),
-            merkleRoot: 'bb'.repeat(32),
-            logRoot: 'cc'.repeat(32),
+        signConsensus((i % 2 === 0 ? first : second).deps, signer, [
+          {
+            type: 3,
+            height: 5,
+            networkId: 'acme',
+            round: 0,
+            polRound: -1,
+            validatorSetHash: SET,
+            timestamp: '2026-11-21T12:00:00.0000000+00:00',
+            docket: {
+              docketHash: i.toString(16).padStart(64, '0'),
+              merkleRoot: 'bb'.repeat(32),
+              logRoot: 'cc'.repeat(32),
+            },
+            registerId,
           },
-          registerId,
-        }),
+        ]),
       ),
     );
     expect(outcomes.filter((outcome) => outcome.status === 'fulfilled')).toHaveLength(1);

@@ -11,6 +11,7 @@ import type { Logger } from '#kit/log/log.ts';
 import { DOCKET_SIGNING } from '../custody/contexts.ts';
 import { invalid, refusal } from '../errors.ts';
 import type { SignerEvents } from './events.ts';
+import type { KeptMessage } from './kept-messages.ts';
 import {
   heldValidatorKey,
   nextValidatorKey,
@@ -20,7 +21,7 @@ import {
 } from './keys.ts';
 import { judgeSystemSigning, judgeValidatorIdentity, type SigningCaller } from './rules.ts';
 import { recordRefusal, refuseAudited } from './sign-control.ts';
-import type { GuardedMessage, SignerStore } from './store.ts';
+import type { GuardedBatch, GuardPosition, SignerStore } from './store.ts';
 
 export interface SignConsensusDeps extends SystemKeyDeps {
   readonly store: SignerStore;
@@ -120,35 +121,50 @@ export async function nextKey(
 }
 
 /**
- * Signs a proposal, prevote or precommit: builds the bytes from the fields, takes the position in one statement, then
- * returns the signature.
- * @throws AppError conflict SIGNER_FENCED, conflict DOUBLE_SIGN_REFUSED (details: the position signed last),
+ * Signs messages of one register, height and round, by rising type: builds the bytes from the fields, takes all positions in one
+ * statement, then returns the signatures. A message that was signed before gets the signature that it got then.
+ * @throws AppError conflict SIGNER_FENCED, conflict DOUBLE_SIGN_REFUSED for all messages (details: the position signed last),
  * invalid INVALID_CONSENSUS_MESSAGE and the like for fields out of range
  */
 export async function signConsensus(
   deps: SignConsensusDeps,
   opened: OpenedSigner,
-  message: ConsensusMessage,
-): Promise<Uint8Array> {
+  messages: readonly [ConsensusMessage, ...ConsensusMessage[]],
+): Promise<readonly Uint8Array[]> {
+  const [first, ...later] = messages;
+  const { height, round } = first;
   // The guard row is keyed by the parsed id, so that two spellings of one register use the same row.
-  const registerId = parseRegisterId(message.registerId);
-  assertTimestamp(message.timestamp);
-  const bytes = signBytes({ ...message, registerId });
-  const signature = Buffer.from(opened.key.signer.sign(bytes));
-  const guarded: GuardedMessage = {
+  const registerId = parseRegisterId(first.registerId);
+  const keep = (message: ConsensusMessage) => signedMessage(opened, { ...message, registerId });
+  const batch: GuardedBatch = {
     registerId,
     validatorId: opened.validatorId,
-    height: BigInt(message.height),
-    round: message.round,
+    height: BigInt(height),
+    round,
+    messages: [keep(first), ...later.map(keep)],
+    firstStep: first.type,
+  };
+  const taken = await deps.store.guard(batch, opened.epoch);
+  const released = taken ? signaturesOf(batch) : await storedSignatures(deps, opened, batch);
+  for (const { type, docket } of messages) {
+    const txId = docket?.docketHash ?? 'nil';
+    logSigned(deps, opened, registerId, { docketNumber: height, round, kind: typeName(type), txId });
+  }
+  return released;
+}
+
+function signaturesOf({ messages }: Pick<GuardedBatch, 'messages'>): readonly Uint8Array[] {
+  return messages.map(({ signature }) => signature);
+}
+
+function signedMessage({ key }: OpenedSigner, message: ConsensusMessage): KeptMessage {
+  assertTimestamp(message.timestamp);
+  const bytes = signBytes(message);
+  return {
     step: message.type,
     digest: Buffer.from(sha256(bytes)),
-    signature,
+    signature: Buffer.from(key.signer.sign(bytes)),
   };
-  const taken = await deps.store.guard(guarded, opened.epoch);
-  const released = taken ? signature : await storedSignature(deps, opened, guarded);
-  const txId = message.docket?.docketHash ?? 'nil';
-  logSigned(deps, opened, registerId, { ...position(guarded), kind: typeName(message.type), txId });
-  return released;
 }
 
 /**
@@ -158,17 +174,38 @@ export async function signConsensus(
 export async function signAttestation(
   deps: SignConsensusDeps,
   opened: OpenedSigner,
-  vote: { registerId: string; docketHash: string; approved: boolean; timestamp: string },
+  vote: AttestationFields,
 ): Promise<Uint8Array> {
+  const release = attestationOf(deps, opened, vote);
+  await assertNewest(deps, opened);
+  return release();
+}
+
+interface AttestationFields {
+  readonly registerId: string;
+  readonly docketHash: string;
+  readonly approved: boolean;
+  readonly timestamp: string;
+}
+
+/**
+ * Judges an attestation. The returned function signs it; the caller has made sure that the epoch is the newest one.
+ * @throws AppError invalid for fields out of range
+ */
+export function attestationOf(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  { approved, timestamp, ...vote }: AttestationFields,
+): () => Uint8Array {
   const registerId = parseRegisterId(vote.registerId);
   const docketHash = findDocketHash(vote.docketHash);
   if (docketHash === undefined) throw invalid('docketHash is not a SHA-256');
-  assertTimestamp(vote.timestamp);
-  await assertNewest(deps, opened);
-  const { approved, timestamp } = vote;
+  assertTimestamp(timestamp);
   const bytes = voteBytes({ docketHash, validatorAddress: opened.key.address, approved, timestamp });
-  logSigned(deps, opened, registerId, { kind: approved ? 'attestation' : 'rejection', txId: docketHash });
-  return opened.key.signer.sign(bytes);
+  return () => {
+    logSigned(deps, opened, registerId, { kind: approved ? 'attestation' : 'rejection', txId: docketHash });
+    return opened.key.signer.sign(bytes);
+  };
 }
 
 /**
@@ -204,28 +241,45 @@ export async function signPossession(
   return opened.key.signer.sign(bytes);
 }
 
-// Nothing was written, because of an old epoch, a repeated message or a conflict. They are checked in this order.
-async function storedSignature(
+// Nothing was written, because of an old epoch, repeated messages or a conflict. They are checked in this order.
+async function storedSignatures(
   deps: SignConsensusDeps,
   opened: OpenedSigner,
-  message: GuardedMessage,
-): Promise<Uint8Array> {
+  batch: GuardedBatch,
+): Promise<readonly Uint8Array[]> {
   await assertNewest(deps, opened);
-  const last = await deps.store.position(message);
+  const last = await deps.store.position(batch);
   if (last === undefined)
     throw new AppError(
       'unavailable',
       genericCode('unavailable'),
       'the signing position could not be taken; try again',
     );
-  const same = BigInt(last.height) === message.height && BigInt(last.round) === BigInt(message.round);
-  if (same && last.step === message.step && last.sameDigest) return last.signature;
-  const signed = { height: last.height, round: last.round, step: last.step };
-  await recordRefusal(deps, attemptOf(opened, message), 'DOUBLE_SIGN_REFUSED');
+  const { messages, repeated } = withStored(batch, last);
+  const next = messages[repeated];
+  if (next === undefined) return signaturesOf({ messages });
+  // Nothing can lie between the last of the repeated messages and the next one, so the statement decides again.
+  const continued = { ...batch, messages, firstStep: next.step };
+  if (repeated > 0 && (await deps.store.guard(continued, opened.epoch))) return signaturesOf(continued);
+  const signed = { height: String(last.height), round: String(last.round), step: last.step };
+  await recordRefusal(deps, attemptOf(opened, batch), 'DOUBLE_SIGN_REFUSED');
   throw refusal('DOUBLE_SIGN_REFUSED', {
     message: `height ${last.height}, round ${last.round}, step ${last.step} is already signed`,
     details: { signed },
   });
+}
+
+/** The messages of a batch, where those at its beginning that were signed before have the stored signature. */
+function withStored({ height, round, messages }: GuardedBatch, last: GuardPosition) {
+  const isSameRound = last.height === height && last.round === BigInt(round);
+  const kept = isSameRound ? last.kept : [];
+  const find = ({ step, digest }: KeptMessage) =>
+    kept.find((each) => each.step === step && each.digest.equals(digest));
+  const [first, ...later] = messages;
+  const firstNew = messages.findIndex((message) => find(message) === undefined);
+  const orStored = (message: KeptMessage) => find(message) ?? message;
+  const repeated = firstNew === -1 ? messages.length : firstNew;
+  return { messages: [orStored(first), ...later.map(orStored)] as const, repeated };
 }
 
 /** @throws AppError conflict SIGNER_FENCED when a newer stream signs for the identity */
@@ -235,18 +289,14 @@ export async function assertNewest(deps: SignConsensusDeps, opened: OpenedSigner
   throw fenced(deps);
 }
 
-function attemptOf(opened: OpenedSigner, message: GuardedMessage) {
+function attemptOf(opened: OpenedSigner, { registerId, height, round, messages: [{ step }] }: GuardedBatch) {
   return {
     caller: opened.caller,
-    registerId: message.registerId,
-    transactionType: typeName(message.step),
-    transactionId: `${message.height}/${message.round}/${message.step}`,
+    registerId,
+    transactionType: typeName(step),
+    transactionId: `${height}/${round}/${step}`,
     derivationPath: DOCKET_SIGNING,
   };
-}
-
-function position(message: GuardedMessage) {
-  return { docketNumber: Number(message.height), round: message.round };
 }
 
 function typeName(type: number): string {

@@ -1,6 +1,8 @@
 import type pg from 'pg';
 import { unavailable } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
+import { GroupCommit } from './group-commit.ts';
+import { decodeEarlier, encodeEarlier, type KeptMessage } from './kept-messages.ts';
 import type { SigningAttempt } from './rules.ts';
 
 /** Maximum number of signatures of one bucket in one window, over all replicas. */
@@ -10,26 +12,36 @@ export interface SignatureCap {
   readonly windowSeconds: number;
 }
 
-/** Position of a consensus message and the digest of its bytes; `step` is 1 proposal, 2 prevote, 3 precommit. */
-export interface GuardedMessage {
+/** Messages of one round that take their positions together, by rising step. */
+export interface GuardedBatch {
   readonly registerId: string;
   readonly validatorId: string;
   readonly height: bigint;
   readonly round: number;
-  readonly step: number;
-  readonly digest: Buffer;
-  readonly signature: Buffer;
+  readonly messages: readonly [KeptMessage, ...KeptMessage[]];
+  /** Lowest step that must be above the stored position; messages below it were signed before. */
+  readonly firstStep: number;
 }
 
-interface GuardPosition {
+/** The last position of a register and validator. */
+export interface GuardPosition {
+  readonly height: bigint;
+  readonly round: bigint;
+  readonly step: number;
+  /** The messages that were signed with it, and its own; each may be repeated. */
+  readonly kept: readonly KeptMessage[];
+}
+
+interface PositionRow extends KeptMessage {
   readonly height: string;
   readonly round: string;
-  readonly step: number;
-  readonly sameDigest: boolean;
-  readonly signature: Buffer;
+  readonly earlier: Buffer | null;
 }
 
-/** Each method is one statement, one round trip and one commit, so its outcome holds for all replicas. */
+/**
+ * Each method is one statement, one round trip and one commit, so its outcome holds for all replicas. Concurrent calls of
+ * `guard` share a statement.
+ */
 export interface SignerStore {
   /** Takes a signature from the bucket and writes the audit row of either outcome. */
   takeAudited(attempt: SigningAttempt, cap: SignatureCap): Promise<'Signed' | 'Refused'>;
@@ -39,9 +51,9 @@ export interface SignerStore {
   /** The newest epoch, at least `held`, so that a restored older database does not fence the current stream. */
   raiseEpoch(validatorId: string, held: bigint): Promise<bigint>;
   currentEpoch(validatorId: string): Promise<bigint | undefined>;
-  /** True when the position was taken; false when the epoch is old or the position is not above the stored one. */
-  guard(message: GuardedMessage, epoch: bigint): Promise<boolean>;
-  position(message: GuardedMessage): Promise<GuardPosition | undefined>;
+  /** True when all positions were taken; false when the epoch is old or the first one is not above the stored position. */
+  guard(batch: GuardedBatch, epoch: bigint): Promise<boolean>;
+  position(of: Pick<GuardedBatch, 'registerId' | 'validatorId'>): Promise<GuardPosition | undefined>;
 }
 
 /** The columns of an audit row, and their values. */
@@ -117,27 +129,44 @@ const currentEpoch = statement<{ readonly validatorId: string }>(
   'signer-epoch',
 );
 
-/** A message as the statements take it: integers of 64 bits are text. */
-type GuardValues = Omit<GuardedMessage, 'height'> & { readonly height: string; readonly epoch: string };
+/** Batches as the statement takes them, one array for each column; integers of 64 bits are text. */
+interface GuardValues {
+  readonly registerIds: readonly string[];
+  readonly validatorIds: readonly string[];
+  readonly epochs: readonly string[];
+  readonly heights: readonly string[];
+  readonly rounds: readonly number[];
+  readonly firstSteps: readonly number[];
+  readonly steps: readonly number[];
+  readonly digests: readonly Buffer[];
+  readonly signatures: readonly Buffer[];
+  readonly earliers: readonly (Buffer | null)[];
+}
 
 // Safety depends only on the conflict clause: the row is locked, re-read and compared, so of two concurrent messages at
-// one position the second sees the first. The epoch check may lag by one statement without harm.
-const takePosition = statement<GuardValues>(
+// one position the second sees the first. The epoch check may lag by one statement without harm. Statements of several
+// replicas lock rows in one order, so that they cannot deadlock.
+const takePositions = statement<GuardValues>(
   `
-  INSERT INTO signing_guard AS g (register_id, validator_id, height, round, step, digest, signature)
-  SELECT :registerId, :validatorId, :height::bigint, :round::bigint, :step::smallint, :digest::bytea, :signature::bytea
-  WHERE EXISTS (SELECT 1 FROM signer_epochs WHERE validator_id = :validatorId AND epoch = :epoch::bigint)
+  INSERT INTO signing_guard AS g
+    (register_id, validator_id, height, round, first_step, step, digest, signature, earlier)
+  SELECT m.register_id, m.validator_id, m.height, m.round, m.first_step, m.step, m.digest, m.signature, m.earlier
+  FROM unnest(:registerIds::text[], :validatorIds::text[], :epochs::bigint[], :heights::bigint[], :rounds::bigint[],
+      :firstSteps::smallint[], :steps::smallint[], :digests::bytea[], :signatures::bytea[], :earliers::bytea[])
+    AS m (register_id, validator_id, epoch, height, round, first_step, step, digest, signature, earlier)
+  JOIN signer_epochs AS e ON e.validator_id = m.validator_id AND e.epoch = m.epoch
+  ORDER BY m.register_id, m.validator_id
   ON CONFLICT (register_id, validator_id) DO UPDATE
-    SET height = excluded.height, round = excluded.round, step = excluded.step,
-        digest = excluded.digest, signature = excluded.signature
-    WHERE (excluded.height, excluded.round, excluded.step) > (g.height, g.round, g.step)
-  RETURNING 1`,
+    SET height = excluded.height, round = excluded.round, first_step = excluded.first_step, step = excluded.step,
+        digest = excluded.digest, signature = excluded.signature, earlier = excluded.earlier
+    WHERE (excluded.height, excluded.round, excluded.first_step) > (g.height, g.round, g.step)
+  RETURNING g.register_id AS "registerId", g.validator_id AS "validatorId"`,
   'signer-guard',
 );
 
-const readPosition = statement<Pick<GuardedMessage, 'registerId' | 'validatorId' | 'digest'>>(
+const readPosition = statement<RowKey>(
   `
-  SELECT height::text AS height, round::text AS round, step, digest = :digest::bytea AS "sameDigest", signature
+  SELECT height::text AS height, round::text AS round, step, digest, signature, earlier
   FROM signing_guard WHERE register_id = :registerId AND validator_id = :validatorId`,
   'signer-position',
 );
@@ -157,6 +186,12 @@ function queryRunner(pool: pg.Pool): RunQuery {
 
 export function createSignerStore(pool: pg.Pool): SignerStore {
   const runQuery = queryRunner(pool);
+  const commits = new GroupCommit<GuardedRow>({
+    limit: maxGuardedRows,
+    keyOf: ({ batch }) => guardKey(batch),
+    commit: async (rows) =>
+      new Set((await runQuery<RowKey>(takePositions(guardValues(rows)))).map((row) => guardKey(row))),
+  });
   return {
     async takeAudited(attempt, cap) {
       const query = takeAudited({ ...valuesOf(attempt), ...cap });
@@ -182,14 +217,52 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
       const rows = await runQuery<{ epoch: string }>(currentEpoch({ validatorId }));
       return rows[0] === undefined ? undefined : BigInt(rows[0].epoch);
     },
-    async guard(message, epoch) {
-      const values = { ...message, height: String(message.height), epoch: String(epoch) };
-      return (await runQuery(takePosition(values))).length === 1;
+    guard: (batch, epoch) => commits.add({ batch, epoch }),
+    async position({ registerId, validatorId }) {
+      const [row] = await runQuery<PositionRow>(readPosition({ registerId, validatorId }));
+      return row && guardPosition(row);
     },
-    async position(message) {
-      const rows = await runQuery<GuardPosition>(readPosition(message));
-      return rows[0];
-    },
+  };
+}
+
+/** Bound of the rows that one statement locks. */
+const maxGuardedRows = 256;
+
+type RowKey = Pick<GuardedBatch, 'registerId' | 'validatorId'>;
+
+interface GuardedRow {
+  readonly batch: GuardedBatch;
+  readonly epoch: bigint;
+}
+
+function guardKey({ registerId, validatorId }: RowKey): string {
+  return `${registerId}/${validatorId}`;
+}
+
+function guardValues(rows: readonly GuardedRow[]): GuardValues {
+  const batches = rows.map(({ batch }) => batch);
+  const lasts = batches.map(({ messages: [first, ...later] }) => later.at(-1) ?? first);
+  return {
+    registerIds: batches.map(({ registerId }) => registerId),
+    validatorIds: batches.map(({ validatorId }) => validatorId),
+    epochs: rows.map(({ epoch }) => String(epoch)),
+    heights: batches.map(({ height }) => String(height)),
+    rounds: batches.map(({ round }) => round),
+    firstSteps: batches.map(({ firstStep }) => firstStep),
+    steps: lasts.map(({ step }) => step),
+    digests: lasts.map(({ digest }) => digest),
+    signatures: lasts.map(({ signature }) => signature),
+    earliers: batches.map(({ messages }) => encodeEarlier(messages)),
+  };
+}
+
+function guardPosition({ height, round, earlier, ...last }: PositionRow): GuardPosition {
+  const { step, digest } = last;
+  return {
+    height: BigInt(height),
+    round: BigInt(round),
+    step,
+    kept: [...decodeEarlier(earlier, digest), last],
   };
 }
 

@@ -11,6 +11,7 @@ import { invalid } from '../errors.ts';
 import type { SystemKey } from './keys.ts';
 import { Lanes } from './lanes.ts';
 import type { SigningCaller } from './rules.ts';
+import { signBatch } from './sign-batch.ts';
 import {
   nextKey,
   type OpenedSigner,
@@ -50,7 +51,12 @@ export async function* serveSigner(
     return;
   }
   const { epoch } = opened;
-  const value = { epoch, key: wireKey(opened.key), newestKey: wireKey(opened.newestKey) };
+  const value = {
+    epoch,
+    key: wireKey(opened.key),
+    newestKey: wireKey(opened.newestKey),
+    signsBatches: true,
+  };
   yield { requestId, result: { case: 'opened', value } };
   const lanes = new Lanes<Response>(maxInFlight);
   // Not awaited: the call that delivers the requests ends only after this generator.
@@ -111,6 +117,11 @@ async function answer(
       return { requestId, result: { case: 'key', value: wireKey(key) } };
     }
     const using = await usingKey(deps, opened, request.publicKey);
+    if (message.case === 'batch') {
+      const { messages, attestation } = message.value;
+      const batch = await signBatch(deps, using, { messages: messages.map(parseMessage), attestation });
+      return { requestId, result: { case: 'batch', value: { ...batch, signatures: [...batch.signatures] } } };
+    }
     const signature = await sign(deps, using, message);
     return { requestId, result: { case: 'signed', value: { signature } } };
   } catch (error) {
@@ -119,14 +130,16 @@ async function answer(
   }
 }
 
-function sign(
+async function sign(
   deps: SignConsensusDeps,
   opened: OpenedSigner,
   message: SignConsensusRequest['message'],
 ): Promise<Uint8Array> {
   switch (message.case) {
-    case 'consensus':
-      return signConsensus(deps, opened, parseMessage(message.value));
+    case 'consensus': {
+      const [signature] = await signConsensus(deps, opened, [parseMessage(message.value)]);
+      return signature ?? new Uint8Array();
+    }
     case 'attestation':
       return signAttestation(deps, opened, message.value);
     case 'possession':
@@ -163,6 +176,7 @@ function parseMessage(wire: WireConsensus): ConsensusMessage {
 }
 
 function registerOf({ message }: SignConsensusRequest): string {
+  if (message.case === 'batch') return message.value.messages[0]?.registerId.toLowerCase() ?? '';
   return message.value !== undefined && 'registerId' in message.value
     ? message.value.registerId.toLowerCase()
     : '';

@@ -13,6 +13,9 @@ export type Answer = {
   value?: {
     code?: string;
     signature?: Uint8Array;
+    signatures?: Uint8Array[];
+    attestationSignature?: Uint8Array;
+    signsBatches?: boolean;
     epoch?: bigint;
     publicKey?: string;
     newestKey?: { publicKey: string };

@@ -84,6 +84,8 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'POST /api/validators/{registerId}/{validatorId}/suspend RequireAuthenticated',
     'GET /api/admin/registers/{registerId}/conflicts RequireSystemAdmin',
     'POST /api/admin/registers/{registerId}/resume-halted RequireSystemAdmin',
+    'GET /api/admin/registers/{registerId}/projection RequireSystemAdmin',
+    'POST /api/admin/registers/{registerId}/projection/rebuild RequireSystemAdmin',
   ]),
   // The packed path of submissions
   ...routes('validator', 'served', ['POST /api/v1/transactions/batch RequireAuthenticated']),

@@ -9,6 +9,7 @@ import {
 import type { Reader } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
 import type { BlueprintPublicationsTable, RegisterSchema } from '../../database/schema.ts';
+import { transactionAt } from '../../ledger/values/store.ts';
 import { metadataOf, publisherOf, type SealedPublication, titleOf } from './record.ts';
 
 type Db = Reader<RegisterSchema>;
@@ -203,12 +204,15 @@ export async function findPayload(
   registerNo: number,
   { docketNumber, position }: Pick<PublishedVersion, 'docketNumber' | 'position'>,
 ): Promise<Buffer | undefined> {
+  const stored = await transactionAt(db, { registerNo, docketNumber, position });
+  if (stored !== undefined) return stored.payload;
+  // a docket that was stored before values existed
   const row = await db
-    .selectFrom('transactions')
+    .selectFrom('transaction_rows')
     .select('payload')
     .where('register_no', '=', registerNo)
     .where('docket_number', '=', docketNumber)
     .where('position', '=', position)
     .executeTakeFirst();
-  return row?.payload;
+  return row?.payload ?? undefined;
 }

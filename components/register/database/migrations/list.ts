@@ -9,6 +9,7 @@ import { queriesMigration } from './0007-queries.ts';
 import { segmentsMigration } from './0008-segments.ts';
 import { publicationsMigration } from './0009-publications.ts';
 import { typesMigration } from './0010-types.ts';
+import { valuesMigration } from './0011-values.ts';
 
 export const migrations: readonly Migration[] = [
   ledgerMigration,
@@ -21,4 +22,5 @@ export const migrations: readonly Migration[] = [
   segmentsMigration,
   publicationsMigration,
   typesMigration,
+  valuesMigration,
 ];

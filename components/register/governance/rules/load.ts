@@ -11,6 +11,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import { untilProjected } from '../../queries/projection/freshness.ts';
 import { findGenesisPayload } from '../../registers/genesis/store.ts';
 import { visibleRegister } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
@@ -73,6 +74,7 @@ async function* sealedDockets(deps: RulesDeps, registerNo: number): AsyncGenerat
  * Transactions that were sealed before the rules existed and violate them have no effect.
  */
 export async function replayRules(deps: RulesDeps, register: RegisterFacts): Promise<LedgerRules> {
+  await untilProjected(deps.database.read, register);
   let rules: LedgerRules | undefined;
   const projections: Projection[] = [];
   for await (const facts of sealedDockets(deps, register.registerNo)) {

@@ -1,11 +1,13 @@
 import { sql } from 'kysely';
 import type { PoolClient } from 'pg';
+import { AppError } from '#core/errors/errors.ts';
 import type { ProposalStatus } from '#core/ledger/governance/operation.ts';
 import { parsePolicy } from '#core/ledger/policy.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
 import { type BoundStatement, statement } from '#kit/db/statement.ts';
 import type { OperationDetail, RegisterSchema } from '../../database/schema.ts';
 import { withoutNul } from '../../database/text.ts';
+import { findAt } from '../../ledger/sealed/store.ts';
 import type { Member, RosterEntry } from '../../registers/state/store.ts';
 
 type Db = Reader<RegisterSchema>;
@@ -266,15 +268,18 @@ export interface SealedControl {
   readonly payload: Buffer;
 }
 
-/** Genesis and control transactions of a register in sealing order, in pages. */
+/**
+ * Genesis and control transactions of a register in sealing order, in pages, as far as its index rows are written. Only
+ * registers that predate stored rules need them.
+ */
 export async function listSealedControls(
   db: Db,
   registerNo: number,
   after: { readonly docketNumber: number; readonly position: number },
   limit: number,
 ): Promise<SealedControl[]> {
-  return db
-    .selectFrom('transactions as t')
+  const rows = await db
+    .selectFrom('transaction_rows as t')
     .innerJoin('dockets as d', (join) =>
       join.onRef('d.register_no', '=', 't.register_no').onRef('d.docket_number', '=', 't.docket_number'),
     )
@@ -286,4 +291,15 @@ export async function listSealedControls(
     .orderBy('t.position')
     .limit(limit)
     .execute();
+  return Promise.all(
+    rows.map(async ({ docketNumber, position, timestamp, record, payload }) => {
+      const bytes =
+        record === null || payload === null
+          ? await findAt(db, { registerNo, docketNumber, position })
+          : { record, payload };
+      if (bytes === undefined)
+        throw new AppError('internal', 'INTERNAL_ERROR', `The value of docket ${docketNumber} is missing.`);
+      return { docketNumber, position, timestamp, record: bytes.record, payload: bytes.payload };
+    }),
+  );
 }

@@ -1,9 +1,10 @@
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
+import type { KeyKind } from '#core/ledger/key-filter.ts';
 import type { Reader } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { locationAndType, type RegisterLocation, rowsAt } from '../sealed/store.ts';
-import type { KeyKind } from '../segments/filter.ts';
+import type { RegisterLocation } from '../sealed/rows/store.ts';
+import { leavesAtLocations, locationAndType, typesAtLocations } from '../sealed/store.ts';
 import type { Segments } from '../segments/segments.ts';
 import { everywhere, headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
 
@@ -172,12 +173,12 @@ function untypedLocation(found: KeyLookup): RegisterLocation | undefined {
 
 /** Usually reads nothing: most submissions are new. */
 async function withRowFacts(db: Db, all: readonly KeyLookup[]): Promise<readonly LookupRow[]> {
-  const own = await rowsAt(db, all.map(ownLocation));
-  const prior = await rowsAt(db, all.map(untypedLocation));
+  const own = await leavesAtLocations(db, all.map(ownLocation));
+  const prior = await typesAtLocations(db, all.map(untypedLocation));
   return all.map((found, n) => ({
-    leaf: own[n]?.leaf ?? null,
+    leaf: own[n] ?? null,
     docketNumber: own[n] === undefined ? null : found.docketNumber,
-    previousType: found.previousType ?? prior[n]?.type ?? null,
+    previousType: found.previousType ?? prior[n] ?? null,
     successor: found.successor,
     replay: found.replay,
   }));

@@ -26,7 +26,7 @@ beforeAll(async () => {
   await pool.query('analyze');
   await pool.query(
     `with t as (
-      insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, created_micros, leaf,
+      insert into transaction_rows (register_no, docket_number, position, tx_id, type, sender_address, created_micros, leaf,
         payload_hash_form, record, payload)
       select $1, 1 + n / 100, n % 100, sha256(convert_to('sealed ' || n, 'UTF8')), 'Action', 's', n, '\\x00', 'jcs',
         convert_to(repeat('r', 700), 'UTF8'), '\\x00'

@@ -2,24 +2,26 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
-
-export interface SealedRow {
-  readonly docketNumber: number;
-  readonly position: number;
-  readonly leaf: Buffer;
-  readonly payloadHashForm: string;
-  readonly record: Buffer;
-  readonly payload: Buffer;
-}
-
-/** The columns of a list; payloads are not read. */
-export type SealedItem = Omit<SealedRow, 'leaf' | 'payload'>;
-
-/** Position of a row: a greater one is newer. */
-export interface Location {
-  readonly docketNumber: number;
-  readonly position: number;
-}
+import {
+  type EntryAndBody,
+  entriesOf,
+  leavesAt,
+  recordsAt,
+  transactionIn,
+  transactionOf,
+  transactionsOf,
+} from '../values/store.ts';
+import {
+  keysOfDocket,
+  type Location,
+  leavesOfRows,
+  type RegisterLocation,
+  recordsOfRows,
+  rowsOfDocket,
+  type SealedItem,
+  type SealedRow,
+  typesOfRows,
+} from './rows/store.ts';
 
 interface SealedFacts extends Location {
   readonly type: string;
@@ -48,13 +50,6 @@ const location = sql`docket_number, position`;
 /** The type is null for transactions sealed before migration 0010. */
 export const locationAndType = sql`docket_number, position, type`;
 
-/** SQL for columns of the transaction at `i`. The limit keeps the planner from reading more rows of the register. */
-const rowAt = (
-  columns: RawBuilder<unknown>,
-  registerNo: RawBuilder<unknown>,
-) => sql`(select ${columns} from transactions
-  where register_no = ${registerNo} and docket_number = i.docket_number and position = i.position limit 1)`;
-
 /** SQL for the location `i` of one id. */
 function fromKey({ registerNo, keySegments }: KeyedRegister, txId: string): RawBuilder<unknown> {
   const id = bytesOf(txId);
@@ -70,18 +65,31 @@ function fromKey({ registerNo, keySegments }: KeyedRegister, txId: string): RawB
   return sql`${head} h cross join lateral ${found} i`;
 }
 
-/** Row of a sealed transaction by id. */
+/** The columns of a transaction without a value; null for one with a value. */
+type RowColumns = { readonly [K in keyof Omit<SealedRow, keyof Location>]: SealedRow[K] | null };
+
+function sealedRowOf(row: Location & Partial<EntryAndBody> & RowColumns): SealedRow | undefined {
+  const { docketNumber, position, entry, body, leaf, payloadHashForm, record, payload } = row;
+  if (entry && body) return { docketNumber, position, ...transactionOf({ entry, body }) };
+  if (leaf === null || payloadHashForm === null || record === null || payload === null) return undefined;
+  return { docketNumber, position, leaf, payloadHashForm, record, payload };
+}
+
+/** A sealed transaction by id: from the value of its docket, else from its row. */
 export async function findSealed(
   db: Db,
   register: KeyedRegister,
   txId: string,
 ): Promise<SealedRow | undefined> {
-  const columns = sql`leaf, payload_hash_form as "payloadHashForm", record, payload`;
-  const { rows } = await sql<SealedRow>`select i.docket_number as "docketNumber", i.position, t.*
-    from ${fromKey(register, txId)} cross join lateral ${rowAt(columns, sql`${register.registerNo}::integer`)} t`.execute(
-    db,
-  );
-  return rows[0];
+  const registerNo = sql`${register.registerNo}::integer`;
+  const at = { registerNo, docketNumber: sql`i.docket_number`, position: sql`i.position` };
+  const { rows } = await sql<Location & Partial<EntryAndBody> & RowColumns>`
+    select i.docket_number as "docketNumber", i.position, v.entry, v.body, t.*
+    from ${fromKey(register, txId)} left join lateral ${transactionIn(at, 'body')} v on true
+    left join lateral (select leaf, payload_hash_form as "payloadHashForm", record, payload from transaction_rows
+      where register_no = ${registerNo} and docket_number = i.docket_number and position = i.position
+        and v.entry is null limit 1) t on true`.execute(db);
+  return rows[0] && sealedRowOf(rows[0]);
 }
 
 export async function findLocation(
@@ -101,7 +109,7 @@ export async function findIdAt(
   location: Pick<Location, 'docketNumber' | 'position'>,
 ): Promise<string | undefined> {
   const row = await db
-    .selectFrom('transactions')
+    .selectFrom('transaction_rows')
     .select('tx_id')
     .where('register_no', '=', registerNo)
     .where('docket_number', '=', location.docketNumber)
@@ -110,30 +118,36 @@ export async function findIdAt(
   return row?.tx_id.toString('hex');
 }
 
-/** Type and hash of a row. */
-interface RowFacts {
-  readonly type: string;
-  readonly leaf: Buffer;
-}
-
-/** A location in a register. */
-export interface RegisterLocation extends Location {
-  readonly registerNo: number;
-}
-
-/** The rows at locations, one for one; undefined for an undefined location and for a purged row. */
-export async function rowsAt(
-  db: Db,
+/** What `find` returns for each location, one for one; undefined for an undefined location. */
+async function ofEach<T>(
   locations: readonly (RegisterLocation | undefined)[],
-): Promise<readonly (RowFacts | undefined)[]> {
+  find: (named: readonly RegisterLocation[]) => Promise<ReadonlyMap<number, T>>,
+): Promise<readonly (T | undefined)[]> {
   const named = locations.filter((one) => one !== undefined);
   if (named.length === 0) return [];
-  const { rows } = await sql<RowFacts & { readonly ord: number }>`select i.ord, t.*
-    from unnest(${named.map((one) => one.registerNo)}::integer[], ${named.map((one) => one.docketNumber)}::bigint[],
-      ${named.map((one) => one.position)}::integer[]) with ordinality as i(register_no, docket_number, position, ord)
-    cross join lateral ${rowAt(sql`type, leaf`, sql`i.register_no`)} t`.execute(db);
-  const found = new Map(rows.map((row) => [named[row.ord - 1], row]));
-  return locations.map((one) => one && found.get(one));
+  const found = await find(named);
+  const byLocation = new Map(named.map((one, index) => [one, found.get(index)]));
+  return locations.map((one) => one && byLocation.get(one));
+}
+
+/** Leaves at locations, one for one; undefined for an undefined location and for a purged docket. */
+export async function leavesAtLocations(
+  db: Db,
+  locations: readonly (RegisterLocation | undefined)[],
+): Promise<readonly (Buffer | undefined)[]> {
+  const found = await ofEach(locations, (named) => leavesAt(db, named));
+  const missing = locations.map((one, n) => (found[n] === undefined ? one : undefined));
+  const rows = await ofEach(missing, (named) => leavesOfRows(db, named));
+  return locations.map((_, n) => found[n] ?? rows[n]?.leaf ?? undefined);
+}
+
+/** Types at locations, one for one, of transactions that were sealed before their keys had types. */
+export async function typesAtLocations(
+  db: Db,
+  locations: readonly (RegisterLocation | undefined)[],
+): Promise<readonly (string | undefined)[]> {
+  const found = await ofEach(locations, (named) => typesOfRows(db, named));
+  return locations.map((_, n) => found[n]?.type);
 }
 
 /** Locations and types of the ids that are sealed. */
@@ -154,25 +168,68 @@ export async function sealedFacts(
       unnest(${ids}::bytea[], ${ids.map((id) => segmentsText(keySegments.before('id', id)))}::text[]) as q(tx_id, sealed)
     cross join lateral ${found} i`.execute(db);
   const untyped = rows.map((row) => (row.type === null ? { ...row, registerNo } : undefined));
-  const facts = await rowsAt(db, untyped);
+  const types = await typesAtLocations(db, untyped);
   return new Map(
     rows.flatMap((row, n) => {
       const { txId, docketNumber, position } = row;
-      const type = row.type ?? facts[n]?.type;
+      const type = row.type ?? types[n];
       return type === undefined ? [] : [[txId.toString('hex'), { docketNumber, position, type }] as const];
     }),
   );
 }
 
-const itemColumns = [
-  'docket_number as docketNumber',
-  'position',
-  'payload_hash_form as payloadHashForm',
-  'record',
-] as const;
+/** A listed row; record and form are null when the docket has a value. */
+export interface ListedRow extends RegisterLocation {
+  readonly record: Buffer | null;
+  readonly payloadHashForm: string | null;
+}
+
+/** The items of listed rows in their order, without purged ones. */
+export async function itemsOfRows(db: Db, rows: readonly ListedRow[]): Promise<SealedItem[]> {
+  const found = await ofEach(
+    rows.map((row) => (row.record === null ? row : undefined)),
+    (named) => recordsAt(db, named),
+  );
+  return rows.flatMap(({ docketNumber, position, record, payloadHashForm }, n) => {
+    const stored = found[n];
+    if (stored !== undefined) return [{ docketNumber, position, ...stored }];
+    if (record === null || payloadHashForm === null) return [];
+    return [{ docketNumber, position, record, payloadHashForm }];
+  });
+}
+
+/** The items at locations in their order, without purged ones. */
+async function itemsAt(db: Db, locations: readonly RegisterLocation[]): Promise<SealedItem[]> {
+  const values = await ofEach(locations, (named) => recordsAt(db, named));
+  const missing = locations.map((one, n) => (values[n] === undefined ? one : undefined));
+  const rows = await ofEach(missing, (named) => recordsOfRows(db, named));
+  return locations.flatMap(({ docketNumber, position }, n) => {
+    const { record = null, payloadHashForm = null } = values[n] ?? rows[n] ?? {};
+    return record === null || payloadHashForm === null
+      ? []
+      : [{ docketNumber, position, record, payloadHashForm }];
+  });
+}
+
+/** Locations in descending order from one on, in consecutive dockets, newest first. */
+function locationsDown(
+  dockets: readonly { readonly docket_number: number; readonly transaction_count: number }[],
+  from: { readonly registerNo: number; readonly position: number },
+  limit: number,
+): RegisterLocation[] {
+  const locations: RegisterLocation[] = [];
+  const { registerNo } = from;
+  for (const [index, { docket_number: docketNumber, transaction_count: count }] of dockets.entries()) {
+    const last = index === 0 ? Math.min(from.position, count - 1) : count - 1;
+    for (let position = last; position >= 0 && locations.length < limit; position -= 1)
+      locations.push({ registerNo, docketNumber, position });
+  }
+  return locations;
+}
 
 /**
- * Newest first from the transaction with this ordinal (0 is the first ever sealed): a seek, however deep the page.
+ * Newest first from the transaction with this ordinal (0 is the first ever sealed): a seek, however deep the page. It
+ * needs dockets and their values only, so it holds everything that is sealed.
  */
 export async function listFromOrdinal(
   db: Db,
@@ -189,21 +246,20 @@ export async function listFromOrdinal(
     .limit(1)
     .executeTakeFirst();
   if (docket === undefined) return [];
-  const position = ordinal - docket.first_ordinal;
-  return db
-    .selectFrom('transactions')
-    .select(itemColumns)
+  const dockets = await db
+    .selectFrom('dockets')
+    .select(['docket_number', 'transaction_count'])
     .where('register_no', '=', registerNo)
     .where('docket_number', '<=', docket.docket_number)
-    .where(sql<boolean>`(docket_number, position) <= (${docket.docket_number}, ${position})`)
     .orderBy('docket_number', 'desc')
-    .orderBy('position', 'desc')
     .limit(limit)
     .execute();
+  const position = ordinal - docket.first_ordinal;
+  return itemsAt(db, locationsDown(dockets, { registerNo, position }, limit));
 }
 
 function filtered(db: Db, filter: Filter) {
-  let rows = db.selectFrom('transactions').where('register_no', '=', filter.registerNo);
+  let rows = db.selectFrom('transaction_rows').where('register_no', '=', filter.registerNo);
   if (filter.senderAddress !== undefined) rows = rows.where('sender_address', '=', filter.senderAddress);
   if (filter.fromMicros !== undefined) rows = rows.where('created_micros', '>=', filter.fromMicros);
   if (filter.untilMicros !== undefined) rows = rows.where('created_micros', '<', filter.untilMicros);
@@ -223,13 +279,15 @@ export async function listFiltered(
       .where('docket_number', '<=', before.docketNumber)
       .where(sql<boolean>`(docket_number, position) < (${before.docketNumber}, ${before.position})`);
   }
-  return rows
-    .select(itemColumns)
+  const listed = await rows
+    .select(['register_no as registerNo', 'docket_number as docketNumber', 'position', 'record'])
+    .select('payload_hash_form as payloadHashForm')
     .orderBy('docket_number', 'desc')
     .orderBy('position', 'desc')
     .offset(window.offset)
     .limit(window.limit)
     .execute();
+  return itemsOfRows(db, listed);
 }
 
 /** Counts the matches of a filter, at most `atMost`. */
@@ -251,46 +309,49 @@ export async function senderCount(db: Db, registerNo: number, senderAddress: str
   return row?.transaction_count ?? 0;
 }
 
+/** All positions of a docket. */
+export const everyPosition = { from: 0, to: 10_000_000 } as const;
+
+interface DocketLocation {
+  readonly registerNo: number;
+  readonly docketNumber: number;
+}
+
 /** Transactions of one docket in docket order. */
 export async function listOfDocket(
   db: Db,
-  at: { readonly registerNo: number; readonly docketNumber: number },
-  window: { readonly offset: number; readonly limit: number },
+  at: DocketLocation,
+  { offset, limit }: { readonly offset: number; readonly limit: number },
 ): Promise<SealedRow[]> {
-  return db
-    .selectFrom('transactions')
-    .select([...itemColumns, 'leaf', 'payload'])
-    .where('register_no', '=', at.registerNo)
-    .where('docket_number', '=', at.docketNumber)
-    .where('position', '>=', window.offset)
-    .orderBy('position')
-    .limit(window.limit)
-    .execute();
+  const { docketNumber } = at;
+  const entries = await entriesOf(db, at, { from: offset, to: offset + limit });
+  if (entries === undefined) return rowsOfDocket(db, at, { offset, limit });
+  const [transactions = []] = await transactionsOf(db, at.registerNo, [{ docketNumber, entries }]);
+  return transactions.map((one, index) => ({ docketNumber, position: offset + index, ...one }));
 }
 
+/** The transaction at a location; undefined once its docket is purged. */
+export async function findAt(
+  db: Db,
+  { registerNo, docketNumber, position }: RegisterLocation,
+): Promise<SealedRow | undefined> {
+  const [row] = await listOfDocket(db, { registerNo, docketNumber }, { offset: position, limit: 1 });
+  return row;
+}
+
+/** Ids of one docket's transactions with positions in [from, to), in docket order. */
 export async function transactionIdsOfDocket(
   db: Db,
-  registerNo: number,
-  docketNumber: number,
+  at: DocketLocation,
+  positions: { readonly from: number; readonly to: number },
 ): Promise<string[]> {
-  const rows = await db
-    .selectFrom('transactions')
-    .select('tx_id')
-    .where('register_no', '=', registerNo)
-    .where('docket_number', '=', docketNumber)
-    .orderBy('position')
-    .execute();
-  return rows.map((row) => row.tx_id.toString('hex'));
+  const keys = (await entriesOf(db, at, positions)) ?? (await keysOfDocket(db, at, positions));
+  return keys.map((one) => one.txId);
 }
 
 /** Leaf hashes of one docket in docket order, computed from the records when the docket was verified. */
 export async function leavesOfDocket(db: Db, registerNo: number, docketNumber: number): Promise<Buffer[]> {
-  const rows = await db
-    .selectFrom('transactions')
-    .select('leaf')
-    .where('register_no', '=', registerNo)
-    .where('docket_number', '=', docketNumber)
-    .orderBy('position')
-    .execute();
-  return rows.map((row) => row.leaf);
+  const at = { registerNo, docketNumber };
+  const keys = (await entriesOf(db, at, everyPosition)) ?? (await keysOfDocket(db, at, everyPosition));
+  return keys.map((one) => one.leaf);
 }

@@ -1,9 +1,9 @@
+import { type KeyKind, mayHold, wordsOf } from '#core/ledger/key-filter.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { type KeyKind, mayHold, wordsOf } from './filter.ts';
-import { buildFilter, everywhere, findFilter, type KeySegments } from './store.ts';
+import { everywhere, type KeySegments, loadFilter } from './store.ts';
 
 /** A register with its open segment, as just read by a statement. */
 interface SegmentedRegister {
@@ -103,9 +103,7 @@ export function createSegments(options: SegmentsOptions): Segments {
     const { registerNo, filters } = one;
     while (filters.length < open && !one.forgotten && !stopped) {
       const segment = filters.length;
-      const filter =
-        (await findFilter(database.read, registerNo, segment)) ??
-        (await buildFilter(database, registerNo, segment));
+      const filter = await loadFilter(database, registerNo, segment);
       if (!makeRoom(filter.length)) {
         one.fullUntilMs = clock.nowMs() + idleMs;
         return;

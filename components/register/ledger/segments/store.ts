@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
+import { addKey, emptyFilter, type KeyKind, wordsOf } from '#core/ledger/key-filter.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { addKey, emptyFilter, type KeyKind, keyKinds } from './filter.ts';
 
 type Db = Reader<RegisterSchema>;
 
@@ -111,23 +111,49 @@ export async function findFilter(db: Db, registerNo: number, segment: number): P
 /** Keys that are read at a time. */
 const batch = 20_000;
 
+interface SegmentAt {
+  readonly registerNo: number;
+  readonly segment: number;
+}
+
+/** @returns the number of keys of this kind */
 async function addKeys(
   db: Db,
   filter: Buffer,
-  at: { readonly registerNo: number; readonly segment: number },
+  { registerNo, segment }: SegmentAt,
   kind: KeyKind,
-): Promise<void> {
+): Promise<number> {
   const { table, key } = tables[kind];
   let after: Buffer = Buffer.alloc(0);
-  for (;;) {
+  for (let added = 0; ; ) {
     const { rows } = await sql<{ key: Buffer }>`select ${sql.ref(key)} as key from ${sql.table(table)}
-      where register_no = ${at.registerNo} and segment = ${at.segment} and ${sql.ref(key)} > ${after}
+      where register_no = ${registerNo} and segment = ${segment} and ${sql.ref(key)} > ${after}
       order by 1 limit ${batch}`.execute(db);
-    for (const row of rows) addKey(filter, kind, row.key);
+    for (const row of rows) addKey(filter, wordsOf(kind, row.key));
+    added += rows.length;
     const last = rows.at(-1);
-    if (last === undefined || rows.length < batch) return;
+    if (last === undefined || rows.length < batch) return added;
     after = last.key;
   }
+}
+
+/**
+ * The filter of a segment's keys, and the number of its transactions. Of the open segment it holds at least the keys that
+ * were committed before the call.
+ */
+export async function readFilter(
+  db: Db,
+  at: SegmentAt,
+): Promise<{ readonly filter: Buffer; readonly transactions: number }> {
+  const { registerNo, segment } = at;
+  const counted = await sql<{ keys: number }>`select
+    (select count(*) + count(replay_key) from transaction_ids where register_no = ${registerNo} and segment = ${segment})
+    + (select count(*) from transaction_successors where register_no = ${registerNo} and segment = ${segment})
+    as keys`.execute(db);
+  const filter = emptyFilter(counted.rows[0]?.keys ?? 0);
+  const transactions = await addKeys(db, filter, at, 'id');
+  for (const kind of ['successor', 'replay'] as const) await addKeys(db, filter, at, kind);
+  return { filter, transactions };
 }
 
 /**
@@ -139,13 +165,7 @@ export async function buildFilter(
   registerNo: number,
   segment: number,
 ): Promise<Buffer> {
-  const db = database.read;
-  const counted = await sql<{ keys: number }>`select
-    (select count(*) + count(replay_key) from transaction_ids where register_no = ${registerNo} and segment = ${segment})
-    + (select count(*) from transaction_successors where register_no = ${registerNo} and segment = ${segment})
-    as keys`.execute(db);
-  const filter = emptyFilter(counted.rows[0]?.keys ?? 0);
-  for (const kind of keyKinds) await addKeys(db, filter, { registerNo, segment }, kind);
+  const { filter } = await readFilter(database.read, { registerNo, segment });
   await database.transact((tx) =>
     tx
       .insertInto('segment_filters')
@@ -154,4 +174,34 @@ export async function buildFilter(
       .execute(),
   );
   return filter;
+}
+
+/** The stored filter of a sealed segment; built when it is missing. */
+export async function loadFilter(
+  database: Pick<Database<RegisterSchema>, 'read' | 'transact'>,
+  registerNo: number,
+  segment: number,
+): Promise<Buffer> {
+  return (await findFilter(database.read, registerNo, segment)) ?? buildFilter(database, registerNo, segment);
+}
+
+/** A register's head and its open segment, as of one moment. */
+export interface SegmentHead extends SegmentAt {
+  readonly height: number;
+  readonly logFrontier: Buffer;
+  readonly transactionCount: number;
+  /** Transactions of the open segment. */
+  readonly segmentCount: number;
+}
+
+/** Undefined for a register that does not exist. */
+export async function findSegmentHead(db: Db, registerId: string): Promise<SegmentHead | undefined> {
+  return await db
+    .selectFrom('registers')
+    .innerJoin('register_heads', 'register_heads.register_no', 'registers.register_no')
+    .select(['registers.register_no as registerNo', 'height', 'segment'])
+    .select(['log_frontier as logFrontier', 'transaction_count as transactionCount'])
+    .select('segment_count as segmentCount')
+    .where('registers.register_id', '=', registerId)
+    .executeTakeFirst();
 }

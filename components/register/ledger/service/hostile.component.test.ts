@@ -17,6 +17,7 @@ import {
   GetRegisterStateRequestSchema,
   ListSubscriptionsRequestSchema,
   LookupRequestSchema,
+  ReadKeysRequestSchema,
   WriteDocketRequestSchema,
   WriteOutcome,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
@@ -132,6 +133,11 @@ describe('hostile input from a validator', {
     await storm(GetRegisterStateRequestSchema, [{ registerId }], (message) =>
       ledger.getRegisterState(message, validator),
     );
+    await storm(ReadKeysRequestSchema, [{ registerId }], async (message) => {
+      const parts: string[] = [];
+      for await (const { part } of ledger.readKeys(message, validator)) parts.push(part?.case ?? '');
+      expect(parts.at(-1)).toBe('end');
+    });
     await storm(CheckSubscriptionRequestSchema, [{ registerId, organizationId }], (message) =>
       ledger.checkSubscription(message, validator),
     );

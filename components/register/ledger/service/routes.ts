@@ -25,7 +25,7 @@ import type { Register } from '../../registers/state/store.ts';
 import { presentDocket } from '../dockets/present.ts';
 import { docketSchema } from '../dockets/schemas.ts';
 import { attestationsOf, findDocket, listDockets, type StoredDocket } from '../dockets/store.ts';
-import { listOfDocket, transactionIdsOfDocket } from '../sealed/store.ts';
+import { everyPosition, listOfDocket, transactionIdsOfDocket } from '../sealed/store.ts';
 import { presentSealed } from '../transactions/present.ts';
 import { transactionSchema } from '../transactions/schemas.ts';
 import { violationsOf, type WriteDocket, type WriteResult } from '../writing/write.ts';
@@ -155,7 +155,7 @@ function mountLists(app: App, deps: DocketsDeps): void {
       const { registerNo } = resource;
       const docketNumber = docket.docket_number;
       const presented = await presentOne(deps, resource, docket);
-      const transactionIds = await transactionIdsOfDocket(read, registerNo, docketNumber);
+      const transactionIds = await transactionIdsOfDocket(read, { registerNo, docketNumber }, everyPosition);
       if (query.include === undefined) return { ...presented, transactionIds };
       const rows = await listOfDocket(read, { registerNo, docketNumber }, { offset: 0, limit: 10_000 });
       return { ...presented, transactionIds, transactions: rows.map(presentSealed) };

@@ -20,6 +20,7 @@ import { createLookup } from '../lookup/store.ts';
 import type { Segments } from '../segments/segments.ts';
 import { frontierOf, rulesOfChain } from '../writing/chain.ts';
 import { violationsOf, type WriteDocket, type WriteResult } from '../writing/write.ts';
+import { createReadKeys } from './read-keys.ts';
 
 interface LedgerDeps {
   readonly database: Database<RegisterSchema>;
@@ -66,6 +67,7 @@ function presentState({ register, members, roster }: StoredChain, rules: LedgerR
     registerId: register.registerId,
     status: register.status,
     height: BigInt(register.height),
+    transactionCount: BigInt(register.transactionCount),
     headHash: register.headHash,
     headTimestamp: register.headTimestamp,
     logFrontier: frontierOf(register).serialise(),
@@ -107,6 +109,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
         })),
       };
     },
+    readKeys: createReadKeys(deps.database),
     async checkSubscription({ organizationId, registerId }) {
       if (organizationId.includes('\u0000')) throw refusal('REGISTER_NOT_FOUND');
       const register = await getRegister(read, registerId, organizationId);

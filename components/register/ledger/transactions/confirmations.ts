@@ -1,4 +1,4 @@
-import type { SealedRow } from '../sealed/store.ts';
+import type { SealedRow } from '../sealed/rows/store.ts';
 
 /** A transaction of a docket that this process has stored. */
 type StoredTransaction = Readonly<

@@ -7,15 +7,16 @@ import { ENTITY_SETS } from '../../queries/language/model.ts';
 import type { Typed } from '../../queries/language/typed.ts';
 import { readFilter } from '../../queries/scan/options.ts';
 import { type SearchDeps, searchRegister } from '../../queries/scan/search.ts';
-import { sealedItemOf } from '../../queries/scan/store.ts';
+import { listedRowOf } from '../../queries/scan/store.ts';
 import { allOf, textTerm, timeTerm } from '../../queries/scan/terms.ts';
 import type { Register } from '../../registers/state/store.ts';
+import type { Location } from '../sealed/rows/store.ts';
 import {
   countFiltered,
   type Filter,
   findIdAt,
   findLocation,
-  type Location,
+  itemsOfRows,
   listFiltered,
   listFromOrdinal,
   senderCount,
@@ -122,7 +123,7 @@ async function listMatching(
   });
   const { rows, next, count } = found;
   if (rows.length === 0 && next !== undefined && next.offset > 0) throw refusal('PAGE_TOO_DEEP');
-  const items = rows.map((row) => presentItem(sealedItemOf(row)));
+  const items = (await itemsOfRows(deps.db, rows.map(listedRowOf))).map(presentItem);
   const following = next?.after && (await findIdAt(deps.db, register.registerNo, next.after.location));
   return {
     items,
@@ -131,6 +132,11 @@ async function listMatching(
     hasMore: next !== undefined,
     next: following,
   };
+}
+
+/** Whether a list is the whole register. */
+export function isUnfiltered({ senderAddress, startTime, endTime, before, $filter }: ListQuery): boolean {
+  return [senderAddress, startTime, endTime, before, $filter].every((value) => value === undefined);
 }
 
 /** Sealed transactions of a register, newest first. */
@@ -142,8 +148,7 @@ export async function listTransactions(
   const { db } = deps;
   const { $filter } = query;
   if ($filter !== undefined) return listMatching(deps, register, { ...query, $filter });
-  const filters = [query.senderAddress, query.startTime, query.endTime, query.before];
-  if (filters.every((value) => value === undefined)) return listAll(db, register, query);
+  if (isUnfiltered(query)) return listAll(db, register, query);
   const offset = (query.page - 1) * query.pageSize;
   if (offset > maxDepth) throw refusal('PAGE_TOO_DEEP');
   const before = await locationBefore(deps, register, query);

@@ -5,7 +5,7 @@ import { transactionDid } from '#core/ledger/did.ts';
 import { parseRecord, type SealedRecord } from '#core/ledger/record.ts';
 import type { ReadonlyDeep } from '#kit/http/http.ts';
 import type { UnsealedTransaction } from '../../clients/validators.ts';
-import type { SealedItem, SealedRow } from '../sealed/store.ts';
+import type { SealedItem, SealedRow } from '../sealed/rows/store.ts';
 import type { transactionItemSchema, transactionSchema, unsealedTransactionSchema } from './schemas.ts';
 
 function recordFields(record: SealedRecord) {

@@ -5,7 +5,8 @@ import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { askAll, type FindMembers } from '../../registers/directory/ask.ts';
 import type { Register } from '../../registers/state/store.ts';
-import { findSealed, type KeyedRegister, type SealedRow, sealedFacts } from '../sealed/store.ts';
+import type { SealedRow } from '../sealed/rows/store.ts';
+import { findSealed, type KeyedRegister, sealedFacts } from '../sealed/store.ts';
 import type { Segments } from '../segments/segments.ts';
 
 export interface ReadDeps {

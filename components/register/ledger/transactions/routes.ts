@@ -1,6 +1,8 @@
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
+import type { Caller } from '#core/identity/claims.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import {
   type App,
@@ -16,11 +18,12 @@ import {
 } from '#kit/http/http.ts';
 import { ofSubmission, ofVisibleRegister, ofWritableRegister, refusal, refusals } from '../../errors.ts';
 import { assertAccepted } from '../../governance/control/answer.ts';
-import { visibleRegister, writableRegister } from '../../registers/state/access.ts';
+import { asOf, asOfHeaders, type Freshness, freshnessHeaders } from '../../queries/projection/freshness.ts';
+import { getVisibleRegister, visibleRegister, writableRegister } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { findSealed } from '../sealed/store.ts';
 import type { Confirmations } from './confirmations.ts';
-import { type ListDeps, type ListQuery, listTransactions } from './list.ts';
+import { isUnfiltered, type ListDeps, type ListQuery, listTransactions } from './list.ts';
 import { presentSealed, presentUnsealed } from './present.ts';
 import { getSealed, getTransaction, keyed, listPending, type ReadDeps, txIdOf } from './read.ts';
 import {
@@ -35,6 +38,7 @@ import { type SubmitDeps, submit } from './submit.ts';
 export interface TransactionsDeps extends ReadDeps, SubmitDeps, ListDeps {
   readonly idempotency: Idempotency;
   readonly confirmations: Confirmations;
+  readonly freshness: Freshness;
 }
 
 const address = z.string().refine(isWalletAddress, 'expected a wallet address');
@@ -156,6 +160,21 @@ function pageOf(query: ListQuery, found: Awaited<ReturnType<typeof listTransacti
   };
 }
 
+/** The list without filters needs no index rows, and covers everything that is sealed. */
+async function listConfirmed(
+  deps: TransactionsDeps,
+  register: Register,
+  query: ListQuery,
+  { caller, request: { headers } }: { readonly caller: Caller; readonly request: FastifyRequest },
+) {
+  const isWhole = isUnfiltered(query);
+  const isAhead = Number(headers['x-min-docket'] ?? -1) >= register.height;
+  const settled = isWhole && !isAhead ? {} : await deps.freshness.settle(register, headers);
+  const current = isAhead ? await getVisibleRegister(deps.db, caller, register.registerId) : register;
+  const found = await listTransactions(deps, current, query);
+  return answer(200, pageOf(query, found), isWhole ? asOf(current.height) : settled);
+}
+
 function mountList(app: App, deps: TransactionsDeps): void {
   addRoute(app, {
     ...route,
@@ -165,15 +184,16 @@ function mountList(app: App, deps: TransactionsDeps): void {
     summary: 'Sealed transactions, newest first, or pending ones, oldest first',
     params: registerParams,
     query: listQuery,
+    headers: freshnessHeaders,
     resource: visibleRegister(() => deps.db),
-    answers: { 200: json('A page of transactions.', transactionPageSchema) },
+    answers: { 200: json('A page of transactions.', transactionPageSchema, asOfHeaders) },
     refusals: [
       ...ofVisibleRegister,
       ...refusals('TX_NOT_FOUND', 'PAGE_TOO_DEEP', 'VALIDATOR_UNAVAILABLE'),
       ...refusals('QUERY_INVALID', 'QUERY_NOT_SUPPORTED', 'QUERY_TOO_BROAD', 'QUERY_TIMEOUT'),
     ],
-    handle: async ({ query, resource }) => {
-      if (query.status === 'confirmed') return pageOf(query, await listTransactions(deps, resource, query));
+    handle: async ({ caller, query, resource, request }) => {
+      if (query.status === 'confirmed') return listConfirmed(deps, resource, query, { caller, request });
       if (query.$filter !== undefined)
         throw refusal('QUERY_NOT_SUPPORTED', { message: '$filter is for confirmed transactions.' });
       const waiting = await listPending(deps, resource);

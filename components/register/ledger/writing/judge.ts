@@ -1,16 +1,16 @@
 import type { Verifier } from '#core/crypto/verify.ts';
 import { concatBytes } from '#core/encoding/text.ts';
-import { findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
 import type { Violation } from '#core/errors/errors.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import { logLeaf } from '#core/ledger/log.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Database } from '#kit/db/db.ts';
 import { publicationsOf } from '../../blueprints/publications/record.ts';
-import { longestIndexedBytes, type RegisterSchema } from '../../database/schema.ts';
+import type { RegisterSchema } from '../../database/schema.ts';
 import { type FoldedDocket, foldDocket, foldGenesis, noGenesis } from '../../governance/rules/fold.ts';
 import { projectionOf } from '../../governance/rules/project.ts';
 import { lastByAddress, type ParticipantKey, participantKeysOf } from '../../queries/participants/record.ts';
+import { indexRowOf } from '../../queries/projection/rows.ts';
 import { sealedFacts } from '../sealed/store.ts';
 import type { Segments } from '../segments/segments.ts';
 import { stateAfter } from './chain.ts';
@@ -49,18 +49,6 @@ export function isJudged(judged: Judged | readonly Violation[]): judged is Judge
   return 'commit' in judged;
 }
 
-/** Index columns are text, which cannot hold NUL; the signed record keeps the original. */
-function indexText(text: string | undefined): string | undefined {
-  return text?.includes('\u0000') ? undefined : text;
-}
-
-/** Recipients for the index: each once, without those longer than an index entry. */
-function indexRecipients(recipients: readonly string[]): string[] {
-  return [...new Set(recipients)].filter(
-    (one) => Buffer.byteLength(one) <= longestIndexedBytes && !one.includes('\u0000'),
-  );
-}
-
 function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransaction[] {
   const types = new Map(predecessors);
   for (const record of docket.records) types.set(record.txId, record.type);
@@ -70,16 +58,9 @@ function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransact
     const transaction = docket.bundle.transactions[index];
     const onlySuccessor = previousType !== undefined && !isControlClass(previousType);
     return {
-      txId: record.txId,
-      type: record.type,
-      senderAddress: record.senderAddress,
-      recipients: indexRecipients(record.recipients),
-      blueprintId: indexText(record.blueprintId),
-      actionId: indexText(record.actionId),
-      previousTxId: previous,
+      ...indexRowOf(record),
       onlySuccessor,
       replayKey: onlySuccessor ? undefined : findReplayKey(record),
-      createdMicros: Number(ticksToMicros(findTimestamp(record.createdAt) ?? 0n)),
       leaf: docket.leaves[index] ?? new Uint8Array(),
       payloadHashForm: transaction?.payloadHashForm ?? '',
       record: transaction?.record ?? new Uint8Array(),

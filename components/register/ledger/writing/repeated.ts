@@ -1,6 +1,6 @@
+import type { KeyKind } from '#core/ledger/key-filter.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import type { KeyKind } from '../segments/filter.ts';
 import { anyKeyIn, type KeySegments } from '../segments/store.ts';
 import type { CommitOutcome, DocketCommit, NewTransaction } from './commit/docket-commit.ts';
 

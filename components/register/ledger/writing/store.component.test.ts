@@ -37,7 +37,7 @@ describe('storing dockets', () => {
       $$ begin raise exception 'no space left'; end $$`);
     await pool.query('create trigger refuse before insert on outbox execute function refuse_event()');
     expect((await post(bundle)).status).toBe(500);
-    const rows = await pool.query('select 1 from transactions where docket_number = $1', [before.height]);
+    const rows = await pool.query('select 1 from transaction_rows where docket_number = $1', [before.height]);
     expect(rows.rowCount).toBe(0);
     expect((await register.state(registerId)).height).toBe(before.height);
     await pool.query('drop trigger refuse on outbox');

@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import type { PoolClient } from 'pg';
-import { type Database, unavailable } from '#kit/db/db.ts';
+import { type Database, sqlState, unavailable } from '#kit/db/db.ts';
 import { writePublications } from '../../blueprints/publications/store.ts';
+import { withClient } from '../../database/client/store.ts';
 import { defaultSegmentTransactions, type RegisterSchema } from '../../database/schema.ts';
 import { writeProjection } from '../../governance/rules/store.ts';
 import type { Segments } from '../segments/segments.ts';
@@ -9,7 +10,7 @@ import type { CommitOutcome, DocketCommit } from './commit/docket-commit.ts';
 import { type CommitRequest, copyDocket, insertDocket } from './commit/store.ts';
 import { findRepeated } from './repeated.ts';
 
-/** Dockets in one partition of `transactions`. */
+/** Dockets in one partition of `docket_values` and of `transaction_rows`. */
 const docketsPerPartition = 10_000;
 
 const outcomeOfConstraint: Readonly<Record<string, CommitOutcome>> = {
@@ -20,10 +21,12 @@ const outcomeOfConstraint: Readonly<Record<string, CommitOutcome>> = {
 };
 
 /** A unique violation of a partition's key carries the partition's name. */
+const valueKey = /^docket_values_p\d+_pkey$/;
+
 function refusedBy(error: unknown): CommitOutcome | undefined {
   if (!(error instanceof Error) || !('code' in error) || error.code !== '23505') return undefined;
   const constraint = 'constraint' in error ? String(error.constraint) : '';
-  if (/^transactions_p\d+_pkey$/.test(constraint)) return 'moved';
+  if (valueKey.test(constraint)) return 'moved';
   return outcomeOfConstraint[constraint];
 }
 
@@ -46,16 +49,8 @@ async function writeInside(client: PoolClient, request: CommitRequest): Promise<
   return 'stored';
 }
 
-async function connect(database: Database<RegisterSchema>): Promise<PoolClient> {
-  try {
-    return await database.pool.connect();
-  } catch (error) {
-    throw unavailable(error) ?? error;
-  }
-}
-
 export interface DocketWriter {
-  /** Commits one docket in one SQL transaction: rows, ids, counters, log nodes, head and outbox, or nothing. */
+  /** Commits one docket in one SQL transaction: value, keys, log nodes, head and outbox, or nothing. */
   commit(commit: DocketCommit): Promise<CommitOutcome>;
 }
 
@@ -80,8 +75,10 @@ export function createDocketWriter({
     await database.transact(async (tx) => {
       await sql`select pg_advisory_xact_lock(hashtext('register.transactions.partitions'))`.execute(tx);
       const table = sql.table(`transactions_p${index}`);
-      await sql`create table if not exists ${table} partition of transactions
-        for values from (${sql.lit(from)}) to (${sql.lit(from + docketsPerPartition)})`.execute(tx);
+      const range = sql`for values from (${sql.lit(from)}) to (${sql.lit(from + docketsPerPartition)})`;
+      await sql`create table if not exists ${table} partition of transaction_rows ${range}`.execute(tx);
+      const values = sql.table(`docket_values_p${index}`);
+      await sql`create table if not exists ${values} partition of docket_values ${range}`.execute(tx);
       // as in migration 0008; each partition has its own setting
       await sql`alter table ${table} alter column register_no set (n_distinct = 1)`.execute(tx);
     });
@@ -97,24 +94,15 @@ export function createDocketWriter({
       await ensurePartition(index);
       // The next partition is created long before it is needed: creating one locks the parent briefly.
       if (number % docketsPerPartition > docketsPerPartition / 2) await ensurePartition(index + 1);
-      const client = await connect(database);
-      let broken: Error | undefined;
-      const onLost = (error: Error) => {
-        broken = error;
-      };
-      // A lost connection emits an error while it is checked out; without a listener that ends the process.
-      client.on('error', onLost);
       try {
-        return await writeInside(client, { commit, segmentTransactions });
+        return await withClient(database, (client) => writeInside(client, { commit, segmentTransactions }));
       } catch (error) {
-        await client.query('rollback').catch(onLost);
+        // a restored database may lack a partition that was created after the backup
+        if (sqlState(error) === '23514') partitions.clear();
         const outcome = refusedBy(error);
         if (outcome !== undefined) return outcome;
         // the docket may have been stored nevertheless; a retry finds out
         throw unavailable(error) ?? error;
-      } finally {
-        client.off('error', onLost);
-        client.release(broken);
       }
     },
   };

@@ -66,6 +66,7 @@ describe('a docket that arrives while its predecessor is being stored', () => {
           return outcome;
         },
       },
+      onIndexable: () => undefined,
       onStored: () => undefined,
       onRulesChanged: () => undefined,
       onHalted: () => undefined,

@@ -4,10 +4,11 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import type { IndexedDocket } from '../../queries/projection/rows.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
 import type { Segments } from '../segments/segments.ts';
 import { createChainCache } from './chain.ts';
-import type { NewTransaction } from './commit/docket-commit.ts';
+import { indexedDocketOf, type NewTransaction } from './commit/docket-commit.ts';
 import { isJudged, type Judged, judgeDocket } from './judge.ts';
 import { judgeRepeated } from './replay.ts';
 import type { DocketWriter } from './store.ts';
@@ -31,6 +32,8 @@ export interface WriteDeps {
     readonly docketNumber: number;
     readonly transactions: readonly NewTransaction[];
   }) => void;
+  /** Called after the commit of a docket, with its index rows, which are not written yet. */
+  readonly onIndexable: (registerNo: number, docket: IndexedDocket) => void;
   /** Called when a stored docket changed the rules of the register. */
   readonly onRulesChanged: (registerId: string) => void;
   /** Called when a second certificate for a stored height halted the register. */
@@ -115,6 +118,7 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     if (outcome === 'moved') return outcome;
     if (outcome !== 'stored') return invalid(height - 1, [refusedByStore[outcome]()]);
     chain.keep(speculative.state);
+    deps.onIndexable(commit.registerNo, indexedDocketOf(commit));
     deps.onStored({ registerId, docketNumber: header.docketNumber, transactions: commit.transactions });
     if (changesRules) deps.onRulesChanged(registerId);
     return { outcome, height };

@@ -1,16 +1,19 @@
 import { z } from 'zod';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
-import { page, paging, type ReadonlyDeep } from '#kit/http/http.ts';
+import { type AnswerHeaders, answer, page, paging, type ReadonlyDeep } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import { itemsOfRows } from '../../ledger/sealed/store.ts';
 import { presentItem } from '../../ledger/transactions/present.ts';
 import { getVisibleRegister, scopeOf } from '../../registers/state/access.ts';
+import type { Register } from '../../registers/state/store.ts';
 import { ENTITY_SETS } from '../language/model.ts';
 import type { Typed } from '../language/typed.ts';
+import type { Freshness } from '../projection/freshness.ts';
 import { parseStart, printStart } from '../scan/options.ts';
 import { mostExamined, readableRegisters, type Search, search, searchRegister } from '../scan/search.ts';
-import { sealedItemOf } from '../scan/store.ts';
+import { listedRowOf } from '../scan/store.ts';
 import { allOf } from '../scan/terms.ts';
 import type { transactionsPageSchema } from './schemas.ts';
 import { titlesOf } from './store.ts';
@@ -18,6 +21,13 @@ import { titlesOf } from './store.ts';
 interface ListDeps {
   readonly database: Pick<Database<RegisterSchema>, 'transact'>;
   readonly db: Reader<RegisterSchema>;
+  readonly freshness: Freshness;
+}
+
+/** Who asks, with the headers of the request. */
+interface Asking {
+  readonly caller: Caller;
+  readonly headers: Readonly<Record<string, unknown>>;
 }
 
 export const registerId = z.string().optional().describe('One register; without it all that you see.');
@@ -49,16 +59,29 @@ function searchFor(query: ListQuery, { terms, wallet }: PageQuery): Search {
   };
 }
 
+/** Waits for the index rows of one register or of all. */
+async function settled(
+  { freshness }: Pick<ListDeps, 'freshness'>,
+  one: Register | undefined,
+  { headers }: Asking,
+): Promise<AnswerHeaders> {
+  if (one !== undefined) return freshness.settle(one, headers);
+  await freshness.settleAll();
+  return {};
+}
+
 /** A page of transactions of one register, or of all that the caller sees, each with its register. */
-export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery, pageQuery: PageQuery) {
+export async function listPage(deps: ListDeps, asking: Asking, query: ListQuery, pageQuery: PageQuery) {
+  const { caller } = asking;
   const request = searchFor(query, pageQuery);
   const one =
     query.registerId === undefined ? undefined : await getVisibleRegister(deps.db, caller, query.registerId);
+  const headers = await settled(deps, one, asking);
   const found =
     one === undefined
       ? await search(deps.database, scopeOf(caller), request)
       : await searchRegister(deps.database, one, request);
-  const transactions = found.rows.map((row) => presentItem(sealedItemOf(row)));
+  const transactions = (await itemsOfRows(deps.db, found.rows.map(listedRowOf))).map(presentItem);
   const ids = one === undefined ? [...new Set(transactions.map((each) => each.registerId))] : [];
   const titles = await titlesOf(deps.db, ids);
   const items: Items =
@@ -69,20 +92,25 @@ export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery,
           return { transaction, registerId: id, registerName: titles.get(id) ?? '' };
         });
   const { next, count } = found;
-  return {
+  const body = {
     ...page(items, query, count?.total ?? 0),
     ...(count?.exact === false && { totalCountIsLowerBound: true }),
     hasMore: next !== undefined,
     ...(next !== undefined && { next: printStart(next) }),
   };
+  return answer(200, body, headers);
 }
 
 /** Registers that the caller's statistics cover. */
 export async function registersFor(
-  { db }: Pick<ListDeps, 'db'>,
-  caller: Caller,
+  deps: Pick<ListDeps, 'db' | 'freshness'>,
+  asking: Asking,
   id: string | undefined,
-): Promise<number[]> {
-  if (id !== undefined) return [(await getVisibleRegister(db, caller, id)).registerNo];
-  return (await readableRegisters(db, scopeOf(caller), undefined)).map(({ registerNo }) => registerNo);
+): Promise<{ readonly registers: readonly number[]; readonly headers: AnswerHeaders }> {
+  const { caller } = asking;
+  const one = id === undefined ? undefined : await getVisibleRegister(deps.db, caller, id);
+  const headers = await settled(deps, one, asking);
+  if (one !== undefined) return { registers: [one.registerNo], headers };
+  const readable = await readableRegisters(deps.db, scopeOf(caller), undefined);
+  return { registers: readable.map(({ registerNo }) => registerNo), headers };
 }

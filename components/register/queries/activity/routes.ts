@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { type App, addRoute, decimal, json } from '#kit/http/http.ts';
+import { type App, addRoute, answer, decimal, json } from '#kit/http/http.ts';
 import { storable } from '../../database/text.ts';
 import { ofVisibleRegister, refusals } from '../../errors.ts';
 import { visibleRegister } from '../../registers/state/access.ts';
+import { asOfHeaders, type Freshness, freshnessHeaders } from '../projection/freshness.ts';
 import { withinTime } from '../scan/store.ts';
 import { textTerm } from '../scan/terms.ts';
 import { type GraphDeps, graphOf } from './graph.ts';
@@ -11,7 +12,9 @@ import { listPage, listQuery, registerId, registersFor } from './list.ts';
 import { graphSchema, statisticsSchema, transactionsPageSchema } from './schemas.ts';
 import { statisticsOf } from './store.ts';
 
-export type QueriesDeps = GraphDeps;
+export interface QueriesDeps extends GraphDeps {
+  readonly freshness: Freshness;
+}
 
 const label = storable(256).min(1);
 const common = {
@@ -24,7 +27,8 @@ const common = {
 function mountLists(app: App, deps: QueriesDeps): void {
   const list = {
     ...common,
-    answers: { 200: json('A page of transactions.', transactionsPageSchema) },
+    headers: freshnessHeaders,
+    answers: { 200: json('A page of transactions.', transactionsPageSchema, asOfHeaders) },
     refusals: [
       ...ofVisibleRegister,
       ...refusals('PAGE_TOO_DEEP', 'QUERY_INVALID', 'QUERY_TOO_BROAD', 'QUERY_TIMEOUT'),
@@ -37,8 +41,8 @@ function mountLists(app: App, deps: QueriesDeps): void {
     summary: 'What an address sent or received, newest first in each register',
     params: z.object({ address: label }),
     query: listQuery,
-    handle: ({ caller, params, query }) =>
-      listPage(deps, caller, query, { terms: [], wallet: params.address }),
+    handle: ({ caller, params, query, request }) =>
+      listPage(deps, { caller, headers: request.headers }, query, { terms: [], wallet: params.address }),
   });
   addRoute(app, {
     ...list,
@@ -47,9 +51,9 @@ function mountLists(app: App, deps: QueriesDeps): void {
     summary: 'What an address sent, newest first in each register',
     params: z.object({ address: label }),
     query: listQuery,
-    handle: ({ caller, params, query }) => {
+    handle: ({ caller, params, query, request }) => {
       const terms = [textTerm('senderAddress', 'eq', params.address)];
-      return listPage(deps, caller, query, { terms });
+      return listPage(deps, { caller, headers: request.headers }, query, { terms });
     },
   });
   addRoute(app, {
@@ -59,13 +63,13 @@ function mountLists(app: App, deps: QueriesDeps): void {
     summary: 'Transactions of a blueprint or of one of its instances, newest first in each register',
     params: z.object({ blueprintId: label }),
     query: listQuery.extend({ instanceId: label.optional() }),
-    handle: ({ caller, params, query }) => {
+    handle: ({ caller, params, query, request }) => {
       const { instanceId } = query;
       const terms = [
         textTerm('blueprintId', 'eq', params.blueprintId),
         ...(instanceId === undefined ? [] : [textTerm('instanceId', 'eq', instanceId)]),
       ];
-      return listPage(deps, caller, query, { terms });
+      return listPage(deps, { caller, headers: request.headers }, query, { terms });
     },
   });
 }
@@ -77,15 +81,20 @@ function mountStatistics(app: App, deps: QueriesDeps): void {
     operationId: 'getTransactionStatistics',
     summary: 'Statistics of one register, or of all that you see',
     query: z.object({ registerId }),
-    answers: { 200: json('The statistics.', statisticsSchema) },
+    headers: freshnessHeaders,
+    answers: { 200: json('The statistics.', statisticsSchema, asOfHeaders) },
     refusals: [...ofVisibleRegister, ...refusals('QUERY_TOO_BROAD', 'QUERY_TIMEOUT')],
-    handle: async ({ caller, query }) => {
-      const registers = await registersFor(deps, caller, query.registerId);
+    handle: async ({ caller, query, request }) => {
+      const { registers, headers } = await registersFor(
+        deps,
+        { caller, headers: request.headers },
+        query.registerId,
+      );
       const found = await withinTime(deps.database, (db) => statisticsOf(db, registers));
       const { transactions = 0, senders = 0, recipients = 0, wallets = 0 } = found ?? {};
       const timeOf = (micros: number | null | undefined) =>
         micros === null || micros === undefined ? null : apiTimestamp(Math.floor(micros / 1_000));
-      return {
+      const body = {
         totalTransactions: transactions,
         uniqueWallets: wallets,
         uniqueSenders: senders,
@@ -95,6 +104,7 @@ function mountStatistics(app: App, deps: QueriesDeps): void {
         latestTransaction: timeOf(found?.latest),
         ...(found?.bounded === true && { uniqueCountsAreLowerBounds: true }),
       };
+      return answer(200, body, headers);
     },
   });
 }
@@ -110,10 +120,14 @@ function mountGraph(app: App, deps: QueriesDeps): void {
       limit: decimal({ min: 1, max: 1_000 }).default(200).describe('Nodes, 1 to 1000; 200 when absent.'),
       before: z.string().max(64).optional().describe('Cursor: the last transaction of the previous page.'),
     }),
-    answers: { 200: json('Nodes and links.', graphSchema) },
+    headers: freshnessHeaders,
+    answers: { 200: json('Nodes and links.', graphSchema, asOfHeaders) },
     refusals: [...ofVisibleRegister, ...refusals('CURSOR_UNKNOWN', 'VALIDATOR_UNAVAILABLE', 'QUERY_TIMEOUT')],
     resource: visibleRegister(() => deps.db),
-    handle: ({ resource: register, query }) => graphOf(deps, register, query),
+    handle: async ({ resource: register, query, request }) => {
+      const headers = await deps.freshness.settle(register, request.headers);
+      return answer(200, await graphOf(deps, register, query), headers);
+    },
   });
 }
 

@@ -43,7 +43,7 @@ export async function statisticsOf(db: Db, registers: readonly number[]): Promis
     direction: 'asc' | 'desc',
   ) => sql`(select ${sql.raw(direction === 'asc' ? 'min' : 'max')}(e.created_micros)
     from unnest(${numbers}) as r(register_no) cross join lateral (
-      select created_micros from transactions t where t.register_no = r.register_no
+      select created_micros from transaction_rows t where t.register_no = r.register_no
       order by created_micros ${sql.raw(direction)} limit 1) e)`;
   const { rows } = await sql<Statistics>`select
     (select coalesce(sum(transaction_count), 0)::bigint from register_heads where register_no = any(${numbers})) as transactions,

@@ -12,20 +12,21 @@ export interface ExportedRow {
 
 /** A page ends after this many rows, or after this many bytes. */
 const pageRows = 500;
-const pageBytes = 4 * 1024 * 1024;
+export const pageBytes = 4 * 1024 * 1024;
 
-/** Ids of the transactions of consecutive dockets, by docket in docket order. */
+/** Ids of the transactions of consecutive dockets without a value, by docket in docket order. */
 export async function transactionIdsOf(
   db: Reader<RegisterSchema>,
   registerNo: number,
   range: { readonly from: number; readonly to: number },
 ): Promise<ReadonlyMap<number, readonly string[]>> {
   const rows = await db
-    .selectFrom('transactions')
+    .selectFrom('transaction_rows')
     .select(['docket_number', 'tx_id'])
     .where('register_no', '=', registerNo)
     .where('docket_number', '>=', range.from)
     .where('docket_number', '<=', range.to)
+    .where('record', 'is not', null)
     .orderBy('docket_number')
     .orderBy('position')
     .execute();
@@ -34,7 +35,7 @@ export async function transactionIdsOf(
 }
 
 /**
- * The next transactions of consecutive dockets after a place, bounded in rows and bytes. Sizes are known without
+ * The next transactions of consecutive dockets without a value after a place, bounded in rows and bytes. Sizes are known without
  * reading the bytes, so rows beyond the bound are not read.
  */
 export async function nextTransactions(
@@ -49,8 +50,8 @@ export async function nextTransactions(
       select docket_number, position, record, payload, sum(octet_length(record) + octet_length(payload))
         over (order by docket_number, position rows between unbounded preceding and 1 preceding) as before_bytes
       from (
-        select docket_number, position, record, payload from transactions
-        where register_no = ${registerNo} and docket_number between ${docketNumber} and ${lastDocket}
+        select docket_number, position, record, payload from transaction_rows
+        where register_no = ${registerNo} and record is not null and docket_number between ${docketNumber} and ${lastDocket}
           and (docket_number, position) > (${docketNumber}, ${position})
         order by docket_number, position limit ${pageRows}
       ) page

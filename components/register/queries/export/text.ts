@@ -3,7 +3,9 @@ import { writeCheckpoint, writeDocket, writeHeader, writeTransaction } from '#co
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { attestationsOf, listDockets, type StoredDocket } from '../../ledger/dockets/store.ts';
-import { type ExportedRow, nextTransactions, transactionIdsOf } from './store.ts';
+import type { ValueEntry } from '../../ledger/values/format.ts';
+import { type EntryRun, entriesOfDockets, runBytes, transactionsOf } from '../../ledger/values/store.ts';
+import { type ExportedRow, nextTransactions, pageBytes, transactionIdsOf } from './store.ts';
 
 /** A register at a signed checkpoint. */
 export interface ExportPlan {
@@ -38,7 +40,7 @@ function boundedGroup(dockets: readonly StoredDocket[]): readonly StoredDocket[]
   return end === -1 ? dockets : dockets.slice(0, end);
 }
 
-/** Rows of consecutive dockets in order, read page by page. */
+/** Rows of consecutive dockets without a value in order, read page by page. */
 async function* rowsOf(db: Db, registerNo: number, from: number, to: number): AsyncGenerator<ExportedRow> {
   let after = { docketNumber: from, position: -1 };
   for (;;) {
@@ -50,17 +52,101 @@ async function* rowsOf(db: Db, registerNo: number, from: number, to: number): As
   }
 }
 
-async function docketLines(db: Db, plan: ExportPlan, group: readonly StoredDocket[]) {
+/** Entries of dockets with a value, by docket. */
+type Entries = ReadonlyMap<number, readonly ValueEntry[]>;
+
+/** Runs of entries, each within the bound of a page unless it is one transaction. */
+function* runsOf(docketNumber: number, entries: readonly ValueEntry[]): Generator<EntryRun> {
+  let run: ValueEntry[] = [];
+  for (const entry of entries) {
+    if (run.length > 0 && runBytes({ docketNumber, entries: [...run.slice(0, 1), entry] }) > pageBytes) {
+      yield { docketNumber, entries: run };
+      run = [];
+    }
+    run.push(entry);
+  }
+  if (run.length > 0) yield { docketNumber, entries: run };
+}
+
+/** Pages of runs: several small dockets are read together. */
+function* pagesOf(dockets: readonly StoredDocket[], entries: Entries): Generator<readonly EntryRun[]> {
+  let page: EntryRun[] = [];
+  let bytes = 0;
+  for (const { docket_number: docketNumber } of dockets) {
+    for (const run of runsOf(docketNumber, entries.get(docketNumber) ?? [])) {
+      if (page.length > 0 && bytes + runBytes(run) > pageBytes) {
+        yield page;
+        [page, bytes] = [[], 0];
+      }
+      page.push(run);
+      bytes += runBytes(run);
+    }
+  }
+  if (page.length > 0) yield page;
+}
+
+/** Transactions of dockets with a value in order, read page by page. */
+async function* transactionsFromValues(
+  db: Db,
+  registerNo: number,
+  dockets: readonly StoredDocket[],
+  entries: Entries,
+): AsyncGenerator<ExportedRow> {
+  let position = 0;
+  let current: number | undefined;
+  for (const page of pagesOf(dockets, entries)) {
+    const found = await transactionsOf(db, registerNo, page);
+    for (const [index, { docketNumber }] of page.entries()) {
+      if (docketNumber !== current) [current, position] = [docketNumber, 0];
+      for (const { record, payload } of found[index] ?? []) {
+        yield { docketNumber, position, record, payload };
+        position += 1;
+      }
+    }
+  }
+}
+
+/** Consecutive dockets that all have a value, or all have none. */
+function* sameForm(dockets: readonly StoredDocket[], entries: Entries): Generator<readonly StoredDocket[]> {
+  let run: StoredDocket[] = [];
+  for (const docket of dockets) {
+    const [first] = run;
+    if (first !== undefined && entries.has(first.docket_number) !== entries.has(docket.docket_number)) {
+      yield run;
+      run = [];
+    }
+    run.push(docket);
+  }
+  if (run.length > 0) yield run;
+}
+
+/** Transactions of a group of dockets in order. */
+async function* transactionsIn(
+  db: Db,
+  registerNo: number,
+  group: readonly StoredDocket[],
+  entries: Entries,
+): AsyncGenerator<ExportedRow> {
+  for (const run of sameForm(group, entries)) {
+    const [first, last] = [run[0]?.docket_number ?? 0, run.at(-1)?.docket_number ?? 0];
+    if (entries.has(first)) yield* transactionsFromValues(db, registerNo, run, entries);
+    else yield* rowsOf(db, registerNo, first, last);
+  }
+}
+
+async function docketLines(db: Db, plan: ExportPlan, group: readonly StoredDocket[], entries: Entries) {
   const { registerNo, registerId } = plan;
   const numbers = group.map((docket) => docket.docket_number);
   const range = { from: numbers[0] ?? 0, to: numbers.at(-1) ?? 0 };
+  const hasRows = numbers.some((number) => !entries.has(number));
   const [votes, ids] = await Promise.all([
     attestationsOf(db, registerNo, numbers),
-    transactionIdsOf(db, registerNo, range),
+    hasRows ? transactionIdsOf(db, registerNo, range) : new Map<number, readonly string[]>(),
   ]);
   const byDocket = Map.groupBy(votes, (vote) => vote.docketNumber);
   return group.map((docket) => {
-    const transactionIds = ids.get(docket.docket_number) ?? [];
+    const stored = entries.get(docket.docket_number)?.map(({ txId }) => txId);
+    const transactionIds = stored ?? ids.get(docket.docket_number) ?? [];
     if (transactionIds.length !== docket.transaction_count) throw rowsMissing(docket.docket_number);
     const genesisConfig = docket.genesis_config ?? undefined;
     return writeDocket({
@@ -87,10 +173,12 @@ async function docketLines(db: Db, plan: ExportPlan, group: readonly StoredDocke
 
 /** Lines of a group of dockets, each docket before its transactions. */
 async function* groupLines(db: Db, plan: ExportPlan, group: readonly StoredDocket[]): AsyncGenerator<string> {
-  const lines = await docketLines(db, plan, group);
   const [first, last] = [group[0], group.at(-1)];
   if (first === undefined || last === undefined) return;
-  const rows = rowsOf(db, plan.registerNo, first.docket_number, last.docket_number);
+  const range = { from: first.docket_number, to: last.docket_number };
+  const entries = await entriesOfDockets(db, plan.registerNo, range);
+  const lines = await docketLines(db, plan, group, entries);
+  const rows = transactionsIn(db, plan.registerNo, group, entries);
   for (const [index, docket] of group.entries()) {
     yield lines[index] ?? '';
     for (let position = 0; position < docket.transaction_count; position += 1) {

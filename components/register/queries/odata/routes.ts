@@ -4,7 +4,9 @@ import type { Clock } from '#kit/clock/clock.ts';
 import { type App, addRoute, answer, errorAnswer, json, media, refusalOf } from '#kit/http/http.ts';
 import { refusal, refusals } from '../../errors.ts';
 import { scopeOf } from '../../registers/state/access.ts';
+import type { Scope } from '../../registers/state/store.ts';
 import { ENTITY_SETS, type EntitySet, type SetName } from '../language/model.ts';
+import type { Freshness } from '../projection/freshness.ts';
 import {
   printStart,
   type RawOptions,
@@ -13,7 +15,7 @@ import {
   readKey,
   readOptions,
 } from '../scan/options.ts';
-import { type Found, type SearchDeps, search } from '../scan/search.ts';
+import { type Found, type Search, type SearchDeps, search } from '../scan/search.ts';
 import { metadataJson, metadataXml, serviceDocument } from './metadata.ts';
 import { contextUrl, presentEntity } from './present.ts';
 import { entitiesSchema, entitySchema, errorSchema, modelSchema, serviceDocumentSchema } from './schemas.ts';
@@ -21,6 +23,7 @@ import { entitiesSchema, entitySchema, errorSchema, modelSchema, serviceDocument
 export interface ODataDeps {
   readonly database: SearchDeps;
   readonly clock: Clock;
+  readonly freshness: Pick<Freshness, 'settleAll'>;
 }
 
 const defaultPageSize = 20;
@@ -95,6 +98,12 @@ const baseOf = (request: FastifyRequest) => `${request.protocol}://${request.hos
 
 const nowMicros = (deps: ODataDeps) => deps.clock.nowMicros();
 
+/** Searches when the index rows of what is sealed are written. */
+async function searchFresh(deps: ODataDeps, scope: Scope, query: Search): Promise<Found> {
+  if (query.set.name === 'Transactions') await deps.freshness.settleAll();
+  return search(deps.database, scope, query);
+}
+
 /** Page size that the client prefers: `Prefer: odata.maxpagesize`. */
 function preferredSize(request: FastifyRequest): number | undefined {
   const header = String(request.headers['prefer'] ?? '');
@@ -134,7 +143,7 @@ function mountSet(app: App, deps: ODataDeps, set: EntitySet): void {
       const raw = optionsOf(query);
       const options = readOptions(set, raw, nowMicros(deps));
       const preferred = preferredSize(request);
-      const found = await search(deps.database, scopeOf(caller), {
+      const found = await searchFresh(deps, scopeOf(caller), {
         set,
         ...options,
         limit: Math.min(options.top ?? largestPage, preferred ?? options.top ?? defaultPageSize),
@@ -165,7 +174,7 @@ function mountCount(app: App, deps: ODataDeps, set: EntitySet): void {
     answers: { 200: media('text/plain', 'The number.') },
     refusals: ofQueries,
     handle: async ({ caller, query }) => {
-      const { count } = await search(deps.database, scopeOf(caller), {
+      const { count } = await searchFresh(deps, scopeOf(caller), {
         set,
         filter: readCountOptions(set, optionsOf(query), nowMicros(deps)),
         orderings: [],
@@ -204,7 +213,7 @@ function mountEntity(app: App, deps: ODataDeps): void {
       if (name === undefined) throw refusal('ENTITY_NOT_FOUND');
       const set = ENTITY_SETS[name as SetName];
       const selected = readEntityOptions(set, optionsOf(query));
-      const { rows } = await search(deps.database, scopeOf(caller), {
+      const { rows } = await searchFresh(deps, scopeOf(caller), {
         set,
         filter: readKey(set, key, nowMicros(deps)),
         orderings: [],

@@ -11,7 +11,8 @@ import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { findDocket, type StoredDocket } from '../../ledger/dockets/store.ts';
-import { leavesOfDocket, type SealedRow } from '../../ledger/sealed/store.ts';
+import type { SealedRow } from '../../ledger/sealed/rows/store.ts';
+import { leavesOfDocket } from '../../ledger/sealed/store.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { loadLogNodes } from './store.ts';
 

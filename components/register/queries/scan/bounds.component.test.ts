@@ -23,11 +23,11 @@ beforeAll(async () => {
     ['p3', 30_000],
   ] as const) {
     await pool.query(
-      `create table transactions_${name} partition of transactions for values from (${from}) to (${from + 10_000})`,
+      `create table transactions_${name} partition of transaction_rows for values from (${from}) to (${from + 10_000})`,
     );
   }
   await pool.query(
-    `insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, action_id,
+    `insert into transaction_rows (register_no, docket_number, position, tx_id, type, sender_address, action_id,
        created_micros, leaf, payload_hash_form, record, payload)
      select register_no, n / $3::int + 1, n % $3::int, sha256(n::text::bytea), 'Action', 'sender-' || n % 7,
        case n when 1234 then 'needle' else 'hay' end, 1767225600000000 + n, '', 'jcs', '{}', ''
@@ -36,13 +36,16 @@ beforeAll(async () => {
   );
   await pool.query(
     `insert into transaction_ids (register_no, segment, tx_id, docket_number, position)
-     select register_no, 0, tx_id, docket_number, position from transactions where docket_number > 0`,
+     select register_no, 0, tx_id, docket_number, position from transaction_rows where docket_number > 0`,
   );
   await pool.query(
-    'update register_heads set transaction_count = $1, height = $2 where register_no = (select register_no from registers where register_id = $3)',
+    `with head as (update register_heads set transaction_count = $1, height = $2::bigint
+       where register_no = (select register_no from registers where register_id = $3) returning register_no, height)
+     insert into register_projections (register_no, height) select register_no, height from head
+     on conflict (register_no) do update set height = excluded.height`,
     [dockets * perDocket + 1, dockets + 1, registerId],
   );
-  await pool.query('analyze transactions');
+  await pool.query('analyze transaction_rows');
 });
 afterAll(() => register.stop());
 

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { type Database, type Reader, sqlState } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
-import type { SealedItem } from '../../ledger/sealed/store.ts';
+import type { ListedRow } from '../../ledger/sealed/store.ts';
 import { recentSegments } from '../../ledger/segments/store.ts';
 import type { Row } from '../language/row.ts';
 import type { VisibleRegister } from '../registers/store.ts';
@@ -18,11 +18,15 @@ export interface ScanLocation {
 }
 
 /** A row of `Transactions` in the shape of transaction lists. */
-export function sealedItemOf(row: Row): SealedItem {
+export function listedRowOf(row: Row): ListedRow {
   const { record, payload_hash_form: form } = row;
-  if (!Buffer.isBuffer(record)) throw new TypeError('not a row of a transaction');
-  const { docket_number: docketNumber, position } = row;
-  return { docketNumber, position, record, payloadHashForm: String(form) };
+  return {
+    registerNo: row.register_no,
+    docketNumber: row.docket_number,
+    position: row.position,
+    record: Buffer.isBuffer(record) ? record : null,
+    payloadHashForm: typeof form === 'string' ? form : null,
+  };
 }
 
 /**
@@ -106,11 +110,11 @@ const transactionColumns = sql`t.docket_number, t.position, t.created_micros, t.
   encode(t.tx_id, 'hex') as tx_id, t.type as transaction_type, t.sender_address, t.blueprint_id, t.action_id,
   encode(t.previous_tx_id, 'hex') as previous_tx_id,
   timestamptz 'epoch' + t.created_micros * interval '1 microsecond' as created_at, 'confirmed'::text as status,
-  substring(convert_from(t.record, 'UTF8') from '"instanceId":"([^"\\\\]*)"') as instance_id, t.record, t.payload_hash_form`;
+  coalesce(t.instance_id, substring(convert_from(t.record, 'UTF8') from '"instanceId":"([^"\\\\]*)"')) as instance_id, t.record, t.payload_hash_form`;
 
 /** The rows at given locations of a register, each by its key. */
 const rowsAt = (locations: Fragment) => sql`(select t.* from ${locations} p cross join lateral (
-    select * from transactions where register_no = r.register_no and docket_number = p.docket_number
+    select * from transaction_rows where register_no = r.register_no and docket_number = p.docket_number
       and position = p.position limit 1) t)`;
 
 const rowsWithIds = (txIds: readonly string[]) =>
@@ -122,7 +126,7 @@ function rowsOfWallet(address: string, limit: number): Fragment {
   const below = sql`docket_number <= r.docket and (docket_number, position) < (r.docket, r.position)
     order by docket_number desc, position desc limit ${limit}`;
   return rowsAt(sql`(select docket_number, position from (
-        (select docket_number, position from transactions
+        (select docket_number, position from transaction_rows
           where register_no = r.register_no and sender_address = ${address} and ${below})
         union
         (select docket_number, position from transaction_recipients
@@ -134,7 +138,7 @@ function sourceOf(indexCondition: IndexCondition | undefined, limit: number): Fr
   if (indexCondition?.by === 'txId') return sql`${rowsWithIds(indexCondition.txIds)} t`;
   return indexCondition?.by === 'wallet'
     ? sql`${rowsOfWallet(indexCondition.address, limit)} t`
-    : sql`transactions t`;
+    : sql`transaction_rows t`;
 }
 
 interface ScanSource {

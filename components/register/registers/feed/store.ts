@@ -1,5 +1,6 @@
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
+import { transactionIdsOfDocket } from '../../ledger/sealed/store.ts';
 import { subscribersOf } from '../subscriptions/store.ts';
 import type { SealedFacts } from './events.ts';
 
@@ -22,22 +23,12 @@ export async function sealedFactsOf(
     .executeTakeFirst();
   if (docket === undefined) return { organizationIds: [], sealedAt: undefined, txIds: [] };
   const { registerNo, sealedAt } = docket;
-  const rows =
-    to <= from
-      ? []
-      : await db
-          .selectFrom('transactions')
-          .select('tx_id')
-          .where('register_no', '=', registerNo)
-          .where('docket_number', '=', docketNumber)
-          .where('position', '>=', from)
-          .where('position', '<', to)
-          .orderBy('position')
-          .execute();
+  const docketAt = { registerNo, docketNumber };
+  const txIds = to <= from ? [] : await transactionIdsOfDocket(db, docketAt, { from, to });
   const organizationIds = docketNumber === 0 ? await subscribersOf(db, registerNo) : [];
   return {
     organizationIds,
     sealedAt: sealedAt ?? undefined,
-    txIds: rows.map((row) => row.tx_id.toString('hex')),
+    txIds,
   };
 }

@@ -7,9 +7,13 @@ import {
   ListMemberRegistersRequestSchema,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { ledgerHandlers } from '../../ledger/service/rpc.ts';
+import { projectedHeight } from '../../queries/projection/store.ts';
 import { runHousekeeping } from '../../system/housekeeping/jobs.ts';
+import { buildDocket } from '../../testing/build-docket.ts';
 import { testKey } from '../../testing/keys.ts';
+import { storeInOldForm } from '../../testing/old-form.ts';
 import { contextOf, organizationId, startTestRegister, type TestRegister } from '../../testing/register.ts';
+import { transaction } from '../../testing/sealed.ts';
 
 const clock = manualClock(Date.now());
 
@@ -139,11 +143,26 @@ describe('changing and deleting a register', () => {
   it('purges a deleted register after a week, and keeps its id reserved', async () => {
     const id = await register.createRegister('Short-lived');
     const { registerNo } = await register.state(id);
-    expect((await remove(id)).status).toBe(204);
+    for (const count of [3, 30]) {
+      const sealed = Array.from({ length: count }, (_, n) =>
+        transaction({ registerId: id, payload: { count, n } }),
+      );
+      await register.ledger.writeDocket(buildDocket(await register.state(id), sealed, register.members));
+    }
     const { database } = register;
+    await waitFor(async () => (await projectedHeight(database.read, registerNo)) === 3);
+    await storeInOldForm(database.pool, registerNo, 1);
+    expect((await remove(id)).status).toBe(204);
     const { signal } = new AbortController();
     const counts = async () => {
-      const tables = ['dockets', 'transactions', 'transaction_ids', 'log_nodes', 'policy_versions'];
+      const tables = [
+        'dockets',
+        'docket_values',
+        'transaction_ids',
+        'log_nodes',
+        'policy_versions',
+        'transaction_rows',
+      ];
       const found: number[] = [];
       for (const table of tables) {
         const { rows } = await database.pool.query(
@@ -158,7 +177,7 @@ describe('changing and deleting a register', () => {
     expect((await counts()).every((n) => n > 0)).toBe(true);
     clock.advance(8 * 24 * 3_600_000);
     await runHousekeeping({ database, clock }, signal);
-    expect(await counts()).toEqual([0, 0, 0, 0, 0]);
+    expect(await counts()).toEqual([0, 0, 0, 0, 0, 0]);
     const { verifier } = register;
     const { writeDocket, segments } = register.ledger;
     const ledger = ledgerHandlers({ database, clock, writeDocket, segments, verifier });

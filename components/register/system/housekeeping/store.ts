@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { recentSegments } from '../../ledger/segments/store.ts';
+import { idsInValues } from '../../ledger/values/store.ts';
 
 /** Registers whose data is due for deletion: deleted before an instant, or past their purge date. */
 export async function findPurgeable(
@@ -29,13 +30,14 @@ export async function purgeDockets(
 ): Promise<boolean> {
   const range = sql`register_no = ${registerNo} and docket_number in (
     select docket_number from dockets where register_no = ${registerNo} order by docket_number limit ${atMost})`;
-  const ids = sql`select tx_id from transactions where ${range}`;
+  const ids = sql`${idsInValues(range)} union all select tx_id from transaction_rows where ${range}`;
   const segments = sql`segment = any(${recentSegments(sql`${registerNo}::integer`, sql`0`)})`;
   await sql`delete from transaction_successors where register_no = ${registerNo}
     and ${segments} and previous_tx_id in (${ids})`.execute(tx);
   await sql`delete from transaction_ids where register_no = ${registerNo}
     and ${segments} and tx_id in (${ids})`.execute(tx);
-  await sql`delete from transactions where ${range}`.execute(tx);
+  await sql`delete from transaction_rows where ${range}`.execute(tx);
+  await sql`delete from docket_values where ${range}`.execute(tx);
   await sql`delete from docket_attestations where ${range}`.execute(tx);
   const dockets = await sql`delete from dockets where ${range}`.execute(tx);
   return (dockets.numAffectedRows ?? 0n) > 0n;
@@ -44,6 +46,7 @@ export async function purgeDockets(
 const perRegister = [
   'segment_filters',
   'log_nodes',
+  'register_projections',
   'sender_counters',
   'blueprint_counters',
   'transaction_recipients',

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { sha256, sha256Hex } from '#core/crypto/hash.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { concatBytes, utf8 } from '#core/encoding/text.ts';
@@ -8,6 +8,7 @@ import type { CompleteNode } from '#core/ledger/merkle.ts';
 import { buildRecord, recordBytes } from '#core/ledger/record.ts';
 import type { Transactor } from '#kit/db/db.ts';
 import { defaultSegmentTransactions, type RegisterSchema } from '../../database/schema.ts';
+import { ENTRY_BYTES, HEADER_BYTES } from '../../ledger/values/format.ts';
 import type { ChainState } from '../../ledger/writing/verify.ts';
 import { type TestKey, testKey } from '../keys.ts';
 
@@ -139,18 +140,33 @@ function rowsOf({ state, made }: Beginning, count: number) {
   )`;
 }
 
+/** The values of dockets, in the format of `ledger/values`. */
+async function insertValues(tx: Tx, rows: RawBuilder<unknown>): Promise<void> {
+  const leaf = Buffer.from(sha256(utf8('leaf')));
+  const payloadBytes = Buffer.from(payload);
+  const first = HEADER_BYTES + ENTRY_BYTES * transactionsPerDocket;
+  const body = sql`convert_to(replace(replace(replace(replace(record, ${own}, encode(tx_id, 'hex')),
+    ${sender}, sender_address), ${blueprint}, blueprint_id), ${previous}, coalesce(encode(previous_tx_id, 'hex'), '')), 'UTF8')`;
+  await sql`insert into docket_values (register_no, docket_number, value)
+    select register_no, docket_number, decode(${'01'}, 'hex') || int4send(${transactionsPerDocket}::integer)
+      || string_agg(int4send(${first}::integer + start) || int4send(octet_length(body))
+        || int4send(${payloadBytes.length}::integer) || decode(${'00'}, 'hex') || tx_id || ${leaf}::bytea, ''::bytea order by position)
+      || string_agg(body || ${payloadBytes}::bytea, ''::bytea order by position)
+    from (
+      select *, (sum(octet_length(body) + ${payloadBytes.length}::integer) over (partition by docket_number order by position)
+        - octet_length(body) - ${payloadBytes.length}::integer)::integer as start
+      from (select r.*, ${body} as body from ${rows} r) bodies
+    ) placed group by register_no, docket_number`.execute(tx);
+}
+
 async function insertTransactions(tx: Tx, beginning: Beginning, count: number): Promise<void> {
   const rows = rowsOf(beginning, count);
   const { segment } = beginning.state;
-  const leaf = Buffer.from(sha256(utf8('leaf')));
-  await sql`insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, blueprint_id,
-      action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
+  await sql`insert into transaction_rows (register_no, docket_number, position, tx_id, type, sender_address, blueprint_id,
+      action_id, previous_tx_id, created_micros)
     select register_no, docket_number, position, tx_id, 'Action', sender_address, blueprint_id, '0', previous_tx_id,
-      1767225600000000 + n, ${leaf}, 'jcs',
-      convert_to(replace(replace(replace(replace(record, ${own}, encode(tx_id, 'hex')), ${sender}, sender_address),
-        ${blueprint}, blueprint_id), ${previous}, coalesce(encode(previous_tx_id, 'hex'), '')), 'UTF8'),
-      ${Buffer.from(payload)}
-    from ${rows} r`.execute(tx);
+      1767225600000000 + n from ${rows} r`.execute(tx);
+  await insertValues(tx, rows);
   // sorted by key: cheaper than inserting the rows in random order
   await sql`insert into transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
     select register_no, ${segment}::integer, tx_id, docket_number, position, 'Action', case when n % 2 = 0 then substring(tx_id from 5 for 16) end
@@ -187,13 +203,15 @@ async function addCounters(tx: Tx, beginning: Beginning, count: number): Promise
 
 async function makePartitions(tx: Tx, from: number, until: number): Promise<void> {
   for (let index = Math.floor(from / 10_000); index <= Math.floor(until / 10_000); index += 1) {
-    await sql`create table if not exists ${sql.table(`transactions_p${index}`)} partition of transactions
+    await sql`create table if not exists ${sql.table(`transactions_p${index}`)} partition of transaction_rows
+      for values from (${sql.lit(index * 10_000)}) to (${sql.lit((index + 1) * 10_000)})`.execute(tx);
+    await sql`create table if not exists ${sql.table(`docket_values_p${index}`)} partition of docket_values
       for values from (${sql.lit(index * 10_000)}) to (${sql.lit((index + 1) * 10_000)})`.execute(tx);
   }
 }
 
 /**
- * Appends generated dockets to a register, in all tables and counters that a docket commit writes. PostgreSQL generates
+ * Appends generated dockets to a register, in all tables and counters that a docket commit and its projection write. PostgreSQL generates
  * the rows: records have the shape of sealed ones, without valid signatures. The head and the register's log are
  * consistent, so the next real docket can follow.
  */
@@ -223,5 +241,10 @@ export async function addHistory(tx: Tx, beginning: Beginning, dockets: number):
       segment_count: sql`case when segment_count + ${count} >= ${defaultSegmentTransactions} then 0 else segment_count + ${count} end`,
     }))
     .where('register_no', '=', registerNo)
+    .execute();
+  await tx
+    .insertInto('register_projections')
+    .values({ register_no: registerNo, height: height + dockets })
+    .onConflict((conflict) => conflict.column('register_no').doUpdateSet({ height: height + dockets }))
     .execute();
 }

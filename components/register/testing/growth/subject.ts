@@ -2,6 +2,7 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import { createRandom } from '#kit/testing/random.ts';
 import type { DocketBundle } from '../../ledger/dockets/docket.ts';
 import { createLookup, type Lookup } from '../../ledger/lookup/store.ts';
+import { projectedHeight } from '../../queries/projection/store.ts';
 import { buildDocket } from '../build-docket.ts';
 import { startTestRegister, type TestRegister } from '../register.ts';
 import { transaction } from '../sealed.ts';
@@ -175,7 +176,8 @@ export class Subject {
   }
 
   /**
-   * Stores the signed dockets one after the other, by the same path as a validator's docket; returns CPU microseconds.
+   * Stores the signed dockets one after the other, by the same path as a validator's docket, and waits for their index
+   * rows; returns CPU microseconds.
    */
   async append(): Promise<number> {
     let cpuMicros = 0;
@@ -186,8 +188,21 @@ export class Subject {
       const { user, system } = process.cpuUsage(before);
       cpuMicros += user + system;
     }
+    const before = process.cpuUsage();
+    for (const registerId of new Set(this.#ready.map((docket) => docket.registerId)))
+      await this.#project(registerId);
+    const { user, system } = process.cpuUsage(before);
     this.#ready = [];
-    return cpuMicros;
+    return cpuMicros + user + system;
+  }
+
+  async #project(registerId: string): Promise<void> {
+    const { database, ledger } = this.#service;
+    const { registerNo, height } = await this.#service.state(registerId);
+    while ((await projectedHeight(database.read, registerNo)) < height) {
+      ledger.projector.wake(registerNo);
+      await ledger.projector.progress(registerNo, 100);
+    }
   }
 
   async #write(bundle: DocketBundle): Promise<void> {

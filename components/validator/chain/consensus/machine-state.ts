@@ -88,16 +88,23 @@ export function vote(
   value: Value | undefined,
   effects: Effect[],
 ): void {
-  const { rules, round } = machine;
-  const message: UnsignedVote = {
+  machine.step = kind;
+  effects.push({ kind: 'sign', message: voteFor(machine, kind, value) });
+}
+
+/** The vote of a kind in the current round; undefined is nil. */
+export function voteFor(
+  { rules, round }: Readonly<Pick<Machine, 'rules' | 'round'>>,
+  kind: Vote['kind'],
+  value: Value | undefined,
+): UnsignedVote {
+  return {
     kind,
     height: rules.height,
     round,
     value: value && { hash: value.hash, merkleRoot: value.merkleRoot, logRoot: value.logRoot },
     timestamp: value?.timestamp,
   };
-  machine.step = kind;
-  effects.push({ kind: 'sign', message });
 }
 
 /** Whether this height is decided. */

@@ -31,7 +31,7 @@ export interface Vote {
 }
 
 export type Message = Proposal | Vote;
-type UnsignedProposal = Omit<Proposal, 'signature' | 'validatorId'>;
+export type UnsignedProposal = Omit<Proposal, 'signature' | 'validatorId'>;
 /** A vote for a docket carries the docket's own timestamp. A nil vote gets its timestamp when it is signed. */
 export type UnsignedVote = Omit<Vote, 'signature' | 'validatorId' | 'timestamp'> & {
   readonly timestamp: string | undefined;

@@ -54,6 +54,7 @@ export class Tally {
   instrument(consensus: Consensus): Consensus {
     return {
       create: (rules) => consensus.create(rules),
+      votesAhead: (machine, proposal) => consensus.votesAhead(machine, proposal),
       begin: (machine, rules) => {
         const effects = consensus.begin(machine, rules);
         this.#round = 0;

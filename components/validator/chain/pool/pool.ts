@@ -54,6 +54,7 @@ export class Pool {
   readonly #stored: { readonly epoch: number; readonly txIds: readonly string[] }[] = [];
   #bytes = 0;
   #heldBytes = 0;
+  #latestAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param maxPerSender a policy of the register, which may change */
   constructor(bounds: Readonly<PoolBounds>, maxPerSender: () => number) {
@@ -80,6 +81,11 @@ export class Pool {
   get oldestAtMs(): number | undefined {
     const heads = Object.values(this.#lanes).flatMap((lane) => lane.values().next().value?.addedAtMs ?? []);
     return heads.length === 0 ? undefined : Math.min(...heads);
+  }
+
+  /** Latest arrival of any transaction. */
+  get latestAtMs(): number {
+    return this.#latestAtMs;
   }
 
   /** Bytes of waiting transactions. */
@@ -126,6 +132,7 @@ export class Pool {
     this.#slots.set(transaction.txId, { transaction, stage: 'waiting', segment: 0 });
     this.#addToLane(transaction);
     this.#suspend(transaction.sizeBytes);
+    this.#latestAtMs = Math.max(this.#latestAtMs, transaction.addedAtMs);
     if (transaction.exclusivePredecessor && transaction.previousTransactionId !== undefined) {
       this.#successors.set(transaction.previousTransactionId, transaction.txId);
     }

@@ -30,6 +30,8 @@ export interface OwnMessage {
   readonly polka?: readonly Pick<Vote, 'validatorId' | 'timestamp' | 'signature'>[] | undefined;
   /** Standard base64; absent until the signer has signed. */
   readonly signature?: string | undefined;
+  /** A vote that was logged in advance and that the signer did not sign: it is not repeated after a restart. */
+  readonly isWithdrawn?: boolean | undefined;
 }
 
 export interface DecidedDocket {

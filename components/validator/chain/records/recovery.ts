@@ -115,11 +115,12 @@ function addTransaction({ transactions, others }: RecoveredRegister, placed: Pla
 
 function addOwnMessage(register: RecoveredRegister, own: OwnMessage): void {
   const height = register.own[0]?.message.height ?? -1;
-  if (own.message.height > height) register.own = [own];
-  if (own.message.height !== height) return;
+  if (own.message.height < height) return;
+  if (own.message.height > height) register.own = [];
   const index = register.own.findIndex((each) => isSameMessage(each.message, own.message));
   const earlier = register.own[index];
-  if (earlier === undefined) register.own.push(own);
+  if (own.isWithdrawn === true) register.own = register.own.filter((each) => each !== earlier);
+  else if (earlier === undefined) register.own.push(own);
   else register.own[index] = { ...earlier, signature: own.signature ?? earlier.signature };
 }
 

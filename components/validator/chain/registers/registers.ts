@@ -2,10 +2,11 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { validationError } from '#core/errors/validation-codes.ts';
 import { activeMembers } from '#core/ledger/governance/rules.ts';
 import type { Consensus } from '../consensus/bft1.ts';
+import type { Tombstone } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { decodeTransaction } from '../records/entries.ts';
 import type { RecoveredRegister } from '../records/recovery.ts';
-import { conflictTombstone } from '../sealing/eviction.ts';
+import { conflictTombstone, replayTombstone } from '../sealing/eviction.ts';
 import { RegisterChain } from '../sealing/register-chain.ts';
 import type { RegisterOptions } from '../sealing/register-options.ts';
 import {
@@ -16,7 +17,7 @@ import {
   readControlRecord,
 } from '../state/genesis.ts';
 import { buildState, isMember, type RegisterState } from '../state/state.ts';
-import { findConflicting, findUnsealed } from './lookup.ts';
+import { findConflicting, findUnsealed, type PendingEntry } from './lookup.ts';
 import type { RegisterTable } from './register-table.ts';
 import { loggedOf, type RestoreOptions, restoreContent, restoreLostDockets } from './restore.ts';
 import type { VolumeGaps } from './volume-gaps.ts';
@@ -121,9 +122,13 @@ export class Registers {
     const register = this.#registers.get(registerId);
     const facts = await this.#options.ledger.findRegister(registerId);
     if (register === undefined || facts === undefined || facts.height <= register.state.height) return false;
-    register.fastForward(buildState(facts, this.#options.verifier), await this.#sealedOf(register));
+    const { sealed, repeated } = await this.#compareWaiting(register);
+    register.fastForward(buildState(facts, this.#options.verifier), sealed);
+    this.#dropRepeated(register, repeated);
     const again = async () => {
-      register.removeSealed(await this.#sealedOf(register));
+      const later = await this.#compareWaiting(register);
+      register.removeSealed(later.sealed);
+      this.#dropRepeated(register, later.repeated);
       this.#evict(register, await findConflicting(this.#options.ledger, [...register.pool.waiting()]));
     };
     // Retried until the register service answers: otherwise sealed transactions would be proposed here and refused by all peers.
@@ -133,12 +138,22 @@ export class Registers {
     return true;
   }
 
-  /** The ids of waiting transactions that the register service has sealed. */
-  async #sealedOf(register: RegisterChain): Promise<string[]> {
+  /** The waiting transactions that the register service has sealed, and those that repeat a sealed one. */
+  async #compareWaiting(register: RegisterChain) {
     const waiting = [...register.pool.waiting()].map((transaction) => ({ transaction, segment: 0 }));
     const pending = await findUnsealed(this.#options.ledger, register.id, waiting);
     const open = new Set(pending.map(({ transaction }) => transaction.txId));
-    return waiting.flatMap(({ transaction: { txId } }) => (open.has(txId) ? [] : txId));
+    const sealed = waiting.flatMap(({ transaction: { txId } }) => (open.has(txId) ? [] : txId));
+    return { sealed, repeated: pending.filter(({ sealedReplay }) => sealedReplay !== '') };
+  }
+
+  /** Turns transactions that repeat a sealed one into tombstones. */
+  #dropRepeated(register: RegisterChain, repeated: readonly PendingEntry[]): void {
+    const atMs = this.#options.clock.nowMs();
+    this.#drop(
+      register,
+      repeated.map(({ transaction, sealedReplay }) => replayTombstone(transaction, sealedReplay, atMs)),
+    );
   }
 
   stop(): void {
@@ -238,8 +253,17 @@ export class Registers {
 
   /** Turns conflicting transactions into tombstones, so that their status can be queried. */
   #evict(register: RegisterChain, conflicting: readonly PooledTransaction[]): void {
-    const { clock, append, onFailed } = this.#options;
-    const tombstones = conflicting.flatMap((each) => register.drop(conflictTombstone(each, clock.nowMs())));
-    for (const value of tombstones) append({ kind: 'tombstone', value }).catch(onFailed);
+    const atMs = this.#options.clock.nowMs();
+    this.#drop(
+      register,
+      conflicting.map((each) => conflictTombstone(each, atMs)),
+    );
+  }
+
+  /** Drops transactions and their descendants, and logs the tombstones. */
+  #drop(register: RegisterChain, tombstones: readonly Tombstone[]): void {
+    const { append, onFailed } = this.#options;
+    for (const value of tombstones.flatMap((each) => register.drop(each)))
+      append({ kind: 'tombstone', value }).catch(onFailed);
   }
 }

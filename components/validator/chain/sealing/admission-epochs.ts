@@ -14,6 +14,11 @@ export class AdmissionEpochs {
     this.#active.delete(epoch);
   }
 
+  /** Whether an admission is in progress. */
+  get isActive(): boolean {
+    return this.#active.size > 0;
+  }
+
   /** The epoch of the latest admission. */
   get latest(): number {
     return this.#next - 1;

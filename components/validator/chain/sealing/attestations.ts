@@ -5,7 +5,7 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Peers } from './peers.ts';
 import type { Ledger, Signer } from './ports.ts';
 import { signerFor } from './signer-key.ts';
-import { signVote, type VoteSigning } from './vote.ts';
+import { draftVote, signVote, type VoteDraft, type VoteSigning } from './vote.ts';
 
 interface AttestationsOptions extends VoteSigning {
   readonly log: Logger;
@@ -30,10 +30,30 @@ export class Attestations {
   readonly #registerId: string;
   readonly #options: AttestationsOptions;
   readonly #pending = new Map<number, PendingAttestation>();
+  /** The attestation that was signed together with the precommit of its docket. */
+  #signed: ConsensusVote | undefined;
 
   constructor(registerId: string, options: AttestationsOptions) {
     this.#registerId = registerId;
     this.#options = options;
+  }
+
+  /**
+   * Drafts the attestation of a docket that this member decides alone, to be signed together with its precommit. Once complete
+   * it is used by `attest`.
+   */
+  draft(header: DocketHeader, members: readonly ValidatorMember[]): VoteDraft {
+    const signer = signerFor(members, this.#options.self, this.#options.signer);
+    const { hash: docketHash, registerId } = header;
+    const draft = draftVote({ ...this.#options, signer }, { registerId, docketHash });
+    return {
+      request: draft.request,
+      complete: (signature) => {
+        const vote = draft.complete(signature);
+        this.#signed = vote;
+        return vote;
+      },
+    };
   }
 
   /**
@@ -84,6 +104,9 @@ export class Attestations {
   /** A docket is stored without the attestation rather than late. */
   async #sign(header: DocketHeader, signer: Signer): Promise<ConsensusVote | undefined> {
     const { hash: docketHash, registerId, docketNumber } = header;
+    const signed = this.#signed;
+    this.#signed = undefined;
+    if (signed?.docketHash === docketHash && signed.publicKey === signer.key.publicKey) return signed;
     try {
       return await signVote({ ...this.#options, signer }, { registerId, docketHash });
     } catch (error) {

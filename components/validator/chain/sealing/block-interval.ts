@@ -29,19 +29,40 @@ interface ProposalBacklog {
   readonly waiting: number;
   readonly waitingBytes: number;
   readonly sinceDecidedMs: number;
+  /** Time since the latest transaction arrived. */
+  readonly sinceArrivalMs: number;
+  /** Submissions are being admitted. */
+  readonly isAdmitting: boolean;
+  /** Transactions of the docket that was decided last. */
+  readonly lastTransactions: number;
 }
 
+/** The wait for a docket worth its cost while transactions keep arriving. */
+const underLoad = {
+  /** A last docket of this size shows that there is load. */
+  lastTransactions: 32,
+  /** Waiting transactions that end the wait. */
+  transactions: 400,
+  /** Longest wait since the last decision. */
+  longestMs: 300,
+  /** A time without arrivals and admissions that ends the wait: clients may be waiting for this docket before they submit more. */
+  pauseMs: 25,
+} as const;
+
 /**
- * How long to wait for more transactions, since a docket costs the same signatures and writes however few it has. 0 when no
- * docket is being stored, or when the waiting transactions fill a docket.
+ * How long to wait for more transactions, since a docket costs the same signatures and writes however few it has. 0 when the
+ * waiting transactions fill a docket, and when there is no load: no docket is being stored and the last one was small.
  */
 export function batchDelayMs(rules: Rules, now: ProposalBacklog, buildLimits: Readonly<BuildLimits>): number {
-  const isConsistent =
-    now.waiting >= Math.min(rules.maxTransactionsPerDocket, buildLimits.maxTransactions) ||
-    now.waitingBytes >= rules.maxDocketBytes;
-  if (now.inFlight === 0 || isConsistent) return 0;
+  const most = Math.min(rules.maxTransactionsPerDocket, buildLimits.maxTransactions);
+  if (now.waiting >= most || now.waitingBytes >= rules.maxDocketBytes) return 0;
   const intervalMs = Math.min(rules.docketBuildIntervalMs, buildLimits.intervalMs);
-  return Math.max(0, intervalMs - now.sinceDecidedMs);
+  if (now.inFlight > 0) return Math.max(0, intervalMs - now.sinceDecidedMs);
+  const isLoaded = now.lastTransactions >= underLoad.lastTransactions;
+  if (!isLoaded || now.waiting >= underLoad.transactions) return 0;
+  const restMs = Math.min(intervalMs, underLoad.longestMs) - now.sinceDecidedMs;
+  const pauseMs = now.isAdmitting ? underLoad.pauseMs : underLoad.pauseMs - now.sinceArrivalMs;
+  return Math.max(0, Math.min(restMs, pauseMs));
 }
 
 /**

@@ -43,6 +43,9 @@ function open(effects: readonly Effect[], onEvidence: (driver: ConsensusDriver) 
     build: () => undefined,
     judge: () => [],
     onDecided: () => {},
+    draftAttestation: () => {
+      throw new Error('a vote decides nothing here');
+    },
     onEvidence: () => onEvidence(driver),
     onInvalid: () => {},
     onFailed: (error) => {

@@ -1,11 +1,7 @@
-import { encodeBase64 } from '#core/encoding/base64.ts';
-import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
-import { isAppError, type Violation } from '#core/errors/errors.ts';
+import type { Violation } from '#core/errors/errors.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
 import { proposerOf } from '#core/ledger/consensus.ts';
-import type { Clock } from '#kit/clock/clock.ts';
 import type { Scheduler } from '#kit/clock/timers.ts';
-import type { Logger } from '#kit/log/log.ts';
 import { type Docket, docketValue } from '../building/docket.ts';
 import { isTimely } from '../building/judge.ts';
 import { bft1, type Consensus } from '../consensus/bft1.ts';
@@ -17,27 +13,23 @@ import type {
   Message,
   Proposal,
   UnsignedMessage,
+  UnsignedProposal,
+  UnsignedVote,
   Value,
   Verdict,
 } from '../consensus/messages.ts';
-import type { LogRecord, OwnMessage } from '../records/entries.ts';
+import type { OwnMessage } from '../records/entries.ts';
 import { heightRules, type RegisterState } from '../state/state.ts';
-import { OwnMessages } from './own-messages.ts';
+import { OwnSigning, type SigningPorts } from './own-signing.ts';
 import type { Peers } from './peers.ts';
-import type { Signer } from './ports.ts';
-import { certificateOf, identity, loggedPolka, precommitsOf, signable } from './sign-bytes.ts';
-import { signerFor } from './signer-key.ts';
+import { RoundTimers } from './round-timers.ts';
+import { certificateOf, identity, loggedPolka, precommitsOf } from './sign-bytes.ts';
 
-export interface ConsensusDriverOptions {
-  readonly self: string;
-  readonly signer: Signer;
+export interface ConsensusDriverOptions extends SigningPorts {
   readonly scheduler: Scheduler;
-  readonly clock: Clock;
   readonly peers: Peers;
-  readonly log: Logger;
   /** "bft-1" when absent. */
   readonly consensus?: Consensus | undefined;
-  append(record: LogRecord): Promise<number>;
   /** The next docket; undefined when there is nothing to propose. */
   build(): Docket | undefined;
   /** The violations of a docket that is to follow a state. */
@@ -46,13 +38,9 @@ export interface ConsensusDriverOptions {
   onEvidence(evidence: Evidence): void;
   /** A proposal is invalid, not merely late. Without violations: one of its transactions may not be sealed. */
   onInvalid(proposal: Proposal, violations: readonly Violation[]): void;
-  /** The log or the signing component failed permanently; nothing more is signed. */
-  onFailed(error: unknown): void;
 }
 
 const absentProposerMs = 250;
-/** Refusals of the signer that silence this member at one position, or where the register names an unknown key. */
-const silencingCodes: readonly string[] = ['DOUBLE_SIGN_REFUSED', 'SIGNING_KEY_UNKNOWN'];
 
 /**
  * Drives the consensus machine of one register: builds, judges, signs, schedules, and feeds the results back as inputs. Every
@@ -65,8 +53,10 @@ export class ConsensusDriver {
   /** Dockets of this height by identity. */
   readonly #dockets = new Map<string, Docket>();
   readonly #inputs: Input[] = [];
-  readonly #ownMessages: OwnMessages;
-  readonly #timers = new Set<string>();
+  readonly #signing: OwnSigning;
+  readonly #timers: RoundTimers;
+  /** The own docket that was found valid when it was proposed. */
+  #validOwn: Docket | undefined;
   #state: RegisterState;
   #advancing = false;
   #stopped = false;
@@ -74,9 +64,19 @@ export class ConsensusDriver {
   constructor(options: ConsensusDriverOptions, state: RegisterState) {
     this.#options = options;
     this.#state = state;
-    this.#ownMessages = new OwnMessages(options);
     this.#consensus = options.consensus ?? bft1();
     this.#machine = this.#consensus.create(heightRules(state, options.self));
+    this.#timers = new RoundTimers(state.registerId, options.scheduler, (timeout) => this.#feed(timeout));
+    this.#signing = new OwnSigning({
+      ...options,
+      timers: this.#timers,
+      place: () => ({ state: this.#state, machine: this.#machine }),
+      isStopped: () => this.#stopped,
+      findDocket: (value) => this.findDocket(value),
+      onSigned: (message, timestamp, signature) => this.#send(message, timestamp, signature),
+      onDecisive: (precommit, timestamp, signature) => this.#decideAlone(precommit, timestamp, signature),
+      onRefused: (message) => this.#onRefused(message),
+    });
   }
 
   get height(): number {
@@ -101,7 +101,7 @@ export class ConsensusDriver {
 
   /** Own messages of this height, as logged. */
   get own(): readonly OwnMessage[] {
-    return this.#ownMessages.all;
+    return this.#signing.all;
   }
 
   /** Signals that there is something to propose. */
@@ -142,8 +142,9 @@ export class ConsensusDriver {
   begin(state: RegisterState): void {
     this.#state = state;
     this.#dockets.clear();
-    this.#ownMessages.begin();
-    this.#clearTimers();
+    this.#validOwn = undefined;
+    this.#signing.begin();
+    this.#timers.clear();
     this.#applyAll(this.#consensus.begin(this.#machine, heightRules(state, this.#options.self)));
   }
 
@@ -152,27 +153,20 @@ export class ConsensusDriver {
     const last = own.at(-1);
     if (last === undefined) return;
     for (const docket of dockets) this.#keep(docket);
-    this.#ownMessages.begin(own);
     const { message, locked, valid } = last;
+    this.#signing.begin(own, valid?.round ?? -1);
     const step = message.kind === 'proposal' ? 'propose' : message.kind;
     this.#applyAll(this.#consensus.resume(this.#machine, { round: message.round, step, locked, valid }));
     for (const vote of own.flatMap(loggedPolka)) this.#feed({ kind: 'message', message: vote });
-    this.#ownMessages.markPolka(valid?.round ?? -1);
-    // All signatures are requested at once, so that a timer firing meanwhile cannot get a later message signed before them.
-    const signing = own.map(async (each) => {
-      if (each.signature === undefined) await this.#sign(each.message, each);
-      else this.#send(each.message, each.timestamp, each.signature);
-    });
-    await Promise.all(signing);
+    const rest = await this.#signing.repeat(own);
+    if (rest === undefined) return;
+    this.#applyAll(this.#consensus.begin(this.#machine, heightRules(this.#state, this.#options.self)));
+    this.#signing.begin(rest);
+    await this.resume(rest, dockets);
   }
 
   stop(): void {
     this.#stopped = true;
-    this.#clearTimers();
-  }
-
-  #clearTimers(): void {
-    for (const key of this.#timers) this.#options.scheduler.clear(key);
     this.#timers.clear();
   }
 
@@ -209,7 +203,7 @@ export class ConsensusDriver {
         this.#judge(effect.proposal);
         break;
       case 'sign':
-        if (this.#isMember) void this.#sign(effect.message, undefined);
+        if (this.#isMember) this.#sign(effect.message);
         break;
       case 'schedule':
         this.#schedule(effect);
@@ -231,10 +225,6 @@ export class ConsensusDriver {
     return this.#machine.rules.members.includes(this.#options.self);
   }
 
-  get #signer(): Signer {
-    return signerFor(this.#state.members, this.#options.self, this.#options.signer);
-  }
-
   #build(round: number): void {
     const docket = this.#options.build();
     if (docket !== undefined) this.#keep(docket);
@@ -244,7 +234,13 @@ export class ConsensusDriver {
   #judge(proposal: Proposal): void {
     const docket = this.findDocket(proposal.value);
     if (docket === undefined) void this.#fetchAndJudge(proposal);
+    else if (this.#isJudged(proposal, docket)) this.#judged(proposal, 'valid');
     else this.#judged(proposal, this.#verdict(proposal, docket));
+  }
+
+  /** Whether an own proposal was found valid before it was signed. Its votes may be signed, so the verdict stands. */
+  #isJudged({ validatorId }: Proposal, docket: Docket): boolean {
+    return validatorId === this.#options.self && docket === this.#validOwn;
   }
 
   /** A docket is judged only once all its transactions are available: fail closed. */
@@ -270,15 +266,9 @@ export class ConsensusDriver {
     return isTimely(this.#state, proposal.value.timestamp, this.#options.clock.nowMs()) ? 'valid' : 'late';
   }
 
-  #schedule(effect: Extract<Effect, { kind: 'schedule' }>): void {
-    const { height, round, step, afterMs } = effect;
-    const key = `${this.#state.registerId}/${height}/${round}/${step}`;
-    this.#timers.add(key);
+  #schedule({ height, round, step, afterMs }: Extract<Effect, { kind: 'schedule' }>): void {
     const waitMs = step === 'propose' ? this.#proposeMs(round, afterMs) : afterMs;
-    this.#options.scheduler.set(key, waitMs, () => {
-      this.#timers.delete(key);
-      this.#feed({ kind: 'timeout', height, round, step });
-    });
+    this.#timers.set({ height, round, step }, waitMs);
   }
 
   /** Shortens the timeout for an absent proposer. A wrong guess only causes an early nil prevote. */
@@ -297,37 +287,22 @@ export class ConsensusDriver {
     this.#options.onDecided(docket, certificateOf(this.#state, effect));
   }
 
-  /** `logged` is the own message that was on disk before a restart. */
-  async #sign(message: UnsignedMessage, logged: OwnMessage | undefined): Promise<void> {
-    const { clock } = this.#options;
-    const timestamp =
-      logged?.timestamp ??
-      (message.kind === 'proposal' ? message.value.timestamp : message.timestamp) ??
-      formatLedgerTimestamp(clock.nowMicros());
-    const request = { kind: 'consensus', message: signable(this.#state, message, timestamp) } as const;
-    try {
-      const onDisk = logged === undefined ? this.#logOwn(message, timestamp) : Promise.resolve();
-      // A vote for a docket is reproducible from the docket and can be signed again after a crash: it waits for the last signature only.
-      const isFree = message.kind !== 'proposal' && message.value === undefined;
-      const before = isFree && logged === undefined ? onDisk : this.#ownMessages.lastSignature;
-      const signed = before.then(() => (this.#stopped ? undefined : this.#signer.sign(request)));
-      const [bytes] = await Promise.all([signed, onDisk]);
-      if (bytes === undefined) return;
-      const signature = encodeBase64(bytes);
-      this.#ownMessages.addSignature(message, signature);
-      this.#send(message, timestamp, signature);
-    } catch (error) {
-      this.#onUnsigned(message, error);
-    }
+  /** A proposal is signed together with the votes that follow it, once its docket is judged valid. */
+  #sign(message: UnsignedMessage): void {
+    const votes = message.kind === 'proposal' ? this.#votesAhead(message) : [];
+    if (message.kind === 'proposal' && votes.length > 0) void this.#signing.signTogether(message, votes);
+    else this.#signing.sign(message);
   }
 
-  #logOwn(message: UnsignedMessage, timestamp: string): Promise<void> {
-    return this.#ownMessages.append(message, timestamp, {
-      registerId: this.#state.registerId,
-      machine: this.#machine,
-      walletAddress: this.#signer.key.walletAddress,
-      findDocket: (value) => this.findDocket(value),
-    });
+  #votesAhead(proposal: UnsignedProposal): readonly UnsignedVote[] {
+    const docket = this.findDocket(proposal.value);
+    if (docket === undefined || !this.#signing.signsBatches) return [];
+    const votes = this.#consensus.votesAhead(this.#machine, proposal);
+    if (votes.length === 0) return [];
+    const isInvalid = this.#options.judge(this.#state, docket).length > 0;
+    if (isInvalid || !isTimely(this.#state, proposal.value.timestamp, this.#options.clock.nowMs())) return [];
+    this.#validOwn = docket;
+    return votes;
   }
 
   #send(message: UnsignedMessage, timestamp: string, signature: string): void {
@@ -340,16 +315,23 @@ export class ConsensusDriver {
     this.#feed({ kind: 'message', message: signed });
   }
 
-  #onUnsigned(message: UnsignedMessage, error: unknown): void {
-    if (this.#stopped) return;
-    if (!isAppError(error) || !silencingCodes.includes(error.code)) {
-      this.#options.onFailed(error);
-      return;
-    }
-    const { registerId } = this.#state;
-    const { kind, height, round } = message;
-    const details = { registerId, height, round, message: kind, code: error.code };
-    this.#options.log.warn(details, 'the signer refused: conflicting earlier signature, or unknown key');
+  /** The own precommit is the certificate of a set of one. */
+  #decideAlone({ height, round, value, ...vote }: UnsignedVote, timestamp: string, signature: string): void {
+    if (this.#stopped || value === undefined || height !== this.height) return;
+    if (this.findDocket(value) === undefined) return;
+    const precommit = {
+      ...vote,
+      height,
+      round,
+      value,
+      timestamp,
+      validatorId: this.#options.self,
+      signature,
+    };
+    this.#feed({ kind: 'committed', height, round, value: { ...value, timestamp }, precommits: [precommit] });
+  }
+
+  #onRefused({ kind, height, round }: UnsignedMessage): void {
     if (height === this.height) this.#feed({ kind: 'refused', round, message: kind });
   }
 }

@@ -87,6 +87,16 @@ export class OwnMessages {
     this.#lastSignature.catch((error: unknown) => this.#options.onFailed(error));
   }
 
+  /** Withdraws a message that was not signed, so that it is not repeated after a restart. Later signatures wait for that. */
+  withdraw(message: UnsignedMessage): void {
+    const withdrawn = this.#messages.find((each) => each.message === message);
+    if (withdrawn === undefined) return;
+    this.#messages = this.#messages.filter((each) => each !== withdrawn);
+    const { header: _header, polka: _polka, ...value } = { ...withdrawn, isWithdrawn: true };
+    this.#lastSignature = this.#options.append({ kind: 'own', value });
+    this.#lastSignature.catch((error: unknown) => this.#options.onFailed(error));
+  }
+
   /** The prevotes behind a valid value that are not logged yet; own prevotes already are. */
   #newPolka({ valid, rounds }: MessageContext['machine']): OwnMessage['polka'] {
     const round = valid && rounds.get(valid.round);

@@ -2,6 +2,8 @@ import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
 import type { ConsensusMessage } from '#core/ledger/consensus.ts';
 import type { Docket } from '../building/docket.ts';
+import type { KeyPart } from '../keys/key-snapshot.ts';
+import type { LookupAnswer, LookupQuery } from '../keys/lookup.ts';
 import type { StateFacts } from '../state/state.ts';
 
 /** The public part of the key that signs for the validator; the signing component holds the private key. */
@@ -11,16 +13,19 @@ export interface SignerKey {
   readonly walletAddress: string;
 }
 
+/** The vote of the specification about a docket. */
+export interface AttestationRequest {
+  readonly kind: 'attestation';
+  readonly registerId: string;
+  readonly docketHash: string;
+  readonly approved: boolean;
+  readonly timestamp: string;
+}
+
 /** Requests to the signing component. */
 export type SignerRequest =
   | { readonly kind: 'consensus'; readonly message: ConsensusMessage }
-  | {
-      readonly kind: 'attestation';
-      readonly registerId: string;
-      readonly docketHash: string;
-      readonly approved: boolean;
-      readonly timestamp: string;
-    }
+  | AttestationRequest
   | {
       readonly kind: 'cosignature';
       readonly networkId: string;
@@ -33,7 +38,21 @@ export type SignerRequest =
   /** Canonical JSON of a proposal to suspend another validator; the signature becomes that of its transaction. */
   | { readonly kind: 'suspension'; readonly registerId: string; readonly payload: Uint8Array };
 
+/** Messages about one docket in one round of a height, by rising type, and the attestation of the docket. */
+export interface SignerBatch {
+  readonly messages: readonly ConsensusMessage[];
+  readonly attestation?: AttestationRequest | undefined;
+}
+
+/** The signatures of a batch; those of the messages in their order. */
+export interface BatchSignatures {
+  readonly messages: readonly Uint8Array[];
+  readonly attestation?: Uint8Array | undefined;
+}
+
 export interface Signer {
+  /** Whether the signing component signs batches; that of an earlier version does not. */
+  readonly signsBatches: boolean;
   /** The first key of the identity; a register may have rotated to a later one (signerIn). */
   readonly key: SignerKey;
   /**
@@ -43,6 +62,11 @@ export interface Signer {
    * SIGNING_KEY_UNKNOWN, unavailable when the validator stops
    */
   sign(request: SignerRequest, publicKey?: string): Promise<Uint8Array>;
+  /**
+   * Signs all messages of a batch or none. A batch that is repeated gets the same signatures. Waits and throws like `sign`,
+   * and AppError invalid INVALID_REQUEST when the component does not sign batches.
+   */
+  signBatch(batch: SignerBatch, publicKey?: string): Promise<BatchSignatures>;
 }
 
 /** Further keys of an identity. */
@@ -51,24 +75,6 @@ export interface KeyChain {
   readonly newestKey: SignerKey;
   /** The key after a given one, created on first use. Throws like sign, and conflict SIGNING_KEYS_EXHAUSTED. */
   nextKey(after: string): Promise<SignerKey>;
-}
-
-export interface LookupQuery {
-  readonly registerId: string;
-  readonly transactionId: string;
-  readonly previousTransactionId: string;
-  /** Replay protection key of an Action; empty to skip the check. */
-  readonly replayKey: string;
-}
-
-export interface LookupAnswer {
-  /** Lower hex of the record's leaf when the transaction is sealed, else empty. */
-  readonly sealedRecordHash: string;
-  readonly previousKnown: boolean;
-  readonly previousType: string;
-  readonly previousSuccessor: string;
-  /** The sealed transaction with the replay key, else empty. */
-  readonly sealedReplay: string;
 }
 
 export interface SealedDocket {
@@ -94,8 +100,12 @@ export interface Ledger {
   findRegister(registerId: string): Promise<RegisterFacts | undefined>;
   listMemberRegisters(): Promise<readonly string[]>;
   isSubscribed(organizationId: string, registerId: string): Promise<boolean>;
+  /** The keys of all stored dockets; throws AppError while it is read. */
+  readKeys(registerId: string, signal: AbortSignal): AsyncIterable<KeyPart>;
 }
 
 export interface RegisterFacts extends StateFacts {
   readonly status: string;
+  /** Number of transactions in the stored dockets; undefined from a register service of an earlier version. */
+  readonly transactionCount?: number | undefined;
 }

@@ -96,6 +96,7 @@ describe('after a restart', () => {
     it(`sealing continues after a crash while message ${type} was being signed`, async () => {
       const world = await openWorld();
       await world.begin();
+      world.signer.signsBatches = false;
       world.signer.before = (request) =>
         request.kind === 'consensus' && request.message.type === type ? never() : undefined;
       const draft = world.sign();
@@ -109,6 +110,7 @@ describe('after a restart', () => {
     it(`sealing continues when message ${type} was signed and the answer lost`, async () => {
       const world = await openWorld();
       await world.begin();
+      world.signer.signsBatches = false;
       let asked = false;
       const { sign } = world.signer;
       world.signer.sign = async (request) => {

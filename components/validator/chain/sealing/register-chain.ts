@@ -8,6 +8,7 @@ import { bft1 } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine-state.ts';
 import type { Message, Value } from '../consensus/messages.ts';
 import { Tally } from '../consensus/tally.ts';
+import { RegisterKeys } from '../keys/register-keys.ts';
 import { Pool } from '../pool/pool.ts';
 import type { Tombstone } from '../pool/tombstones.ts';
 import { Tombstones } from '../pool/tombstones.ts';
@@ -35,6 +36,8 @@ export class RegisterChain {
   readonly id: string;
   readonly pool: Pool;
   readonly tombstones = new Tombstones();
+  /** Keys of the decided dockets, while they are loaded. */
+  readonly keys: RegisterKeys;
   readonly tally: Tally;
   readonly work: WorkCounter;
   readonly rejections: Rejections;
@@ -48,6 +51,8 @@ export class RegisterChain {
   #mode: Mode = 'Running';
   #haltedBecause: string | undefined;
   #decidedAtMs = 0;
+  /** Transactions of the latest decided docket. */
+  #lastTransactions = 0;
   #storedHeight: number;
   readonly #roots = new RecentRoots();
   #limit: number | undefined;
@@ -59,6 +64,7 @@ export class RegisterChain {
     this.#storedHeight = state.height;
     if (state.height > 0) this.#roots.add(state.height, encodeHex(state.log.root()));
     this.pool = new Pool(options.bounds, () => this.#state.rules.maxPendingPerSender);
+    this.keys = new RegisterKeys(options.areKeysGated);
     this.#evictions = new Evictions(this.pool, this.tombstones, () => options.clock.nowMs());
     this.work = new WorkCounter(options.clock);
     this.tally = new Tally(options.self, () => options.clock.nowMs());
@@ -79,6 +85,7 @@ export class RegisterChain {
         judge: (at, docket) => this.work.timed('judged', () => judgeDocket(at, docket)),
         onDecided: (docket, certificate) => this.#onDecided(docket, certificate),
         onEvidence: (evidence) => options.peers.report(this.id, evidence),
+        draftAttestation: (header, members) => this.#attestations.draft(header, members),
         onInvalid: (proposal, found) => this.rejections.reject(proposal, found, this.#state.members),
       },
       state,
@@ -149,10 +156,22 @@ export class RegisterChain {
 
   /** Whether a proposal waits for more transactions, until the block interval ends. */
   #mustDelay(): boolean {
-    const { scheduler, clock, buildLimits } = this.#options;
+    const { scheduler, clock, buildLimits, epochs } = this.#options;
     const sinceDecidedMs = clock.nowMs() - this.#decidedAtMs;
-    const { size: waiting, bytes: waitingBytes } = this.pool;
-    const now = { inFlight: this.#writer.inFlight, waiting, waitingBytes, sinceDecidedMs };
+    const { size: waiting, bytes: waitingBytes, latestAtMs } = this.pool;
+    const sinceArrivalMs = clock.nowMs() - latestAtMs;
+    const { inFlight } = this.#writer;
+    const lastTransactions = this.#lastTransactions;
+    const isAdmitting = epochs.isActive;
+    const now = {
+      inFlight,
+      waiting,
+      waitingBytes,
+      sinceDecidedMs,
+      sinceArrivalMs,
+      isAdmitting,
+      lastTransactions,
+    };
     const waitMs = this.#limit === undefined ? batchDelayMs(this.#state.rules, now, buildLimits) : 0;
     if (waitMs > 0) scheduler.set(`build/${this.id}`, waitMs, () => this.wake());
     return waitMs > 0;
@@ -200,6 +219,7 @@ export class RegisterChain {
     const { registerId, height, headHash } = state;
     this.#writer.settle(height);
     this.#state = state;
+    this.keys.skip();
     this.#storedHeight = height;
     this.#roots.add(height, encodeHex(state.log.root()));
     this.#append({ kind: 'snapshot', value: { registerId, height, headHash } });
@@ -330,8 +350,10 @@ export class RegisterChain {
     const { header } = sealed.docket;
     const { membersHash: before, members } = this.#state;
     this.#state = applyDocket(this.#state, sealed.docket);
+    this.keys.add(sealed.docket);
     this.#roots.add(header.docketNumber + 1, header.logRoot);
     this.#decidedAtMs = this.#options.clock.nowMs();
+    this.#lastTransactions = header.transactionIds.length;
     this.#writer.enqueue(sealed, this.#attestations.attest(header, writer, members), afterMs);
     if (this.#state.membersHash !== before) this.#announceMembers();
   }

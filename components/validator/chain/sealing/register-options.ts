@@ -8,12 +8,17 @@ import type { CapacityStatus } from './status.ts';
 
 export interface RegisterOptions
   extends CapacityStatus,
-    Omit<ConsensusDriverOptions, 'build' | 'judge' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'> {
+    Omit<
+      ConsensusDriverOptions,
+      'build' | 'draftAttestation' | 'judge' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'
+    > {
   readonly ledger: Ledger;
   readonly epochs: AdmissionEpochs;
   readonly bounds: PoolBounds;
   readonly buildLimits: BuildLimits;
   readonly metrics: SealingMetrics;
+  /** False only in the proof that the simulator notices incomplete keys. */
+  readonly areKeysGated?: boolean | undefined;
   /** JSON text of docket 0's configuration, from its transaction. */
   genesisConfig(genesis: PooledTransaction): string;
   onFailed(error: unknown): void;

@@ -12,5 +12,12 @@ export function signerFor(members: readonly ValidatorMember[], self: string, sig
   if (own === undefined || own.publicKey === signer.key.publicKey) return signer;
   const { algorithm, publicKey } = own;
   const key = { publicKey, walletAddress: walletAddress(algorithm, parsePublicKey(algorithm, publicKey)) };
-  return { key, sign: (request) => signer.sign(request, publicKey) };
+  return {
+    key,
+    get signsBatches() {
+      return signer.signsBatches;
+    },
+    sign: (request) => signer.sign(request, publicKey),
+    signBatch: (batch) => signer.signBatch(batch, publicKey),
+  };
 }

@@ -2,7 +2,7 @@ import { encodeHex } from '#core/encoding/hex.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { Signer } from './ports.ts';
+import type { AttestationRequest, Signer } from './ports.ts';
 
 export interface VoteSigning {
   readonly self: string;
@@ -17,27 +17,41 @@ interface VoteContent {
   readonly reason?: string | undefined;
 }
 
+/** A vote that is not signed yet. */
+export interface VoteDraft {
+  readonly request: AttestationRequest;
+  complete(signature: Uint8Array): ConsensusVote;
+}
+
+/** Drafts a vote in the specification's shape for the key of the given signer. */
+export function draftVote(
+  { self, signer, clock }: VoteSigning,
+  { registerId, docketHash, reason }: VoteContent,
+): VoteDraft {
+  const approved = reason === undefined;
+  const timestamp = formatLedgerTimestamp(clock.nowMicros());
+  const { publicKey, walletAddress: validatorAddress } = signer.key;
+  return {
+    request: { kind: 'attestation', registerId, docketHash, approved, timestamp },
+    complete: (signature) => ({
+      docketHash,
+      validatorAddress,
+      approved,
+      timestamp,
+      signature: encodeHex(signature),
+      ...(reason !== undefined && { reason }),
+      validatorId: self,
+      algorithm: 'ED25519',
+      publicKey,
+    }),
+  };
+}
+
 /**
  * Signs a vote in the specification's shape with the given signer. Rejects when the signing component refuses or the validator
  * stops.
  */
-export async function signVote(
-  { self, signer, clock }: VoteSigning,
-  { registerId, docketHash, reason }: VoteContent,
-): Promise<ConsensusVote> {
-  const approved = reason === undefined;
-  const timestamp = formatLedgerTimestamp(clock.nowMicros());
-  const signature = await signer.sign({ kind: 'attestation', registerId, docketHash, approved, timestamp });
-  const { publicKey, walletAddress: validatorAddress } = signer.key;
-  return {
-    docketHash,
-    validatorAddress,
-    approved,
-    timestamp,
-    signature: encodeHex(signature),
-    ...(reason !== undefined && { reason }),
-    validatorId: self,
-    algorithm: 'ED25519',
-    publicKey,
-  };
+export async function signVote(signing: VoteSigning, content: VoteContent): Promise<ConsensusVote> {
+  const draft = draftVote(signing, content);
+  return draft.complete(await signing.signer.sign(draft.request));
 }

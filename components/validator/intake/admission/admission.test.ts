@@ -78,8 +78,10 @@ describe('tampered submissions are refused', () => {
     const parent = world.sign({ payload: { role: 'parent' } });
     const child = world.sign({ payload: { role: 'first' }, previous: parent.txId });
     const twin = world.sign({ payload: { role: 'second' }, previous: parent.txId });
+    await world.engine.setMode(world.register.id, 'Paused');
     for (const { text } of [parent, child]) expect((await world.submit(text)).status).toBe(200);
     expect(await refusal(twin.text)).toMatchObject({ status: 422, code: 'VAL_CHAIN_FORK' });
+    await world.engine.setMode(world.register.id, 'Running');
     await settled();
     expect(await refusal(twin.text)).toMatchObject({ status: 422, code: 'VAL_CHAIN_FORK' });
   });
@@ -226,6 +228,7 @@ describe('concurrency and outages', () => {
   });
 
   it('admission fails closed when the register service is unavailable', async () => {
+    world.register.keys.discard();
     world.ledger.before = (call) => {
       if (call === 'lookup') throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'gone');
     };
@@ -237,6 +240,7 @@ describe('concurrency and outages', () => {
   });
 
   it('a transaction that was stored during its lookup is not admitted again', async () => {
+    world.register.keys.discard();
     const draft = world.sign({ payload: { slow: true } });
     const gate = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();

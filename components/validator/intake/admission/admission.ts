@@ -2,11 +2,12 @@ import { rememberedAddresses } from '#core/crypto/address.ts';
 import { type AppError, isAppError } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
+import type { LookupAnswer } from '../../chain/keys/lookup.ts';
 import type { PooledTransaction } from '../../chain/pool/transaction.ts';
-import type { LookupAnswer } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { notReady } from '../../chain/sealing/status.ts';
 import { failure } from '../../errors.ts';
+import type { Question } from '../lookup/question.ts';
 import {
   buildCandidate,
   type Candidate,
@@ -19,7 +20,7 @@ import { parseSubmission, type Submission } from '../verification/submission.ts'
 import { type PeerTransaction, parsePeerTransaction } from '../verification/verify-peer-transactions.ts';
 import { AdmissionQueue } from './admission-queue.ts';
 import { type Admitted, poolFull } from './answer.ts';
-import { findPooledDuplicate, findSealedDuplicate } from './duplicates.ts';
+import { findPooledDuplicate, findSealedDuplicate, questionOf } from './duplicates.ts';
 import { InFlight } from './in-flight.ts';
 import { linkCandidate } from './link.ts';
 import type { AdmissionOptions } from './options.ts';
@@ -49,6 +50,16 @@ interface QueuedSubmission extends CandidateSubmission {
   readonly isPeer: boolean;
   /** Sequence number in the order of arrival. */
   readonly sequence: number;
+}
+
+interface AddedSubmission {
+  readonly waiting: QueuedSubmission;
+  readonly transaction: PooledTransaction;
+}
+
+interface LinkedSubmission {
+  readonly waiting: QueuedSubmission;
+  readonly question: Question;
 }
 
 /** Concurrent batches. No client waits for announced transactions, so they are admitted one batch at a time and batches grow. */
@@ -230,22 +241,36 @@ export class Admission {
     });
   }
 
-  /** The lookup answer and the pool together tell what is known. No await separates this check from the insertion. */
+  /**
+   * Transactions that are certainly new continue at once; the register service is asked about the others, in one request.
+   * The answer and the pool together tell what is known, so no await separates an answer of the keys from the insertion.
+   */
   async #link(batch: readonly QueuedSubmission[]): Promise<void> {
     const candidates = batch.map(({ candidate }) => candidate);
     await this.#inFlight.predecessors(candidates, batch[0]?.sequence ?? 0);
-    const answers = await this.#lookup(batch);
-    const added: { waiting: QueuedSubmission; transaction: PooledTransaction }[] = [];
-    for (const [index, waiting] of batch.entries()) {
-      try {
-        const outcome = this.#insert(waiting, answers[index]);
-        if ('added' in outcome) void this.#answerKnown(waiting, outcome);
-        else added.push({ waiting, transaction: outcome });
-      } catch (error) {
-        void this.#refuse(waiting, error);
-      }
+    const uncertain: LinkedSubmission[] = [];
+    const added: AddedSubmission[] = [];
+    for (const waiting of batch) {
+      const question = questionOf(waiting.register, waiting.candidate);
+      const answer = this.#options.lookup.certain(question);
+      if (answer === undefined) uncertain.push({ waiting, question });
+      else added.push(...this.#insert(waiting, answer));
     }
-    if (added.length > 0) await this.#persist(added);
+    const persisted = this.#persist(added);
+    const asked = uncertain.length === 0 ? undefined : this.#linkAsked(uncertain);
+    // Both parts end before the batch does, because its epoch keeps stored transactions in the pool.
+    await Promise.allSettled([persisted, asked]);
+    await persisted;
+  }
+
+  /** Never rejects. */
+  async #linkAsked(uncertain: readonly LinkedSubmission[]): Promise<void> {
+    try {
+      const answers = await this.#ask(uncertain.map(({ question }) => question));
+      await this.#persist(uncertain.flatMap(({ waiting }, index) => this.#insert(waiting, answers[index])));
+    } catch (error) {
+      for (const { waiting } of uncertain) this.#refused(waiting, error);
+    }
   }
 
   /**
@@ -275,16 +300,10 @@ export class Admission {
     }
   }
 
-  async #lookup(batch: readonly QueuedSubmission[]): Promise<readonly LookupAnswer[]> {
-    const queries = batch.map(({ candidate }) => ({
-      registerId: candidate.registerId,
-      transactionId: candidate.txId,
-      previousTransactionId: candidate.previousTransactionId ?? '',
-      replayKey: candidate.replayKey ?? '',
-    }));
+  async #ask(questions: readonly Question[]): Promise<readonly LookupAnswer[]> {
     try {
-      const answers = await this.#options.ledger.lookup(queries);
-      if (answers.length === queries.length) return answers;
+      const answers = await this.#options.lookup.ask(questions);
+      if (answers.length === questions.length) return answers;
     } catch (cause) {
       throw failure('VAL_CHAIN_TRANSIENT', {
         message: 'The register service is unavailable; retry',
@@ -295,7 +314,19 @@ export class Admission {
     throw failure('VAL_CHAIN_TRANSIENT', { retryAfterSeconds: 1 });
   }
 
-  #insert(waiting: QueuedSubmission, answer: LookupAnswer | undefined): PooledTransaction | Admitted {
+  /** Inserts a transaction into the pool, or answers a known or inadmissible one. */
+  #insert(waiting: QueuedSubmission, answer: LookupAnswer | undefined): readonly AddedSubmission[] {
+    try {
+      const outcome = this.#add(waiting, answer);
+      if (!('added' in outcome)) return [{ waiting, transaction: outcome }];
+      void this.#answerKnown(waiting, outcome);
+    } catch (error) {
+      void this.#refuse(waiting, error);
+    }
+    return [];
+  }
+
+  #add(waiting: QueuedSubmission, answer: LookupAnswer | undefined): PooledTransaction | Admitted {
     const { candidate, register } = waiting;
     const { clock } = this.#options;
     const known =
@@ -310,9 +341,8 @@ export class Admission {
   /**
    * While the disk is full, the transactions stay queued for writing. The client is answered to retry; they do not count as accepted.
    */
-  async #persist(
-    added: readonly { waiting: QueuedSubmission; transaction: PooledTransaction }[],
-  ): Promise<void> {
+  async #persist(added: readonly AddedSubmission[]): Promise<void> {
+    if (added.length === 0) return;
     const forced = this.#options.append(
       ...added.map(({ transaction }) => ({ kind: 'transaction' as const, value: transaction })),
     );
@@ -331,7 +361,7 @@ export class Admission {
 
   async #recordSegments(
     forced: Promise<number>,
-    added: readonly { waiting: QueuedSubmission }[],
+    added: readonly Pick<AddedSubmission, 'waiting'>[],
   ): Promise<void> {
     try {
       const segment = await forced;
@@ -346,7 +376,7 @@ export class Admission {
    * Announces the transactions and allows proposals before the write completes. Messages of this member that refer to them
    * follow them in the log and are sent only once they are on disk.
    */
-  #announce(added: readonly { waiting: QueuedSubmission; transaction: PooledTransaction }[]): void {
+  #announce(added: readonly AddedSubmission[]): void {
     for (const register of new Set(added.map(({ waiting }) => waiting.register))) {
       const submitted = added.filter(({ waiting }) => waiting.register === register && !waiting.isPeer);
       const transactions = submitted.map(({ transaction }) => transaction);

@@ -1,8 +1,9 @@
 import { encodeHex } from '#core/encoding/hex.ts';
 import { equalBytes } from '#core/encoding/text.ts';
+import type { LookupAnswer } from '../../chain/keys/lookup.ts';
 import { hasExclusiveSuccessor } from '../../chain/pool/transaction.ts';
-import type { LookupAnswer } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import type { Question } from '../lookup/question.ts';
 import type { Candidate, Predecessor } from '../verification/judge.ts';
 import { type Admitted, conflict } from './answer.ts';
 
@@ -50,4 +51,14 @@ export function findPredecessor(
   const type = pooled ?? sealed;
   const successor = register.pool.findSuccessor(previous) ?? (answer?.previousSuccessor || undefined);
   return { known: type !== undefined, exclusive: hasExclusiveSuccessor(type ?? 'Action'), successor };
+}
+
+/** What is asked about a candidate. */
+export function questionOf(register: RegisterChain, candidate: Candidate): Question {
+  const { registerId, txId: transactionId, previousTransactionId = '', replayKey = '' } = candidate;
+  return {
+    register,
+    query: { registerId, transactionId, previousTransactionId, replayKey },
+    typeHere: () => register.pool.find(previousTransactionId)?.transaction.type,
+  };
 }

@@ -6,12 +6,14 @@ import type { AdmissionEpochs } from '../../chain/sealing/admission-epochs.ts';
 import type { Ledger } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import type { Genesis } from '../../chain/state/genesis.ts';
+import type { SealedLookup } from '../lookup/sealed-lookup.ts';
 import type { SubscriptionCheck } from './subscriptions.ts';
 
 /** What the admission of submissions calls. */
 export interface AdmissionOptions {
   readonly clock: Clock;
-  readonly ledger: Ledger;
+  readonly ledger: Pick<Ledger, 'findRegister'>;
+  readonly lookup: Pick<SealedLookup, 'certain' | 'ask'>;
   readonly epochs: AdmissionEpochs;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
   append(...records: LogRecord[]): Promise<number>;

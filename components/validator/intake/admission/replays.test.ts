@@ -110,6 +110,7 @@ describe('an Action with the replay key of another one', () => {
 
   it('is refused when the register service is unavailable', async () => {
     const world = await beginWorld();
+    world.register.keys.discard();
     world.ledger.before = (call) => {
       if (call === 'lookup') throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'gone');
     };

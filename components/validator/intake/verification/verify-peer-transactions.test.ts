@@ -23,9 +23,10 @@ describe('a proposal with a transaction that the register service has stored', (
     expect(register.state.height).toBe(2);
     return verifyPeerTransactions(
       {
-        ledger: {
-          lookup: (queries) => ledger.lookup(queries),
-          findRegister: async () => facts && { ...facts, height: storedHeight },
+        ledger: { findRegister: async () => facts && { ...facts, height: storedHeight } },
+        lookup: {
+          certain: () => undefined,
+          ask: (questions) => ledger.lookup(questions.map(({ query }) => query)),
         },
         verify: async (items) => items.map(() => true),
       },

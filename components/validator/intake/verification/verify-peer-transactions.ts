@@ -5,10 +5,13 @@ import { equalBytes, fromUtf8 } from '#core/encoding/text.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
+import type { LookupAnswer } from '../../chain/keys/lookup.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../../chain/pool/transaction.ts';
-import type { Ledger, LookupAnswer } from '../../chain/sealing/ports.ts';
+import type { Ledger } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { failure } from '../../errors.ts';
+import type { Question } from '../lookup/question.ts';
+import type { SealedLookup } from '../lookup/sealed-lookup.ts';
 import { buildCandidate, type Candidate, judgeSignatures, judgeTimes, signatureChecks } from './judge.ts';
 import { type Submission, submissionOf } from './submission.ts';
 
@@ -19,7 +22,8 @@ export interface PeerTransaction {
 }
 
 export interface PeerVerificationOptions {
-  readonly ledger: Pick<Ledger, 'lookup' | 'findRegister'>;
+  readonly ledger: Pick<Ledger, 'findRegister'>;
+  readonly lookup: Pick<SealedLookup, 'certain' | 'ask'>;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
 }
 
@@ -109,13 +113,8 @@ async function link(
   examined: readonly ParsedTransaction[],
   context: DocketContext,
 ): Promise<readonly PooledTransaction[] | 'invalid'> {
-  const queries = examined.map(({ candidate }) => ({
-    registerId: register.id,
-    transactionId: candidate.txId,
-    previousTransactionId: candidate.previousTransactionId ?? '',
-    replayKey: candidate.replayKey ?? '',
-  }));
-  const answers = await options.ledger.lookup(queries);
+  const questions = examined.map(({ candidate }) => questionOf(register, candidate, context));
+  const answers = await answersTo(options, questions);
   const transactions: PooledTransaction[] = [];
   for (const [index, each] of examined.entries()) {
     const answer = answers[index];
@@ -128,6 +127,27 @@ async function link(
     transactions.push(transaction);
   }
   return transactions;
+}
+
+/** The answers in the order of the questions; the register service is asked about what is not certainly new. */
+async function answersTo(
+  { lookup }: PeerVerificationOptions,
+  questions: readonly Question[],
+): Promise<readonly (LookupAnswer | undefined)[]> {
+  const known = questions.map((question) => lookup.certain(question));
+  const uncertain = questions.filter((_, index) => known[index] === undefined);
+  const asked = uncertain.length === 0 ? [] : await lookup.ask(uncertain);
+  const answers = new Map(uncertain.map((question, index) => [question, asked[index]]));
+  return questions.map((question, index) => known[index] ?? answers.get(question));
+}
+
+function questionOf(register: RegisterChain, candidate: Candidate, context: DocketContext): Question {
+  const { txId: transactionId, previousTransactionId = '', replayKey = '' } = candidate;
+  return {
+    register,
+    query: { registerId: register.id, transactionId, previousTransactionId, replayKey },
+    typeHere: () => typeHere(register, previousTransactionId, context),
+  };
 }
 
 /** When other members have stored a docket of this height, its transactions do not count against a proposal of this height. */
@@ -166,15 +186,20 @@ function toPooled(
 
 /** Type of the predecessor: in the same docket, decided, or stored. */
 function previousType(
-  { pool }: RegisterChain,
+  register: RegisterChain,
   { previousTransactionId: previous }: Candidate,
   answer: LookupAnswer,
-  { types }: DocketContext,
+  context: DocketContext,
 ): string | undefined {
   if (previous === undefined) return undefined;
+  return typeHere(register, previous, context) ?? (answer.previousKnown ? answer.previousType : undefined);
+}
+
+/** Type of a predecessor in the same docket, or decided and still in the pool. */
+function typeHere({ pool }: RegisterChain, previous: string, { types }: DocketContext): string | undefined {
   const pooled = pool.find(previous);
   const decided = pooled === undefined || pooled.stage === 'waiting' ? undefined : pooled.transaction.type;
-  return types.get(previous) ?? decided ?? (answer.previousKnown ? answer.previousType : undefined);
+  return types.get(previous) ?? decided;
 }
 
 /** Whether a decided or stored transaction already succeeds the predecessor; a merely waiting one is superseded. */

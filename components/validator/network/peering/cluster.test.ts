@@ -182,6 +182,27 @@ describe('several validators', { timeout: 40_000 }, () => {
     await cluster.agreed();
   });
 
+  it('reject what repeats a transaction that a member learns of from the register service', async () => {
+    const cluster = await openCluster(4);
+    await cluster.begin();
+    await cluster.agreed();
+    const away = cluster.member(2);
+    cluster.network.reaches = (from, to) => from !== away.id && to !== away.id;
+    const payload = { same: 1 };
+    const repeat = await cluster.submit(away, { payload, createdAtMs: Date.now() - 1_000 });
+    await cluster.submit(cluster.member(0), { payload });
+    await cluster.sealed(2);
+    await cluster.submit(cluster.member(0), { payload: { more: 1 } });
+    await cluster.sealed(3);
+    for (const member of cluster.members) member.engine.peering.commit = () => undefined;
+    cluster.network.reaches = () => true;
+    cluster.network.reconnect(away.id);
+    await cluster.agreed();
+    const { tombstones } = away.register;
+    await waitFor(() => tombstones.find(repeat.txId)?.code === 'VAL_REPLAY_001', { what: 'its rejection' });
+    expect(away.register.pool.find(repeat.txId)).toBeUndefined();
+  });
+
   it('propose nothing while fewer members are operational than the policy requires', async () => {
     const cluster = await openCluster(4);
     await cluster.begin({ ...quickPolicy, validators: { minValidators: 4 } });

@@ -52,7 +52,7 @@ export function openConnections(options: ConnectionsOptions): Connections {
     const peer = { clientId: validatorId, address: endpoint };
     const connection = {
       endpoint,
-      submissions: connectTo(SubmissionService, peer, caller),
+      submissions: connectTo(SubmissionService, { ...peer, multiplexed: true }, caller),
       admin: connectTo(ValidatorAdminService, peer, caller),
     };
     connections.set(validatorId, connection);

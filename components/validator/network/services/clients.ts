@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
-import { decodeHex } from '#core/encoding/hex.ts';
+import { decodeHex, encodeHex } from '#core/encoding/hex.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import { parseRules } from '#core/ledger/governance/rules-json.ts';
@@ -8,8 +8,10 @@ import type { RpcClient } from '#kit/rpc/rpc.ts';
 import {
   type GetRegisterStateResponse,
   type LedgerService,
+  type ReadKeysResponse,
   WriteOutcome as WireOutcome,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
+import type { KeyPart } from '../../chain/keys/key-snapshot.ts';
 import type { Ledger, RegisterFacts, SealedDocket, WriteOutcome } from '../../chain/sealing/ports.ts';
 import { failure } from '../../errors.ts';
 
@@ -78,6 +80,9 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Re
       const query = { organizationId, registerIds };
       return (await client.listSubscriptions(query, { timeoutMs: lookupTimeoutMs })).registerIds;
     },
+    async *readKeys(registerId, signal) {
+      for await (const { part } of client.readKeys({ registerId }, { signal })) yield keyPart(part);
+    },
   };
 }
 
@@ -92,12 +97,33 @@ export async function retryOnce<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
+/** Throws AppError bad_gateway for a message without a part. */
+function keyPart(part: ReadKeysResponse['part']): KeyPart {
+  switch (part.case) {
+    case 'begin': {
+      const { height, logRoot, transactionCount, filters } = part.value;
+      const counts = { height: Number(height), transactionCount: Number(transactionCount), filters };
+      return { kind: 'begin', logRoot: encodeHex(logRoot), ...counts };
+    }
+    case 'filter': {
+      const { filter, sizeBytes, bits } = part.value;
+      return { kind: 'filter', filter, sizeBytes, bits };
+    }
+    case 'end':
+      return { kind: 'end' };
+    default:
+      throw failure('KEYS_MALFORMED');
+  }
+}
+
 function registerFacts(state: GetRegisterStateResponse): RegisterFacts {
   return {
     registerId: state.registerId,
     networkId: state.networkId,
     status: state.status,
     height: Number(state.height),
+    // a register service of an earlier version does not tell it
+    transactionCount: state.transactionCount === 0n ? undefined : Number(state.transactionCount),
     headHash: state.headHash,
     headTimestamp: state.headTimestamp,
     logFrontier: state.logFrontier,

@@ -158,6 +158,57 @@ describe('the stream to the signer', () => {
     signer.stop();
   });
 
+  it('sends a batch in one request, once the component says that it signs batches', async () => {
+    const { signer, stream, opened } = setUp();
+    void signer.start();
+    const first = await stream(0);
+    first.answer(0n, opened());
+    await waitFor(() => first.sent.length === 1);
+    expect(signer.signsBatches).toBe(false);
+    first.end();
+    const second = await stream(1);
+    const { value } = opened();
+    second.answer(0n, { case: 'opened', value: { ...value, signsBatches: true } });
+    await waitFor(() => signer.signsBatches);
+    const attestation = {
+      ...possession,
+      kind: 'attestation',
+      docketHash: 'a',
+      approved: true,
+      timestamp: 't',
+    } as const;
+    const messages = [
+      { type: 1, height: 5 },
+      { type: 2, height: 5 },
+    ] as never;
+    const bytes = [Uint8Array.of(1), Uint8Array.of(2), Uint8Array.of(3)] as const;
+    const [one, two, three] = bytes;
+    const signed = signer.signBatch({ messages, attestation }, 'key-2');
+    await waitFor(() => second.sent.length === 2);
+    expect(second.sent[1]).toMatchObject({
+      publicKey: 'key-2',
+      message: {
+        case: 'batch',
+        value: { messages: [{ height: 5n }, { height: 5n }], attestation: { docketHash: 'a' } },
+      },
+    });
+    second.answer(1n, { case: 'batch', value: { signatures: [one, two], attestationSignature: three } });
+    expect(await signed).toEqual({ messages: [one, two], attestation: three });
+    const incomplete = [
+      { signatures: [one], attestationSignature: new Uint8Array() },
+      { signatures: [one, two], attestationSignature: three },
+    ];
+    for (const [index, answer] of incomplete.entries()) {
+      const asked = signer.signBatch({ messages });
+      second.answer(BigInt(index + 2), { case: 'batch', value: answer });
+      await expect(asked).rejects.toMatchObject({ code: 'SIGNER_UNAVAILABLE' });
+    }
+    const refused = signer.signBatch({ messages });
+    second.answer(4n, { case: 'refusal', value: { code: 'INVALID_REQUEST', message: 'no known type' } });
+    await expect(refused).rejects.toMatchObject({ kind: 'invalid', code: 'INVALID_REQUEST' });
+    signer.stop();
+  });
+
   it('stops for good when it is fenced, when opening is refused, and when the key differs', async () => {
     const cases: ((fake: FakeStream, opened: (key?: string) => unknown) => void)[] = [
       (fake) => fake.answer(1n, { case: 'refusal', value: { code: 'SIGNER_FENCED', message: 'newer' } }),

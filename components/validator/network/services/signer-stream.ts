@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
+import type { ConsensusMessage } from '#core/ledger/consensus.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { RpcClient, RpcStream } from '#kit/rpc/rpc.ts';
 import type {
@@ -8,7 +9,15 @@ import type {
   SignConsensusResponse,
   SystemSignerService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import type { KeyChain, Signer, SignerKey, SignerRequest } from '../../chain/sealing/ports.ts';
+import type {
+  AttestationRequest,
+  BatchSignatures,
+  KeyChain,
+  Signer,
+  SignerBatch,
+  SignerKey,
+  SignerRequest,
+} from '../../chain/sealing/ports.ts';
 import { failure } from '../../errors.ts';
 
 type Wallet = Pick<RpcClient<typeof SystemSignerService.method>, 'signConsensus'>;
@@ -53,6 +62,7 @@ export class SignerStream implements Signer, KeyChain {
   readonly #opened = Promise.withResolvers<SignerKey>();
   #key: SignerKey | undefined;
   #newestKey: SignerKey | undefined;
+  #signsBatches = false;
   /** 0 until the first stream has acquired an epoch. */
   #epoch = 0n;
   #stream: Stream | undefined;
@@ -100,6 +110,25 @@ export class SignerStream implements Signer, KeyChain {
     const result = await this.#request({ publicKey, message: wireMessage(request) });
     if (result.case !== 'signed') throw unexpected();
     return result.value.signature;
+  }
+
+  get signsBatches(): boolean {
+    return this.#signsBatches;
+  }
+
+  async signBatch({ messages, attestation }: SignerBatch, publicKey = ''): Promise<BatchSignatures> {
+    const value = {
+      messages: messages.map(wireConsensus),
+      ...(attestation !== undefined && { attestation: wireAttestation(attestation) }),
+    };
+    const result = await this.#request({ publicKey, message: { case: 'batch', value } });
+    if (result.case !== 'batch') throw unexpected();
+    const { signatures, attestationSignature } = result.value;
+    const isComplete =
+      signatures.length === messages.length &&
+      (attestation === undefined) === (attestationSignature.length === 0);
+    if (!isComplete) throw unexpected();
+    return { messages: signatures, ...(attestation !== undefined && { attestation: attestationSignature }) };
   }
 
   async nextKey(after: string): Promise<SignerKey> {
@@ -182,8 +211,9 @@ export class SignerStream implements Signer, KeyChain {
 
   #take(stream: Stream, { requestId, result }: SignConsensusResponse): void {
     if (result.case === 'opened') {
-      const { epoch, key, newestKey } = result.value;
+      const { epoch, key, newestKey, signsBatches } = result.value;
       this.#epoch = epoch;
+      this.#signsBatches = signsBatches;
       this.#onOpened(stream, key, newestKey ?? key);
       return;
     }
@@ -254,28 +284,29 @@ function wireMessage(
       const timeSeconds = BigInt(request.timeSeconds);
       return { case: 'cosignature', value: { networkId, registerId, size, rootHash, timeSeconds } };
     }
-    case 'attestation': {
-      const { registerId, docketHash, approved, timestamp } = request;
-      return { case: 'attestation', value: { registerId, docketHash, approved, timestamp } };
-    }
-    case 'consensus': {
-      const { message } = request;
-      return {
-        case: 'consensus',
-        value: {
-          type: message.type,
-          networkId: message.networkId,
-          registerId: message.registerId,
-          height: BigInt(message.height),
-          round: message.round,
-          polRound: message.polRound,
-          docketHash: message.docket?.docketHash ?? '',
-          merkleRoot: message.docket?.merkleRoot ?? '',
-          logRoot: message.docket?.logRoot ?? '',
-          validatorSetHash: message.validatorSetHash,
-          timestamp: message.timestamp,
-        },
-      };
-    }
+    case 'attestation':
+      return { case: 'attestation', value: wireAttestation(request) };
+    case 'consensus':
+      return { case: 'consensus', value: wireConsensus(request.message) };
   }
+}
+
+function wireAttestation({ registerId, docketHash, approved, timestamp }: AttestationRequest) {
+  return { registerId, docketHash, approved, timestamp };
+}
+
+function wireConsensus({ docket, height, ...message }: ConsensusMessage) {
+  return {
+    type: message.type,
+    networkId: message.networkId,
+    registerId: message.registerId,
+    height: BigInt(height),
+    round: message.round,
+    polRound: message.polRound,
+    docketHash: docket?.docketHash ?? '',
+    merkleRoot: docket?.merkleRoot ?? '',
+    logRoot: docket?.logRoot ?? '',
+    validatorSetHash: message.validatorSetHash,
+    timestamp: message.timestamp,
+  };
 }

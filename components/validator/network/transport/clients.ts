@@ -14,14 +14,16 @@ export interface CallerIdentity {
 interface CalledPeer {
   readonly clientId: string;
   readonly address: string | { readonly host: string; readonly port: number };
+  /** Whether its unary calls share a stream: they are many and small. */
+  readonly multiplexed?: boolean;
 }
 
 /** A gRPC client whose server must prove the SPIFFE identity of the client id. */
 export function connectTo<S extends GenServiceMethods>(
   service: GenService<S>,
-  { clientId, address }: CalledPeer,
+  { clientId, address, multiplexed }: CalledPeer,
   { runtime, workload, token }: CallerIdentity,
 ): RpcClient<S> {
   const expect = serviceSpiffeId(workload.trustDomain, clientId);
-  return createRpcClient(service, { address, workload, token, runtime, expect });
+  return createRpcClient(service, { address, workload, token, runtime, expect, multiplexed });
 }

@@ -31,6 +31,8 @@ export type Ranges = Readonly<Record<Exclude<SettingName, 'logLevel'>, Range>>;
 const fixed: Readonly<Record<string, string>> = {
   'mempool.maxControlTransactions': 'CHANCERY_POOL_MAX_CONTROL_TRANSACTIONS',
   'mempool.maxBytesTotal': 'CHANCERY_POOL_MAX_BYTES_TOTAL',
+  'keyFilters.mode': 'CHANCERY_KEY_FILTERS',
+  'keyFilters.maxBytes': 'CHANCERY_KEY_FILTERS_MAX_BYTES',
   'log.segmentBytes': 'CHANCERY_LOG_SEGMENT_BYTES',
   'log.retainBytes': 'CHANCERY_LOG_RETAIN_BYTES',
   validatorId: 'CHANCERY_VALIDATOR_ID',

@@ -118,6 +118,7 @@ describe('a batch', () => {
   });
 
   it('waits for a predecessor that is in flight', async () => {
+    world.register.keys.discard();
     const gate = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const { lookup } = world.ledger;

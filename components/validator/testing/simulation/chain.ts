@@ -1,5 +1,6 @@
 import { type ConsensusMessage, quorum } from '#core/ledger/consensus.ts';
 import type { Effect, Message } from '../../chain/consensus/messages.ts';
+import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { identity } from '../../chain/sealing/sign-bytes.ts';
 import type { RegisterState } from '../../chain/state/state.ts';
@@ -49,6 +50,8 @@ export class Chain {
   readonly #options: ChainOptions;
   readonly #membersAt = new Map<number, readonly string[]>();
   readonly #sealed = new Set<string>();
+  /** Replay keys, and predecessors that may have one successor, with the transaction that has each. */
+  readonly #exclusive = new Map<string, string>();
   readonly #accusations = new Set<string>();
   readonly #left = new Set<string>();
   readonly #givenUp = new Set<string>();
@@ -211,8 +214,12 @@ export class Chain {
     this.#restoredTo = height;
     this.#checkedDockets = height;
     this.#sealed.clear();
+    this.#exclusive.clear();
     for (const { docket } of ledger.dockets.slice(0, height)) {
-      for (const txId of docket.header.transactionIds) this.#sealed.add(txId);
+      for (const transaction of docket.transactions) {
+        this.#sealed.add(transaction.txId);
+        this.#keepExclusive(transaction);
+      }
     }
   }
 
@@ -256,6 +263,7 @@ export class Chain {
       this.#options.trace.add('register', `stores ${this.label}${docketNumber} ${short(hash)}: ${ids}`);
       this.invariants.stored(docketNumber, `${hash}${merkleRoot}${logRoot}`);
       for (const txId of transactionIds) this.#seal(txId);
+      for (const transaction of docket.transactions) this.#keepExclusive(transaction);
     }
   }
 
@@ -282,6 +290,17 @@ export class Chain {
       trace.add(processName, text);
       if (kind !== 'conflicting-certificate') coverage.add(`evidence: ${kind}`);
       for (const accused of validatorIds) this.invariants.accused(validatorId, kind, accused);
+    }
+  }
+
+  /** No two transactions have one replay key, or follow one predecessor that may have one successor. */
+  #keepExclusive({ txId, replayKey, exclusivePredecessor, previousTransactionId }: PooledTransaction): void {
+    const keys = [replayKey, exclusivePredecessor ? previousTransactionId : undefined];
+    for (const key of keys) {
+      const other = key === undefined ? undefined : this.#exclusive.get(key);
+      if (other !== undefined && other !== txId)
+        this.#options.violations.break('no second successor, no replay', `${txId} is sealed beside ${other}`);
+      if (key !== undefined) this.#exclusive.set(key, txId);
     }
   }
 

@@ -3,6 +3,7 @@ import type { Envelope } from '../../network/transport/transport.ts';
 import type { Chain } from './chain.ts';
 import { planDrains } from './drains.ts';
 import { Governor } from './governor.ts';
+import { planKeyFaults } from './key-faults.ts';
 import { simulatedKey } from './keys.ts';
 import type { Member } from './member.ts';
 import { calm } from './network.ts';
@@ -29,6 +30,8 @@ export function planFaults(world: World, scenario: Scenario): void {
     [faults.oldStore, planOldStore],
     [faults.secondStart, planSecondStart],
     [faults.drains, planDrains],
+    [scenario.keyFilters !== 'off', planKeyFaults],
+    [faults.earlierSigner, planEarlierSigner],
   ];
   for (const [happens, plan] of acts) if (happens) plan(world, scenario, draw(plan.name));
 }
@@ -40,6 +43,8 @@ export function heal(world: World): void {
   Object.assign(conditions, calm(), { sides: conditions.sides });
   conditions.sides.clear();
   world.service.loss = 0;
+  world.service.keyFaults = 0;
+  world.signing.isEarlier = false;
   world.onSigned = undefined;
   for (const member of world.members) {
     if (!world.faultModel.isByzantine(member.id)) member.skewMs = 0;
@@ -171,6 +176,23 @@ function planAbsences(world: World, { faultsUntilMs }: Scenario, random: Random)
       trace.add(
         'WORLD',
         `${isSigner ? 'the signing component' : 'the register service'} is away for ${forMs} ms`,
+      );
+      next();
+    });
+  next();
+}
+
+/** Replicas of two versions of the signing component answer by turns, as during a rolling upgrade. */
+function planEarlierSigner(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { eventQueue, signing, trace } = world;
+  const next = () =>
+    eventQueue.after(random.between(50, 4_000), () => {
+      if (eventQueue.elapsedMs > faultsUntilMs) return;
+      signing.isEarlier = !signing.isEarlier;
+      if (signing.isEarlier) world.coverage.add('signing component of the version before');
+      trace.add(
+        'WORLD',
+        `the signing component is ${signing.isEarlier ? 'of the version before' : 'current'}`,
       );
       next();
     });

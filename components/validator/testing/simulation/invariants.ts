@@ -6,9 +6,14 @@ import type { InvariantViolation, ViolationRecorder } from './violations.ts';
 
 type Step = 1 | 2 | 3;
 
-interface SignedPosition {
-  readonly position: readonly [height: number, round: number, step: Step];
-  readonly text: string;
+type Position = readonly [height: number, round: number, step: Step];
+
+/** What one member has signed. */
+interface SignedPositions {
+  /** The highest position. */
+  last: Position | undefined;
+  /** Signed bytes by position. */
+  readonly texts: Map<string, string>;
 }
 
 /** A vote without its signature; an empty value is nil. */
@@ -43,7 +48,7 @@ export interface InvariantsOptions {
  */
 export class Invariants {
   readonly #options: InvariantsOptions;
-  readonly #last = new Map<string, SignedPosition>();
+  readonly #signed = new Map<string, SignedPositions>();
   readonly #heights = new Map<number, Height>();
   readonly #states = new Map<number, { readonly digest: string; readonly processName: string }>();
 
@@ -152,20 +157,20 @@ export class Invariants {
     return height;
   }
 
+  /** A position is above all earlier ones, or repeats the bytes that were signed there. */
   #checkPosition(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
-    const next: SignedPosition = {
-      position: [message.height, message.round, message.type],
-      text: Buffer.from(bytes).toString('latin1'),
-    };
-    const last = this.#last.get(validatorId);
-    if (last !== undefined && !follows(last, next)) {
-      const [height, round, step] = next.position;
-      this.#break(
-        'positions of a signer only rise',
-        `${validatorId} signs ${height}/${round}/${step} after ${last.position.join('/')}`,
-      );
+    const position: Position = [message.height, message.round, message.type];
+    const text = Buffer.from(bytes).toString('latin1');
+    const signed = this.#signed.get(validatorId) ?? { last: undefined, texts: new Map<string, string>() };
+    this.#signed.set(validatorId, signed);
+    const { last } = signed;
+    const name = position.join('/');
+    if (signed.texts.get(name) === text) return;
+    if (last !== undefined && !isAbove(position, last)) {
+      this.#break('positions of a signer only rise', `${validatorId} signs ${name} after ${last.join('/')}`);
     }
-    this.#last.set(validatorId, next);
+    signed.texts.set(name, text);
+    signed.last = position;
   }
 
   #checkVote(validatorId: string, height: Height, { kind, height: number, round, value }: Ballot): void {
@@ -173,7 +178,8 @@ export class Invariants {
       this.#reaches(number, height, nameOf({ kind: 'prevote', height: number, round: at, value }));
     const where = `${short(value)} at ${number}/${round}`;
     if (kind === 'precommit') {
-      if (!polka(round)) {
+      // The prevote of a set of one says nothing that its precommit does not say.
+      if (this.#options.membersAt(number).length > 1 && !polka(round)) {
         this.#break(
           'polka before precommit',
           `${validatorId} precommits ${where} without a quorum of prevotes`,
@@ -213,10 +219,10 @@ function votedFor({ docket }: ConsensusMessage): string {
   return docket === undefined ? '' : `${docket.docketHash}${docket.merkleRoot}${docket.logRoot}`;
 }
 
-function follows(last: SignedPosition, next: SignedPosition): boolean {
-  for (const [index, part] of next.position.entries()) {
-    const before = last.position[index] ?? 0;
+function isAbove(next: Position, last: Position): boolean {
+  for (const [index, part] of next.entries()) {
+    const before = last[index] ?? 0;
     if (part !== before) return part > before;
   }
-  return last.text === next.text;
+  return false;
 }

@@ -6,8 +6,10 @@ import type { Machine } from '../../chain/consensus/machine-state.ts';
 import type { HeightRules } from '../../chain/consensus/members.ts';
 import type { Effect, Message } from '../../chain/consensus/messages.ts';
 import { type Engine, openEngine } from '../../engine.ts';
+import type { KeyEvent } from '../../intake/lookup/key-loader.ts';
+import type { KeyFilterMode } from '../../intake/lookup/sealed-lookup.ts';
 import type { Transport } from '../../network/transport/transport.ts';
-import { testBounds } from '../bounds.ts';
+import { testBounds, testKeyFilters } from '../bounds.ts';
 import type { TestKey } from '../keys.ts';
 import type { Byzantine } from './byzantine.ts';
 import type { Disk } from './disk.ts';
@@ -31,6 +33,9 @@ export interface MemberEnvironment {
   readonly installation: string;
   readonly systemKey: string;
   readonly consensus: Consensus;
+  readonly areKeysGated: boolean;
+  readonly keyFilters: KeyFilterMode;
+  onKeys(member: Member, event: KeyEvent | 'disagreement'): void;
   newDisk(): Disk;
   /** Makes a member Byzantine; undefined for correct ones. */
   corrupt(member: Member): Byzantine | undefined;
@@ -143,6 +148,7 @@ export class Member {
       validatorId: this.id,
       directory: 'volume',
       bounds: testBounds,
+      keyFilters: { ...testKeyFilters, mode: this.#environment.keyFilters },
       segmentBytes: 32 * 1024,
       retainBytes: 256 * 1024,
       signer: signing.open(this.id, handle),
@@ -155,6 +161,8 @@ export class Member {
       environment: {
         storage: disk.storage(eventQueue, handle),
         timers: eventQueue.timers(handle),
+        areKeysGated: this.#environment.areKeysGated,
+        onKeys: (event) => this.#environment.onKeys(this, event),
         consensus: (registerId) =>
           observed(this.#environment.consensus, {
             begins: (rules) => this.#environment.onBegun(this, registerId, rules),

@@ -12,6 +12,11 @@ export const mutations = {
   'with a quorum that is too small': () => ({ consensus: withSmallQuorum(bft1()) }),
   'without the round of a vote': () => ({ consensus: withoutRounds(bft1()) }),
   'without the guard against signing twice': () => ({ signer: 'unguarded' }),
+  'that trusts incomplete keys': () => ({ keys: 'ungated' }),
+  'with a guard that forgets the bytes of a batch': () => ({ signer: 'confused' }),
+  'with a precommit that is signed before the prevotes of others': () => ({
+    consensus: withPrecommitsAhead(bft1()),
+  }),
 } as const satisfies Readonly<Record<string, () => Weakness>>;
 
 /** Forgets its lock at once. */
@@ -47,5 +52,17 @@ function withoutRounds(consensus: Consensus): Consensus {
         return consensus.advance(machine, input);
       return consensus.advance(machine, { ...input, message: { ...input.message, round: machine.round } });
     },
+  };
+}
+
+/** Signs the precommit together with the proposal in every set, not only in a set of one. */
+function withPrecommitsAhead(consensus: Consensus): Consensus {
+  return {
+    ...consensus,
+    votesAhead: (machine, proposal) =>
+      consensus
+        .votesAhead(machine, proposal)
+        .slice(0, 1)
+        .flatMap((vote) => [vote, { ...vote, kind: 'precommit' }]),
   };
 }

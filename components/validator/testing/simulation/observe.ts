@@ -26,10 +26,15 @@ export function observed(consensus: Consensus, watcher: Watcher): Consensus {
       watcher.begins(rules);
       return pass(machine, consensus.begin(machine, rules));
     },
+    votesAhead: (machine, proposal) => consensus.votesAhead(machine, proposal),
     resume: (machine, at) => pass(machine, consensus.resume(machine, at)),
     advance(machine, input) {
       const isOwn = input.kind === 'message' && input.message.validatorId === machine.rules.self;
       if (isOwn) watcher.released(input.message);
+      // A set of one may decide with its own precommit after a restart.
+      if (input.kind === 'committed' && machine.rules.members.length === 1) {
+        for (const vote of input.precommits) watcher.released(vote);
+      }
       return pass(machine, consensus.advance(machine, input));
     },
   };

@@ -13,6 +13,7 @@ function quiet(size: number): Scenario {
     chosenLoss: false,
     awayServices: false,
     drains: false,
+    earlierSigner: false,
     wrongClocks: false,
     setChanges: false,
     oldVolume: false,
@@ -29,6 +30,7 @@ function quiet(size: number): Scenario {
     registers: [{ members: Array.from({ length: size }, (_, place) => place), transactions: 0 }],
     faultsUntilMs: 0,
     byzantine: new Map(),
+    keyFilters: 'on' as const,
     faults: none,
   };
 }

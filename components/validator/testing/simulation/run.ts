@@ -21,7 +21,9 @@ const graceMs = 300_000;
 
 /** Runs the world of one seed to its end or to the first broken invariant. */
 export async function simulate(seed: number, weakness: Weakness = {}): Promise<Outcome> {
-  const scenario = drawScenario(seed);
+  const { keyFilters } = weakness;
+  const drawn = drawScenario(seed);
+  const scenario = keyFilters === undefined ? drawn : { ...drawn, keyFilters };
   const world = new World(scenario, weakness);
   const unhandled = (error: unknown) => world.onUnhandled(error);
   process.on('unhandledRejection', unhandled);

@@ -1,5 +1,6 @@
 import { faultTolerance } from '#core/ledger/consensus.ts';
 import { createRandom, type Random } from '#kit/testing/random.ts';
+import type { KeyFilterMode } from '../../intake/lookup/sealed-lookup.ts';
 
 /** The faults of a run; each is drawn independently. */
 export interface Faults {
@@ -26,6 +27,8 @@ export interface Faults {
   readonly secondStart: boolean;
   /** Validators are drained and undrained. */
   readonly drains: boolean;
+  /** The signing component is rolled between two versions. */
+  readonly earlierSigner: boolean;
 }
 
 export const byzantineBehaviours = [
@@ -59,6 +62,8 @@ export interface Scenario {
   readonly policy: unknown;
   readonly faultsUntilMs: number;
   readonly faults: Faults;
+  /** Whether the keys of registers decide that a transaction is new, or are only compared. */
+  readonly keyFilters: KeyFilterMode;
   /** The behaviours of Byzantine members, by index; never more than a register tolerates. */
   readonly byzantine: ReadonlyMap<number, readonly ByzantineBehaviour[]>;
 }
@@ -90,6 +95,7 @@ export function drawScenario(seed: number): Scenario {
     policy: drawPolicy(random),
     faultsUntilMs,
     byzantine,
+    keyFilters: createRandom(seed).fork('key filters').pick(['on', 'on', 'on', 'shadow', 'off']),
     faults: drawFaults(random, size, setChanges, [...byzantine.values()].flat()),
   };
 }
@@ -120,12 +126,14 @@ function drawFaults(
     oldReturn,
     oldStore: isConsistent && random.chance(0.4),
     secondStart,
-    // Drawn last, so that scenarios of older seeds are unchanged.
+    // New faults are drawn last, so that scenarios of older seeds are unchanged.
     drains: !random.chance(0.7),
+    earlierSigner: random.chance(0.25),
   };
 }
 
-export function describeScenario({ size, reserve, registers, faults, byzantine }: Scenario): string {
+export function describeScenario(scenario: Scenario): string {
+  const { size, reserve, registers, faults, byzantine, keyFilters } = scenario;
   const names = Object.entries(faults).flatMap(([name, happens]) => (happens ? name : []));
   const bad = [...byzantine].map(([place, behaviours]) => `validator-${place} ${behaviours.join(' and ')}`);
   const [first, ...others] = registers.map(({ members, transactions }, place) => {
@@ -133,7 +141,7 @@ export function describeScenario({ size, reserve, registers, faults, byzantine }
       ? `${size} validators and ${reserve} in reserve, ${transactions} transactions`
       : `r${place} of ${members.join(' ')} with ${transactions} transactions`;
   });
-  return [first, ...others, ...names, ...bad].join('; ');
+  return [first, ...others, `key filters ${keyFilters}`, ...names, ...bad].join('; ');
 }
 
 function drawByzantine(

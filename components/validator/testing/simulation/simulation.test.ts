@@ -12,6 +12,9 @@ const knownToFind: Readonly<Record<string, readonly number[]>> = {
   'with a quorum that is too small': [2, 3],
   'without the round of a vote': [1, 2],
   'without the guard against signing twice': [1, 6],
+  'that trusts incomplete keys': [9, 49],
+  'with a guard that forgets the bytes of a batch': [1, 6],
+  'with a precommit that is signed before the prevotes of others': [3, 5],
 };
 
 async function firstBroken(weakness: Weakness, known: readonly number[]) {
@@ -42,7 +45,7 @@ describe('the simulator', () => {
   ])(
     'finds no %s',
     async (_, seed) => {
-      expect((await simulate(seed)).broken).toBeUndefined();
+      expect((await simulate(seed, { keyFilters: 'off' })).broken).toBeUndefined();
     },
     60_000,
   );

@@ -10,6 +10,8 @@ export interface InvariantViolation {
     | 'positions of a signer only rise'
     | 'equal state at equal height'
     | 'sealed once'
+    | 'no second successor, no replay'
+    | 'keys never call a known transaction new'
     | 'nothing sealed is lost'
     | 'nothing accepted is lost'
     | 'evidence is true'

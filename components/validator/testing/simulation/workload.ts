@@ -2,7 +2,7 @@ import type { Random } from '#kit/testing/random.ts';
 import type { Engine } from '../../engine.ts';
 import { answerSubmission } from '../../surfaces/submissions/answer-submission.ts';
 import type { TestKey } from '../keys.ts';
-import { type SignedSubmission, signedSubmission } from '../submissions.ts';
+import { type Draft, type SignedSubmission, signedSubmission } from '../submissions.ts';
 import type { EventQueue, ProcessHandle } from './event-queue.ts';
 import { short, type Trace } from './trace.ts';
 
@@ -50,6 +50,7 @@ export class Workload {
   readonly #unanswered = new Set<string>();
   readonly #options: WorkloadOptions;
   readonly #made: SignedSubmission[] = [];
+  readonly #drafts: Pick<Draft, 'key' | 'payload' | 'previous'>[] = [];
   #open = 0;
 
   constructor(options: WorkloadOptions) {
@@ -100,13 +101,33 @@ export class Workload {
     this.#offer(signed, attempts, ({ validatorId }) => this.#options.isTrusted(validatorId));
   }
 
+  /**
+   * Submits an earlier transaction again, or a second one with its replay key, or a second one behind it; most are sealed by
+   * then. Returns false before there is any.
+   */
+  repeat(random: Random): boolean {
+    const { registerId, startMs, eventQueue, keys } = this.#options;
+    if (this.#made.length === 0) return false;
+    const place = random.whole(0, this.#made.length - 1);
+    const [made, draft] = [this.#made[place], this.#drafts[place]];
+    if (made === undefined || draft === undefined) return false;
+    const createdAtMs = Math.floor(startMs + eventQueue.elapsedMs);
+    const fork = { key: random.pick(keys), payload: { again: createdAtMs }, previous: made.txId };
+    const [another] = random.shuffle([draft, fork]);
+    const isSame = random.chance(0.4) || another === undefined;
+    this.offer(isSame ? made : signedSubmission({ registerId, createdAtMs, ...another }));
+    return true;
+  }
+
   #make(index: number): SignedSubmission & { readonly previous: string | undefined } {
     const { eventQueue, random, registerId, keys, startMs } = this.#options;
     const follows = this.#made.length > 0 && random.chance(0.4);
     const previous = follows ? random.pick(this.#made.slice(-4)).txId : undefined;
     const createdAtMs = Math.floor(startMs + eventQueue.elapsedMs);
     const key = random.pick(keys);
-    return { ...signedSubmission({ registerId, key, payload: { index }, previous, createdAtMs }), previous };
+    const draft = { key, payload: { index }, previous };
+    this.#drafts.push(draft);
+    return { ...signedSubmission({ registerId, createdAtMs, ...draft }), previous };
   }
 
   #offer(signed: SignedSubmission, left: number, isMeant: (endpoint: ClientEndpoint) => boolean): void {

@@ -4,11 +4,13 @@ import { bft1, type Consensus } from '../../chain/consensus/bft1.ts';
 import type { Machine } from '../../chain/consensus/machine-state.ts';
 import type { Effect } from '../../chain/consensus/messages.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import type { KeyEvent } from '../../intake/lookup/key-loader.ts';
+import type { KeyFilterMode } from '../../intake/lookup/sealed-lookup.ts';
 import { type FakeLedger, fakeLedger } from '../fake-ledger.ts';
 import { genesisSubmission } from '../submissions.ts';
 import { Byzantine } from './byzantine.ts';
 import { Chain } from './chain.ts';
-import { Coverage } from './coverage.ts';
+import { Coverage, type CoverageItem } from './coverage.ts';
 import { Disk } from './disk.ts';
 import { EventQueue, type ProcessHandle } from './event-queue.ts';
 import { FaultModel } from './fault-model.ts';
@@ -26,10 +28,22 @@ import { type ClientEndpoint, Workload } from './workload.ts';
 export interface Weakness {
   /** A disk that acknowledges a force without performing it. */
   readonly disk?: 'forgets';
-  /** A signing component that signs any request. */
-  readonly signer?: 'unguarded';
+  /** Keys of registers answer although they lack dockets. */
+  readonly keys?: 'ungated';
+  /** Replaces what the seed draws. */
+  readonly keyFilters?: KeyFilterMode;
+  /** A signing component that signs any request, or that repeats positions of a batch without a comparison of the bytes. */
+  readonly signer?: 'unguarded' | 'confused';
   readonly consensus?: Consensus | undefined;
 }
+
+const keyCoverage: Readonly<Partial<Record<KeyEvent | 'disagreement', CoverageItem>>> = {
+  complete: 'keys loaded',
+  stale: 'stale snapshot of keys refused',
+  divergent: 'snapshot of keys of another chain refused',
+  failed: 'snapshot of keys lost or malformed',
+  discarded: 'keys dropped while they were loaded',
+};
 
 const installation = 'simulated.chancery.local';
 const startMs = Date.UTC(2026, 0, 1);
@@ -66,6 +80,11 @@ export class World {
       eventQueue: this.eventQueue,
       random: random.fork('signing'),
       unguarded: weakness.signer === 'unguarded',
+      confused: weakness.signer === 'confused',
+      onBatch: ({ messages }) =>
+        this.coverage.add(
+          messages.length === 3 ? 'height signed in one request' : 'proposal signed with a vote',
+        ),
       onRefused: (code) =>
         this.coverage.add(code === 'SIGNER_FENCED' ? 'member fenced off' : 'vote refused by the guard'),
       onSigned: (validatorId, message, bytes) => {
@@ -178,6 +197,9 @@ export class World {
       installation,
       systemKey: `ED25519:${simulatedKey(9).publicKey}`,
       consensus: weakness.consensus ?? bft1(),
+      areKeysGated: weakness.keys !== 'ungated',
+      keyFilters: this.#scenario.keyFilters,
+      onKeys: (member, event) => this.#onKeys(member, event),
       newDisk: () =>
         new Disk({
           forceMs: () => (disks.chance(0.02) ? disks.between(20, 200) : disks.between(0.3, 4)),
@@ -195,6 +217,13 @@ export class World {
       onReleased: ({ id }, registerId, message) => this.chain(registerId).released(id, message),
       onEffect: (handle, at, effect) => this.#onEffect(handle, at, effect),
     };
+  }
+
+  #onKeys({ id }: Member, event: KeyEvent | 'disagreement'): void {
+    if (event === 'disagreement' && !this.faultModel.isFaulty(id))
+      this.violations.break('keys never call a known transaction new', `${id} holds incomplete keys`);
+    const item = keyCoverage[event];
+    if (item !== undefined) this.coverage.add(item);
   }
 
   #corrupt(member: Member): Byzantine | undefined {

@@ -4,5 +4,13 @@ import { systemSigner } from './0002-system-signer.ts';
 import { events } from './0003-events.ts';
 import { idempotencyKeys } from './0004-idempotency-keys.ts';
 import { serviceWallets } from './0005-service-wallets.ts';
+import { signingBatches } from './0006-signing-batches.ts';
 
-export const migrations: Migration[] = [wallets, systemSigner, events, idempotencyKeys, serviceWallets];
+export const migrations: Migration[] = [
+  wallets,
+  systemSigner,
+  events,
+  idempotencyKeys,
+  serviceWallets,
+  signingBatches,
+];

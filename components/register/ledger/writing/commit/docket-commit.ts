@@ -1,29 +1,19 @@
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { CompleteNode } from '#core/ledger/merkle.ts';
 import type { SealedPublication } from '../../../blueprints/publications/record.ts';
+import { createCopyWriter } from '../../../database/copy-rows.ts';
 import type { DocketRow } from '../../../database/schema.ts';
 import type { Projection } from '../../../governance/rules/store.ts';
 import type { ParticipantKey } from '../../../queries/participants/record.ts';
-import { encodeCopyRows } from './copy-rows.ts';
+import type { IndexedDocket, IndexRow } from '../../../queries/projection/rows.ts';
+import type { ValueTransaction } from '../../values/format.ts';
 
-export interface NewTransaction {
-  readonly txId: string;
-  readonly type: string;
-  readonly senderAddress: string;
-  /** as in the index of recipients */
-  readonly recipients: readonly string[];
-  readonly blueprintId: string | undefined;
-  readonly actionId: string | undefined;
-  readonly previousTxId: string | undefined;
+/** A transaction to store: its bytes, its index row and its keys. */
+export interface NewTransaction extends ValueTransaction, IndexRow {
   /** whether the predecessor may have no other successor */
   readonly onlySuccessor: boolean;
   /** hex of the replay key, which no second Action may repeat; undefined for other types */
   readonly replayKey: string | undefined;
-  readonly createdMicros: number;
-  readonly leaf: Uint8Array;
-  readonly payloadHashForm: string;
-  readonly record: Uint8Array;
-  readonly payload: Uint8Array;
 }
 
 export interface DocketCommit {
@@ -47,25 +37,58 @@ export interface DocketCommit {
 /** `moved`: another process stored this number first, or the register does not accept dockets; nothing was written. */
 export type CommitOutcome = 'stored' | 'moved' | 'already_sealed' | 'second_successor' | 'replay';
 
-/** The transactions of a docket in COPY format. */
-export function copyBuffer(commit: DocketCommit): Buffer {
-  const text = (value: string | undefined) => (value === undefined ? null : { text: value });
-  return encodeCopyRows(
-    commit.transactions.map((one, position) => [
-      { int4: commit.registerNo },
-      { int8: commit.docket.docket_number },
-      { int4: position },
-      { bytes: Buffer.from(one.txId, 'hex') },
-      { text: one.type },
-      { text: one.senderAddress },
-      text(one.blueprintId),
-      text(one.actionId),
-      one.previousTxId === undefined ? null : { bytes: Buffer.from(one.previousTxId, 'hex') },
-      { int8: one.createdMicros },
-      { bytes: one.leaf },
-      { text: one.payloadHashForm },
-      { bytes: one.record },
-      { bytes: one.payload },
-    ]),
-  );
+/** The index rows of a docket, without its records and payloads. */
+export function indexedDocketOf({
+  docket,
+  transactions,
+}: Pick<Omit<DocketCommit, 'docket'>, 'transactions'> & {
+  readonly docket: Pick<DocketRow, 'docket_number' | 'hash' | 'previous_hash'>;
+}): IndexedDocket {
+  return {
+    docketNumber: docket.docket_number,
+    hash: docket.hash,
+    previousHash: docket.previous_hash,
+    rows: transactions.map((one) => ({
+      txId: one.txId,
+      type: one.type,
+      senderAddress: one.senderAddress,
+      recipients: one.recipients,
+      blueprintId: one.blueprintId,
+      actionId: one.actionId,
+      instanceId: one.instanceId,
+      previousTxId: one.previousTxId,
+      createdMicros: one.createdMicros,
+    })),
+  };
+}
+
+/** The ids of a docket in COPY format. */
+export function idsBuffer({ registerNo, segment, docket, transactions }: DocketCommit): Buffer {
+  const rows = createCopyWriter();
+  for (const [position, one] of transactions.entries()) {
+    rows.row(7);
+    rows.int4(registerNo);
+    rows.int4(segment);
+    rows.hex(one.txId);
+    rows.int8(docket.docket_number);
+    rows.int4(position);
+    rows.text(one.type);
+    rows.hex(one.replayKey);
+  }
+  return rows.finish();
+}
+
+/** The successors of a docket in COPY format; undefined when it has none. */
+export function successorsBuffer({ registerNo, segment, transactions }: DocketCommit): Buffer | undefined {
+  const links = transactions.filter((one) => one.onlySuccessor);
+  if (links.length === 0) return undefined;
+  const rows = createCopyWriter();
+  for (const { previousTxId, txId } of links) {
+    rows.row(4);
+    rows.int4(registerNo);
+    rows.int4(segment);
+    rows.hex(previousTxId);
+    rows.hex(txId);
+  }
+  return rows.finish();
 }

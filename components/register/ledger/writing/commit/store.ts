@@ -1,10 +1,10 @@
-import { finished } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
-import { from as copyFrom } from 'pg-copy-streams';
 import type { StoredEventData } from '#core/events/register-events.ts';
 import { statement } from '#kit/db/statement.ts';
+import { copyRows } from '../../../database/client/store.ts';
 import { traceId } from '../../../database/trace.ts';
-import { copyBuffer, type DocketCommit } from './docket-commit.ts';
+import { encodeValue } from '../../values/format.ts';
+import { type DocketCommit, idsBuffer, successorsBuffer } from './docket-commit.ts';
 
 /** A docket to commit. */
 export interface CommitRequest {
@@ -24,10 +24,6 @@ interface Part {
 }
 
 const bytesOf = (id: string | undefined) => (id === undefined ? null : Buffer.from(id, 'hex'));
-
-/** Replay keys are passed as one concatenated value: PostgreSQL reads an array element by scanning up to it. */
-const replayKeyBytes = 16;
-const noReplayKey = '00'.repeat(replayKeyBytes);
 
 /** Values that several parts use. */
 function commonValues({ commit }: CommitRequest) {
@@ -87,51 +83,26 @@ const docketRow: Part = {
   }),
 };
 
-/** Transaction rows that were loaded with COPY. */
-const copiedRows: Part = {
-  name: 'rows',
+/** All transactions of the docket as one value. */
+const value: Part = {
+  name: 'docket_value',
   sql: `
-  select tx_id, position, type, sender_address, blueprint_id from transactions
-  where register_no = :registerNo and docket_number = :docketNumber::bigint`,
-};
-
-/** The transaction rows of a small docket, passed as arrays. */
-const insertedRows: Part = {
-  name: 'rows',
-  sql: `
-  insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, blueprint_id, action_id,
-    previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
-  select :registerNo, :docketNumber::bigint, t.position - 1, t.tx_id, t.type, t.sender_address, t.blueprint_id,
-    t.action_id, t.previous_tx_id, t.created_micros, t.leaf, t.payload_hash_form, t.record, t.payload
-  from head, unnest(:txIds::bytea[], :types::text[], :senders::text[], :blueprintIds::text[], :actionIds::text[],
-    :previousTxIds::bytea[], :createdMicros::bigint[], :leaves::bytea[], :payloadHashForms::text[], :records::bytea[],
-    :payloads::bytea[]) with ordinality as t(tx_id, type, sender_address, blueprint_id, action_id, previous_tx_id,
-    created_micros, leaf, payload_hash_form, record, payload, position)
-  returning tx_id, position, type, sender_address, blueprint_id`,
-  values: ({ commit: { transactions } }) => ({
-    txIds: transactions.map((one) => bytesOf(one.txId)),
-    types: transactions.map((one) => one.type),
-    senders: transactions.map((one) => one.senderAddress),
-    blueprintIds: transactions.map((one) => one.blueprintId ?? null),
-    actionIds: transactions.map((one) => one.actionId ?? null),
-    previousTxIds: transactions.map((one) => bytesOf(one.previousTxId)),
-    createdMicros: transactions.map((one) => one.createdMicros),
-    leaves: transactions.map((one) => Buffer.from(one.leaf)),
-    payloadHashForms: transactions.map((one) => one.payloadHashForm),
-    records: transactions.map((one) => Buffer.from(one.record)),
-    payloads: transactions.map((one) => Buffer.from(one.payload)),
-  }),
+  insert into docket_values (register_no, docket_number, value)
+  select :registerNo, :docketNumber::bigint, :value::bytea from head`,
+  values: ({ commit }) => ({ value: encodeValue(commit.transactions) }),
 };
 
 const ids: Part = {
   name: 'ids',
   sql: `
   insert into transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
-  select :registerNo, :segment::integer, tx_id, :docketNumber::bigint, position, type,
-    nullif(substring(:replayKeys::bytea from position * ${replayKeyBytes} + 1 for ${replayKeyBytes}), decode('${noReplayKey}', 'hex'))
-  from rows`,
+  select :registerNo, :segment::integer, t.tx_id, :docketNumber::bigint, t.position - 1, t.type, t.replay_key
+  from head, unnest(:txIds::bytea[], :types::text[], :replayKeys::bytea[]) with ordinality
+    as t(tx_id, type, replay_key, position)`,
   values: ({ commit: { transactions } }) => ({
-    replayKeys: Buffer.from(transactions.map((one) => one.replayKey ?? noReplayKey).join(''), 'hex'),
+    txIds: transactions.map((one) => bytesOf(one.txId)),
+    types: transactions.map((one) => one.type),
+    replayKeys: transactions.map((one) => bytesOf(one.replayKey)),
   }),
 };
 
@@ -148,53 +119,6 @@ const successors: Part = {
       followingTxIds: links.map((one) => bytesOf(one.txId)),
     };
   },
-};
-
-const senderTotals: Part = {
-  name: 'sender_totals',
-  sql: `
-  insert into sender_counters (register_no, sender_address, transaction_count)
-  select :registerNo, sender_address, count(*) from rows group by sender_address
-  on conflict (register_no, sender_address)
-    do update set transaction_count = sender_counters.transaction_count + excluded.transaction_count`,
-};
-
-const blueprintTotals: Part = {
-  name: 'blueprint_totals',
-  sql: `
-  insert into blueprint_counters (register_no, blueprint_id, transaction_count)
-  select :registerNo, blueprint_id, count(*) from rows where octet_length(blueprint_id) <= 256 group by blueprint_id
-  on conflict (register_no, blueprint_id)
-    do update set transaction_count = blueprint_counters.transaction_count + excluded.transaction_count`,
-};
-
-const recipients: Part = {
-  name: 'recipients',
-  sql: `
-  insert into transaction_recipients (register_no, address, docket_number, position)
-  select :registerNo, address, :docketNumber::bigint, position
-  from head, unnest(:recipientAddresses::text[], :recipientPositions::integer[]) as r(address, position)
-  returning address, position`,
-  values: ({ commit: { transactions } }) => {
-    const received = transactions.flatMap((one, position) =>
-      one.recipients.map((address) => ({ address, position })),
-    );
-    return {
-      recipientAddresses: received.map((one) => one.address),
-      recipientPositions: received.map((one) => one.position),
-    };
-  },
-};
-
-const recipientTotals: Part = {
-  name: 'recipient_totals',
-  sql: `
-  insert into recipient_counters (register_no, address, transaction_count, sent_count)
-  select :registerNo, address, count(*), count(*) filter (where sender_address = address)
-  from recipients join rows using (position) group by address
-  on conflict (register_no, address)
-    do update set transaction_count = recipient_counters.transaction_count + excluded.transaction_count,
-      sent_count = recipient_counters.sent_count + excluded.sent_count`,
 };
 
 const participants: Part = {
@@ -262,16 +186,10 @@ const event: Part = {
 };
 
 /** The parts of a commit in order: a part may select from those before it. */
-const partsWith = (rows: Part): readonly Part[] => [
+const parts: readonly Part[] = [
   head,
   docketRow,
-  rows,
-  ids,
-  successors,
-  senderTotals,
-  blueprintTotals,
-  recipients,
-  recipientTotals,
+  value,
   participants,
   logNodes,
   attestations,
@@ -279,20 +197,16 @@ const partsWith = (rows: Part): readonly Part[] => [
   event,
 ];
 
-/**
- * Commits a docket in one statement, except for rows loaded with COPY. When the head has moved nothing is written and
- * no row is returned.
- */
-function commitStatement(name: string, rows: Part) {
-  const parts = partsWith(rows);
-  const expressions = parts.map((part) => `${part.name} as (${part.sql}\n)`).join(', ');
+/** One statement of parts. When the head has moved nothing is written and no row is returned. */
+function commitStatement(name: string, all: readonly Part[]) {
+  const expressions = all.map((part) => `${part.name} as (${part.sql}\n)`).join(', ');
   const commit = statement<object>(`with ${expressions}\nselect first_ordinal from head`, name);
   return (request: CommitRequest) =>
-    commit(Object.assign(commonValues(request), ...parts.map((part) => part.values?.(request))));
+    commit(Object.assign(commonValues(request), ...all.map((part) => part.values?.(request))));
 }
 
-const commitSmall = commitStatement('commit-small', insertedRows);
-const commitCopied = commitStatement('commit-docket', copiedRows);
+const commitSmall = commitStatement('commit-small', [...parts, ids, successors]);
+const commitWithoutKeys = commitStatement('commit-docket', parts);
 
 /** Commits a docket of few transactions in one statement; false when the head has moved. */
 export async function insertDocket(client: PoolClient, request: CommitRequest): Promise<boolean> {
@@ -300,18 +214,20 @@ export async function insertDocket(client: PoolClient, request: CommitRequest): 
   return result.rowCount !== 0;
 }
 
-const copyTransactions = `copy transactions (register_no, docket_number, position, tx_id, type, sender_address,
-  blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
+const copyIds = `copy transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
+  from stdin (format binary)`;
+const copySuccessors = `copy transaction_successors (register_no, segment, previous_tx_id, tx_id)
   from stdin (format binary)`;
 
 /**
- * Commits a docket with COPY and one statement; false when the head has moved. The caller's transaction must then be
- * rolled back, because the rows were copied already.
+ * Commits a docket with one statement, and its keys with COPY; false when the head has moved, and then nothing is
+ * written. The update of the head precedes the keys: a docket that another process has stored is no repetition.
  */
 export async function copyDocket(client: PoolClient, request: CommitRequest): Promise<boolean> {
-  const stream = client.query(copyFrom(copyTransactions));
-  stream.end(copyBuffer(request.commit));
-  await finished(stream);
-  const result = await client.query(commitCopied(request));
-  return result.rowCount !== 0;
+  const result = await client.query(commitWithoutKeys(request));
+  if (result.rowCount === 0) return false;
+  await copyRows(client, copyIds, idsBuffer(request.commit));
+  const links = successorsBuffer(request.commit);
+  if (links !== undefined) await copyRows(client, copySuccessors, links);
+  return true;
 }

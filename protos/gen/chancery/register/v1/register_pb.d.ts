@@ -647,6 +647,13 @@ export declare type GetRegisterStateResponse = Message<"chancery.register.v1.Get
    * @generated from field: string rules_json = 12;
    */
   rulesJson: string;
+
+  /**
+   * number of transactions in the sealed dockets
+   *
+   * @generated from field: uint64 transaction_count = 13;
+   */
+  transactionCount: bigint;
 };
 
 /**
@@ -654,6 +661,143 @@ export declare type GetRegisterStateResponse = Message<"chancery.register.v1.Get
  * Use `create(GetRegisterStateResponseSchema)` to create a new message.
  */
 export declare const GetRegisterStateResponseSchema: GenMessage<GetRegisterStateResponse>;
+
+/**
+ * @generated from message chancery.register.v1.ReadKeysRequest
+ */
+export declare type ReadKeysRequest = Message<"chancery.register.v1.ReadKeysRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+};
+
+/**
+ * Describes the message chancery.register.v1.ReadKeysRequest.
+ * Use `create(ReadKeysRequestSchema)` to create a new message.
+ */
+export declare const ReadKeysRequestSchema: GenMessage<ReadKeysRequest>;
+
+/**
+ * @generated from message chancery.register.v1.ReadKeysResponse
+ */
+export declare type ReadKeysResponse = Message<"chancery.register.v1.ReadKeysResponse"> & {
+  /**
+   * @generated from oneof chancery.register.v1.ReadKeysResponse.part
+   */
+  part: {
+    /**
+     * @generated from field: chancery.register.v1.KeysBegin begin = 1;
+     */
+    value: KeysBegin;
+    case: "begin";
+  } | {
+    /**
+     * @generated from field: chancery.register.v1.KeyFilterPart filter = 2;
+     */
+    value: KeyFilterPart;
+    case: "filter";
+  } | {
+    /**
+     * @generated from field: chancery.register.v1.KeysEnd end = 3;
+     */
+    value: KeysEnd;
+    case: "end";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message chancery.register.v1.ReadKeysResponse.
+ * Use `create(ReadKeysResponseSchema)` to create a new message.
+ */
+export declare const ReadKeysResponseSchema: GenMessage<ReadKeysResponse>;
+
+/**
+ * First message of ReadKeys.
+ *
+ * @generated from message chancery.register.v1.KeysBegin
+ */
+export declare type KeysBegin = Message<"chancery.register.v1.KeysBegin"> & {
+  /**
+   * number of dockets whose keys follow, from docket 0 on
+   *
+   * @generated from field: uint64 height = 1;
+   */
+  height: bigint;
+
+  /**
+   * root of the register's log over these dockets; empty before docket 0
+   *
+   * @generated from field: bytes log_root = 2;
+   */
+  logRoot: Uint8Array;
+
+  /**
+   * number of transactions in these dockets
+   *
+   * @generated from field: uint64 transaction_count = 3;
+   */
+  transactionCount: bigint;
+
+  /**
+   * number of filters that follow
+   *
+   * @generated from field: uint32 filters = 4;
+   */
+  filters: number;
+};
+
+/**
+ * Describes the message chancery.register.v1.KeysBegin.
+ * Use `create(KeysBeginSchema)` to create a new message.
+ */
+export declare const KeysBeginSchema: GenMessage<KeysBegin>;
+
+/**
+ * A part of the bits of one filter (components/core/ledger/key-filter.ts), at most 1 MiB. Filters and parts are in order.
+ *
+ * @generated from message chancery.register.v1.KeyFilterPart
+ */
+export declare type KeyFilterPart = Message<"chancery.register.v1.KeyFilterPart"> & {
+  /**
+   * number of the filter, from 0
+   *
+   * @generated from field: uint32 filter = 1;
+   */
+  filter: number;
+
+  /**
+   * size of the whole filter
+   *
+   * @generated from field: uint32 size_bytes = 2;
+   */
+  sizeBytes: number;
+
+  /**
+   * @generated from field: bytes bits = 3;
+   */
+  bits: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.register.v1.KeyFilterPart.
+ * Use `create(KeyFilterPartSchema)` to create a new message.
+ */
+export declare const KeyFilterPartSchema: GenMessage<KeyFilterPart>;
+
+/**
+ * Last message of ReadKeys: every key has been sent.
+ *
+ * @generated from message chancery.register.v1.KeysEnd
+ */
+export declare type KeysEnd = Message<"chancery.register.v1.KeysEnd"> & {
+};
+
+/**
+ * Describes the message chancery.register.v1.KeysEnd.
+ * Use `create(KeysEndSchema)` to create a new message.
+ */
+export declare const KeysEndSchema: GenMessage<KeysEnd>;
 
 /**
  * @generated from message chancery.register.v1.ListMemberRegistersRequest
@@ -1068,6 +1212,17 @@ export declare const LedgerService: GenService<{
     methodKind: "unary";
     input: typeof ListMemberRegistersRequestSchema;
     output: typeof ListMemberRegistersResponseSchema;
+  },
+  /**
+   * Bloom filters of all keys of a register: what a validator does not find in them is new. The head is read before the
+   * keys, so the filters hold at least the keys of all dockets below `height`. A stream without `end` is incomplete.
+   *
+   * @generated from rpc chancery.register.v1.LedgerService.ReadKeys
+   */
+  readKeys: {
+    methodKind: "server_streaming";
+    input: typeof ReadKeysRequestSchema;
+    output: typeof ReadKeysResponseSchema;
   },
   /**
    * Whether an organisation subscribes to a register; people may submit only if theirs does.

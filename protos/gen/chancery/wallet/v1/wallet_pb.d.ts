@@ -492,6 +492,14 @@ export declare type SignConsensusRequest = Message<"chancery.wallet.v1.SignConse
      */
     value: NextKeyMessage;
     case: "nextKey";
+  } | {
+    /**
+     * Only for a component whose SignerOpened says that it signs batches.
+     *
+     * @generated from field: chancery.wallet.v1.ConsensusBatch batch = 10;
+     */
+    value: ConsensusBatch;
+    case: "batch";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -507,6 +515,34 @@ export declare type SignConsensusRequest = Message<"chancery.wallet.v1.SignConse
  * Use `create(SignConsensusRequestSchema)` to create a new message.
  */
 export declare const SignConsensusRequestSchema: GenMessage<SignConsensusRequest>;
+
+/**
+ * Messages about one docket in one round of a height, by rising type: all are signed in one commit, or none. A repeated
+ * message, alone or in a batch, gets the signature that it got first.
+ *
+ * @generated from message chancery.wallet.v1.ConsensusBatch
+ */
+export declare type ConsensusBatch = Message<"chancery.wallet.v1.ConsensusBatch"> & {
+  /**
+   * one to three
+   *
+   * @generated from field: repeated chancery.wallet.v1.ConsensusMessage messages = 1;
+   */
+  messages: ConsensusMessage[];
+
+  /**
+   * of the same docket, approved; may be absent
+   *
+   * @generated from field: chancery.wallet.v1.AttestationMessage attestation = 2;
+   */
+  attestation?: AttestationMessage | undefined;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.ConsensusBatch.
+ * Use `create(ConsensusBatchSchema)` to create a new message.
+ */
+export declare const ConsensusBatchSchema: GenMessage<ConsensusBatch>;
 
 /**
  * First message of a stream. A validator that starts takes the next fencing epoch of its identity. One that reopens a
@@ -775,6 +811,14 @@ export declare type SignConsensusResponse = Message<"chancery.wallet.v1.SignCons
      */
     value: PublicKey;
     case: "key";
+  } | {
+    /**
+     * of a ConsensusBatch
+     *
+     * @generated from field: chancery.wallet.v1.SignedBatch batch = 6;
+     */
+    value: SignedBatch;
+    case: "batch";
   } | { case: undefined; value?: undefined };
 };
 
@@ -806,6 +850,13 @@ export declare type SignerOpened = Message<"chancery.wallet.v1.SignerOpened"> & 
    * @generated from field: chancery.wallet.v1.PublicKey newest_key = 3;
    */
   newestKey?: PublicKey | undefined;
+
+  /**
+   * The component signs ConsensusBatch requests; earlier versions refuse them with INVALID_REQUEST.
+   *
+   * @generated from field: bool signs_batches = 4;
+   */
+  signsBatches: boolean;
 };
 
 /**
@@ -829,6 +880,31 @@ export declare type SignedMessage = Message<"chancery.wallet.v1.SignedMessage"> 
  * Use `create(SignedMessageSchema)` to create a new message.
  */
 export declare const SignedMessageSchema: GenMessage<SignedMessage>;
+
+/**
+ * @generated from message chancery.wallet.v1.SignedBatch
+ */
+export declare type SignedBatch = Message<"chancery.wallet.v1.SignedBatch"> & {
+  /**
+   * in the order of the messages
+   *
+   * @generated from field: repeated bytes signatures = 1;
+   */
+  signatures: Uint8Array[];
+
+  /**
+   * empty without an attestation
+   *
+   * @generated from field: bytes attestation_signature = 2;
+   */
+  attestationSignature: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.SignedBatch.
+ * Use `create(SignedBatchSchema)` to create a new message.
+ */
+export declare const SignedBatchSchema: GenMessage<SignedBatch>;
 
 /**
  * @generated from message chancery.wallet.v1.SignerRefusal

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createRandom } from '#kit/testing/random.ts';
-import { addKey, emptyFilter, keyKinds, mayHold, wordsOf } from './filter.ts';
+import { addKey, emptyFilter, estimateKeys, keyKinds, mayHold, wordsOf, wordsOfHex } from './key-filter.ts';
 
 describe('the filter of a sealed segment', () => {
   it('contains every added key, of any kind and number', () => {
@@ -11,7 +11,7 @@ describe('the filter of a sealed segment', () => {
         key: Buffer.from(random.bytes(32)),
       }));
       const filter = emptyFilter(count);
-      for (const { kind, key } of keys) addKey(filter, kind, key);
+      for (const { kind, key } of keys) addKey(filter, wordsOf(kind, key));
       expect(keys.filter(({ kind, key }) => !mayHold(filter, wordsOf(kind, key)))).toEqual([]);
     }
   });
@@ -20,7 +20,7 @@ describe('the filter of a sealed segment', () => {
     const random = createRandom(9);
     const filter = emptyFilter(10_000);
     expect(filter.length).toBe(20_000);
-    for (let n = 0; n < 10_000; n += 1) addKey(filter, 'id', Buffer.from(random.bytes(32)));
+    for (let n = 0; n < 10_000; n += 1) addKey(filter, wordsOf('id', Buffer.from(random.bytes(32))));
     const taken = Array.from({ length: 10_000 }, () =>
       mayHold(filter, wordsOf('id', Buffer.from(random.bytes(32)))),
     );
@@ -31,7 +31,7 @@ describe('the filter of a sealed segment', () => {
     const random = createRandom(11);
     const filter = Buffer.alloc(1_250);
     const keys = Array.from({ length: 1_000 }, () => Buffer.from(random.bytes(32)));
-    for (const key of keys) addKey(filter, 'id', key);
+    for (const key of keys) addKey(filter, wordsOf('id', key));
     expect(keys.every((key) => mayHold(filter, wordsOf('id', key)))).toBe(true);
   });
 
@@ -39,7 +39,7 @@ describe('the filter of a sealed segment', () => {
     const key = Buffer.from(createRandom(10).bytes(32));
     const filter = emptyFilter(1_000);
     expect(keyKinds.map((kind) => mayHold(filter, wordsOf(kind, key)))).toEqual([false, false, false]);
-    addKey(filter, 'id', key);
+    addKey(filter, wordsOf('id', key));
     expect(mayHold(filter, wordsOf('successor', key))).toBe(false);
   });
 
@@ -48,7 +48,7 @@ describe('the filter of a sealed segment', () => {
     for (const bytes of [1, 3, 1_250, 20_000, 6_000_001]) {
       const key = Buffer.concat([Buffer.alloc(4, 0xff), Buffer.from(random.bytes(28))]);
       const filter = Buffer.alloc(bytes);
-      addKey(filter, 'id', key);
+      addKey(filter, wordsOf('id', key));
       const [first, step] = [BigInt(key.readUInt32BE(0)), BigInt(key.readUInt32BE(4))];
       const wanted = Buffer.alloc(bytes);
       for (let n = 0n; n < 7n; n += 1n) {
@@ -57,5 +57,24 @@ describe('the filter of a sealed segment', () => {
       }
       expect(filter.equals(wanted)).toBe(true);
     }
+  });
+
+  it('has the same words for a key as bytes and as text', () => {
+    const key = Buffer.from(createRandom(13).bytes(32));
+    for (const kind of keyKinds) {
+      expect(wordsOfHex(kind, key.toString('hex'))).toEqual(wordsOf(kind, key));
+      expect(wordsOfHex(kind, key.toString('hex').toUpperCase())).toEqual(wordsOf(kind, key));
+    }
+  });
+
+  it('estimates its number of keys from its bits', () => {
+    const random = createRandom(14);
+    expect(estimateKeys(emptyFilter(100))).toBeCloseTo(0);
+    const filter = emptyFilter(20_000);
+    for (const count of [10_000, 20_000]) {
+      for (let n = 0; n < 10_000; n += 1) addKey(filter, wordsOf('id', Buffer.from(random.bytes(32))));
+      expect(Math.abs(estimateKeys(filter) / count - 1)).toBeLessThan(0.02);
+    }
+    expect(estimateKeys(Buffer.alloc(10, 0xff))).toBe(Number.POSITIVE_INFINITY);
   });
 });
