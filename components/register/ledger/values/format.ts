@@ -26,6 +26,9 @@ export const ID_OFFSET = at.id;
 /** A field of PostgreSQL has less than 1 GiB. */
 const maxValueBytes = 0x3fff_ffff;
 
+/** Positions of transactions are below this. */
+export const MOST_ENTRIES = Math.floor(maxValueBytes / ENTRY_BYTES);
+
 /** Payload hash forms by their code. */
 const forms = ['jcs', 'compact'] as const;
 

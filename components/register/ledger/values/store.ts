@@ -6,6 +6,7 @@ import {
   endOf,
   HEADER_BYTES,
   ID_OFFSET,
+  MOST_ENTRIES,
   parseEntries,
   parseEntry,
   parseHeader,
@@ -150,8 +151,11 @@ interface DocketAt {
 export async function entriesOf(
   db: Db,
   { registerNo, docketNumber }: DocketAt,
-  { from, to }: { readonly from: number; readonly to: number },
+  positions: { readonly from: number; readonly to: number },
 ): Promise<ValueEntry[] | undefined> {
+  // A client chooses the page: offsets of entries are 32-bit integers in SQL.
+  const from = Math.min(positions.from, MOST_ENTRIES);
+  const to = Math.min(positions.to, MOST_ENTRIES);
   const { rows } = await sql<{ readonly entries: Buffer }>`select substring(v.value
       from ${sql.lit(HEADER_BYTES + 1)} + ${sql.lit(ENTRY_BYTES)} * ${from}::integer
       for ${sql.lit(ENTRY_BYTES)} * greatest(0, least(${countOf(sql`v.value`)}, ${to}::integer) - ${from}::integer)) as entries

@@ -131,6 +131,9 @@ describe('the value of a large docket', () => {
     expect(await entriesOf(read, at, { from: 48, to: 60 })).toEqual(entries?.slice(48));
     expect(await entriesOf(read, at, { from: 50, to: 60 })).toEqual([]);
     expect(await entriesOf(read, at, { from: 70, to: 60 })).toEqual([]);
+    // pages of clients, whose offsets exceed an integer of SQL
+    for (const from of [30_000_000, 2 ** 31, 10 ** 12])
+      expect(await entriesOf(read, at, { from, to: from + 100 })).toEqual([]);
     expect(
       await entriesOf(read, { ...at, docketNumber: docketNumber + 1 }, { from: 0, to: 1 }),
     ).toBeUndefined();
