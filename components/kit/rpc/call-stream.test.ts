@@ -37,6 +37,18 @@ describe('a stream of calls, at the server', { timeout: 30_000 }, () => {
     return openRawCalls(session, isRead);
   }
   const aborted = () => world.contexts.filter(({ signal }) => signal.aborted).length;
+  /** Resolves when no further handler has begun for a while. */
+  async function steady(): Promise<void> {
+    let before = -1;
+    await waitFor(
+      () => {
+        const isSteady = before === world.contexts.length;
+        before = world.contexts.length;
+        return isSteady;
+      },
+      { everyMs: 200, deadlineMs: 10_000 },
+    );
+  }
 
   it('answers calls as they finish, several in one message', async () => {
     const raw = open();
@@ -112,6 +124,7 @@ describe('a stream of calls, at the server', { timeout: 30_000 }, () => {
     ['a message over 1 MiB', (raw) => raw.send({ number: 2, request: Buffer.alloc(mebibyte) })],
     ['a message over 16 MiB', (raw) => raw.send({ number: 2, request: Buffer.alloc(17 * mebibyte) })],
     ['a false length', (raw) => void raw.stream.write(grpcMessage(Buffer.alloc(9), 0xffff_ffff))],
+    ['a method name of a megabyte', (raw) => raw.send({ number: 2, method: 'm'.repeat(mebibyte - 100) })],
     ['too many calls', (raw) => raw.send(...Array.from({ length: 1_025 }, (_, at) => ({ number: at + 2 })))],
   ])('ends with %s, and aborts its calls; other streams continue', async (_what, send) => {
     const other = open();
@@ -171,19 +184,22 @@ describe('a stream of calls, at the server', { timeout: 30_000 }, () => {
     const request = limit(50_000);
     for (let number = 0; number < 4_000; number += 1) raw.send({ number, request });
     await waitFor(() => world.contexts.length > 100);
-    let before = -1;
-    await waitFor(
-      () => {
-        const isSteady = before === world.contexts.length;
-        before = world.contexts.length;
-        return isSteady;
-      },
-      { everyMs: 200, deadlineMs: 10_000 },
-    );
+    await steady();
     expect(world.contexts.length).toBeLessThan(1_500);
     const other = open();
     other.send({ number: 1 });
     await other.answer(1);
+  });
+
+  it('is not read further while the tokens of running calls fill its memory', async () => {
+    const raw = open();
+    const subjectToken = `user:${'t'.repeat(mebibyte - 1_000)}`;
+    for (let number = 0; number < 60; number += 1) raw.send({ number, request: waits, subjectToken });
+    await waitFor(() => world.contexts.length > 8);
+    await steady();
+    expect(world.contexts.length).toBeLessThan(20);
+    raw.stream.close(constants.NGHTTP2_CANCEL);
+    await waitFor(() => world.contexts.length === aborted(), { what: 'the end of all handlers' });
   });
 
   it('sends a large answer in parts, so that small ones pass it', async () => {

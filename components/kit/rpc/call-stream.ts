@@ -136,6 +136,7 @@ export class CallStream {
     // The client has been notified to use another stream; this one ends after its last answer.
     if (this.#ending !== undefined) return;
     if (this.#running.has(frame.number)) throw new RangeError(`call ${frame.number} is in progress`);
+    if (frame.method.length > mostMethodCharacters) throw new RangeError('the name of a method is too long');
     if (frame.authorization !== undefined) this.#authorization = frame.authorization;
     const method = this.#target.methods.get(frame.method);
     if (method === undefined) this.#queue(frame.number, noResponse, unimplemented(frame.method));
@@ -144,7 +145,10 @@ export class CallStream {
 
   #start(method: UnaryMethod, { number, request, timeoutMs, subjectToken, traceparent }: Call): void {
     const watch = new CallWatch();
-    const call = { watch, requestBytes: request.length, isWanted: true };
+    const authorization = this.#authorization;
+    const texts = [authorization, subjectToken, traceparent];
+    const textBytes = texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
+    const call = { watch, requestBytes: request.length + textBytes, isWanted: true };
     this.#running.set(number, call);
     this.#bufferedBytes += call.requestBytes;
     this.#unanswered += 1;
@@ -152,7 +156,7 @@ export class CallStream {
     const incoming = {
       connection: this.#call,
       watch,
-      authorization: this.#authorization,
+      authorization,
       subjectToken,
       traceparent,
       deadline: timeoutMs > 0 ? Date.now() + timeoutMs : undefined,
@@ -191,7 +195,7 @@ export class CallStream {
 
   #queue(number: number, response: Buffer, failure: WireStatus | undefined): void {
     if (this.#hasEnded) return;
-    const otherBytes = frameBytes + (failure?.detail?.length ?? 0);
+    const otherBytes = frameBytes + (failure?.details.length ?? 0) + (failure?.detail?.length ?? 0);
     this.#answers.push({ number, response, status: failure, sentBytes: 0, otherBytes });
     this.#bufferedBytes += response.length + otherBytes;
     this.#writer.notify();
@@ -292,7 +296,7 @@ function deadlineExceeded(): AppError {
 // The statuses that grpc-js sends in these cases.
 
 function unimplemented(method: string): WireStatus {
-  const details = `The server does not implement the method ${method.slice(0, mostMethodCharacters)}`;
+  const details = `The server does not implement the method ${method}`;
   return { code: status.UNIMPLEMENTED, details, detail: undefined };
 }
 

@@ -18,11 +18,6 @@ export class CoalescingWriter {
     this.#outlet = outlet;
   }
 
-  /** Whether a message is with the transport. */
-  get isWriting(): boolean {
-    return this.#isWriting;
-  }
-
   /** Something waits to be sent. */
   notify(): void {
     if (this.#isScheduled || this.#isWriting) return;

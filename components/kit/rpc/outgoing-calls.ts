@@ -15,7 +15,7 @@ import { Undecodable } from './decode.ts';
 import { decodeAnswers, encodeCalls } from './frames.ts';
 import { errorOf, fromStatus, type WireStatus } from './status.ts';
 import type { UnaryCall } from './unary-call.ts';
-import { BATCH_BYTES, MAX_CONCURRENT_STREAMS, MESSAGE_LIMIT_BYTES, methodPath } from './wire.ts';
+import { asIs, BATCH_BYTES, MAX_CONCURRENT_STREAMS, MESSAGE_LIMIT_BYTES, methodPath } from './wire.ts';
 
 /** The server does not know the service of the stream: it has not seen the call. */
 export class NotServed extends Error {}
@@ -235,10 +235,6 @@ export class OutgoingCalls {
     this.#queuedBytes = 0;
     this.#cancelled = [];
   }
-}
-
-function asIs(bytes: Buffer): Buffer {
-  return bytes;
 }
 
 function sizeOf({ request, headers }: UnaryCall): number {

@@ -14,7 +14,6 @@ export type AnyServerCall = ServerUnaryCall<unknown, unknown> | ReadableCall | W
 export interface CallEvents {
   once(event: string, listener: (value: unknown) => void): unknown;
   on(event: string, listener: (value: unknown) => void): unknown;
-  off(event: string, listener: (value: unknown) => void): unknown;
 }
 
 /**

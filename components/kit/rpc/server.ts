@@ -31,7 +31,7 @@ import {
 } from './dispatch.ts';
 import { type AnyServerCall, type CallEvents, pump, requestsOf } from './server-stream.ts';
 import { appErrorOf, toStatus } from './status.ts';
-import { BATCH_BYTES, encodeMessage, methodPath, SERVER_OPTIONS } from './wire.ts';
+import { asIs, BATCH_BYTES, encodeMessage, methodPath, SERVER_OPTIONS } from './wire.ts';
 
 const stopGraceMs = 3_000;
 /** Streams of calls of one connection. A client has one, and another one after the server drained the first. */
@@ -46,7 +46,7 @@ interface ServerOptions {
 }
 
 type AnyHandler = (input: unknown, context: RpcContext) => unknown;
-type UnaryCall = ServerUnaryCall<Buffer, Buffer>;
+type GrpcUnaryCall = ServerUnaryCall<Buffer, Buffer>;
 
 /** Implements RpcServer of rpc.ts. */
 export class GrpcServer {
@@ -122,7 +122,7 @@ export class GrpcServer {
 
   #bindUnary(method: UnaryMethod) {
     this.#unaryMethods.set(method.path, method);
-    return (call: UnaryCall, reply: sendUnaryData<Buffer>) =>
+    return (call: GrpcUnaryCall, reply: sendUnaryData<Buffer>) =>
       answer(this.#dispatcher.unary(method, incomingOf(call), call.request), reply);
   }
 
@@ -188,10 +188,6 @@ export class GrpcServer {
     this.#callStreamsOf.set(connection, open + 1);
     return () => this.#callStreamsOf.set(connection, (this.#callStreamsOf.get(connection) ?? 1) - 1);
   }
-}
-
-function asIs<T>(bytes: T): T {
-  return bytes;
 }
 
 /** Messages of the stream of calls pass as bytes; a message over the limit is dropped where it arrives. */

@@ -1,6 +1,7 @@
 import { type Client, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { followSignal } from './client-stream.ts';
 import { fromStatus } from './status.ts';
+import { asIs } from './wire.ts';
 
 /** What a client sends beside the messages of a call. */
 export interface CallHeaders {
@@ -27,10 +28,6 @@ export function metadataOf({ authorization, subjectToken, traceparent }: CallHea
   if (subjectToken !== undefined) metadata.set('x-subject-token', subjectToken);
   if (traceparent !== undefined) metadata.set('traceparent', traceparent);
   return metadata;
-}
-
-function asIs(bytes: Buffer): Buffer {
-  return bytes;
 }
 
 /** Makes the call as a gRPC call of its own. */

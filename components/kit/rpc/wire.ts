@@ -17,7 +17,7 @@ const keepaliveMs = 10_000;
  */
 export const FLOW_WINDOW_BYTES = { stream: 1024 * 1024, connection: 4 * 1024 * 1024 } as const;
 
-/** Maximum number of concurrent calls of one connection. */
+/** Maximum number of streams of one connection, and of running calls from which on a stream of calls is not read. */
 export const MAX_CONCURRENT_STREAMS = 1024;
 
 const BOTH_SIDES: ChannelOptions = {
@@ -39,6 +39,11 @@ export const BATCH_BYTES = {
   /** Maximum size of a client's message. */
   message: 1024 * 1024,
 } as const;
+
+/** Serialises a message that is bytes already. */
+export function asIs<T>(bytes: T): T {
+  return bytes;
+}
 
 /** Memory of one connection: when so much of a client's answers waits to be sent, it may open no further call on it. */
 const SESSION_MEMORY_MIB = 64;

@@ -20,7 +20,8 @@ export declare type ExchangeRequest = Message<"chancery.rpc.v1.ExchangeRequest">
   calls: Call[];
 
   /**
-   * Numbers of earlier calls whose answers are no longer wanted.
+   * Numbers of earlier calls whose answers are no longer wanted. Read in order with the calls: while the server has no room for
+   * further calls, only the deadline of a call ends it.
    *
    * @generated from field: repeated uint32 cancelled = 2;
    */
@@ -101,7 +102,8 @@ export declare type ExchangeResponse = Message<"chancery.rpc.v1.ExchangeResponse
   answers: Answer[];
 
   /**
-   * The server accepts no further call on this stream and ends it after its last answer.
+   * The client makes further calls on another stream, and half-closes this one after its last answer. The server answers calls
+   * that it receives until then, and ends the stream itself after 3 s.
    *
    * @generated from field: bool draining = 2;
    */
