@@ -184,6 +184,7 @@ function takesKey(route: AnyRoute): boolean {
 
 function schemaOf(route: AnyRoute): FastifySchema {
   const { description, params, query, body, consumes } = route;
+  const headers = takesKey(route) ? idempotencyHeaders.extend(route.headers?.shape ?? {}) : route.headers;
   return {
     operationId: route.operationId,
     tags: [route.tag],
@@ -194,8 +195,7 @@ function schemaOf(route: AnyRoute): FastifySchema {
     ...(query !== undefined && { querystring: query }),
     ...(body !== undefined && { body: body.schema }),
     ...(consumes !== undefined && { consumes: [consumes] }),
-    ...(route.headers !== undefined && { headers: route.headers }),
-    ...(takesKey(route) && { headers: idempotencyHeaders }),
+    ...(headers !== undefined && { headers }),
   };
 }
 
