@@ -48,16 +48,20 @@ export function latencyOfFour(stage: Stage): Promise<Row> {
   return submitToConfirmed(stage, 'latency_four', { measure, atMost: 2.2 });
 }
 
-/** Submits one transaction to the register service and waits until it is confirmed; milliseconds. */
+/** Submits to the register service and waits until the transaction is confirmed; the answer. */
+export function postConfirmed(installation: Installation, register: Pool, body: string): Promise<string> {
+  const { registerId, token } = installation;
+  return post(register, `/api/registers/${registerId}/transactions?wait=confirmed&timeout=10`, token, body);
+}
+
+/** Milliseconds from the submission of a transaction until it is confirmed. */
 export function confirmationMs(
   installation: Installation,
   register: Pool,
   submission: string,
 ): Promise<number> {
-  const { registerId, token } = installation;
-  const path = `/api/registers/${registerId}/transactions?wait=confirmed&timeout=10`;
   const body = restSubmission(submission);
-  return timed(() => post(register, path, token, body));
+  return timed(() => postConfirmed(installation, register, body));
 }
 
 /** Builds the submission for the register service from one for a validator. */

@@ -12,8 +12,7 @@ import { verifyInclusion } from '#core/ledger/merkle.ts';
 import { parsePath } from '#core/ledger/proof-path.ts';
 import { recordLeaf } from '#core/ledger/record.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
-import { restSubmission } from '../latency.ts';
-import { post } from '../load.ts';
+import { postConfirmed, restSubmission } from '../latency.ts';
 import type { Stage } from '../stage.ts';
 
 const confirmed = z.object({ docketNumber: z.number() });
@@ -23,8 +22,7 @@ const confirmed = z.object({ docketNumber: z.number() });
  * docket.
  */
 export async function confirm(stage: Stage, register: Pool, submission: string): Promise<number> {
-  const place = `/api/registers/${stage.registerId}/transactions?wait=confirmed&timeout=10`;
-  const text = await post(register, place, stage.token, restSubmission(submission));
+  const text = await postConfirmed(stage, register, restSubmission(submission));
   return confirmed.parse(JSON.parse(text)).docketNumber;
 }
 
