@@ -67,15 +67,12 @@ export class FakeApiServer {
       notAfterMs: Date.now() + 3_600_000,
     });
     writeFileSync(join(this.credentialsDir, 'ca.crt'), authority.certificatePem);
-    await this.#close();
-    const server = createServer({ cert: certificatePem, key: keyPem }, (request, response) => {
-      this.#answer(request, response).catch(() => response.destroy());
-    });
-    const { promise, resolve } = Promise.withResolvers<void>();
-    server.listen(this.#port, '127.0.0.1', resolve);
-    await promise;
-    this.#server = server;
-    this.#port = (server.address() as AddressInfo).port;
+    const credentials = { cert: certificatePem, key: keyPem };
+    if (this.#server === undefined) await this.#listen(credentials);
+    else {
+      this.#server.setSecureContext(credentials);
+      this.#server.closeAllConnections();
+    }
   }
 
   /** Replaces the pod's own token; the former one is refused from now on. */
@@ -126,6 +123,17 @@ export class FakeApiServer {
     const object = this.#objects.get(`${kind}/${name}`);
     if (object === undefined) throw new Error(`no ${kind} ${name}`);
     return object;
+  }
+
+  async #listen(credentials: { readonly cert: string; readonly key: string }): Promise<void> {
+    const server = createServer(credentials, (request, response) => {
+      this.#answer(request, response).catch(() => response.destroy());
+    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    server.listen(0, '127.0.0.1', resolve);
+    await promise;
+    this.#server = server;
+    this.#port = (server.address() as AddressInfo).port;
   }
 
   async #close(): Promise<void> {
