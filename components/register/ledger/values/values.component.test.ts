@@ -95,6 +95,17 @@ describe('dockets stored as one value and dockets stored in rows', () => {
     for (const docket of [3, 5, 6, 7]) await storeInOldForm(pool, registerNo, docket);
     expect(await answers()).toEqual(asValues);
   });
+
+  it('have an empty page beyond the last transaction, however large its number', async () => {
+    const state = await register.state(registerId);
+    const bundle = buildDocket(state, [transaction({ registerId, payload: 'last' })], register.members);
+    await register.ledger.writeDocket(bundle);
+    for (const number of [1, state.height]) {
+      const path = `/api/registers/${registerId}/dockets/${number}/transactions?page=10000000&pageSize=1000`;
+      const { status, body } = await register.call('GET', path, { token: 'admin' });
+      expect([number, status, body.items]).toEqual([number, 200, []]);
+    }
+  });
 });
 
 describe('the value of a large docket', () => {

@@ -82,7 +82,7 @@ export async function rowsOfDocket(
   const { rows } = await sql<SealedRow>`select docket_number as "docketNumber", position, leaf,
       payload_hash_form as "payloadHashForm", record, payload
     from transaction_rows where register_no = ${at.registerNo} and docket_number = ${at.docketNumber}
-      and position >= ${window.offset} and record is not null
+      and position >= ${window.offset}::bigint and record is not null
     order by position limit ${window.limit}`.execute(db);
   return rows;
 }
