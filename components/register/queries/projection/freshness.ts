@@ -4,7 +4,7 @@ import type { AnswerHeaders } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { Projector } from './jobs.ts';
-import { behindRegisters, projectedHeight } from './store.ts';
+import { behindRegisters, projectedHeight, projectionProgress } from './store.ts';
 
 /** Request headers of a query over one register. */
 export const freshnessHeaders = z.object({
@@ -59,10 +59,11 @@ export function createFreshness({ db, projector }: FreshnessDeps): Freshness {
   /** The cursor, as soon as it is at `height` or the time is up. */
   async function waitFor(registerNo: number, height: number, deadline: number): Promise<number> {
     for (;;) {
-      const projected = await projectedHeight(db, registerNo);
+      const { projected, head } = await projectionProgress(db, registerNo);
       const leftMs = deadline - performance.now();
       if (projected >= height || leftMs <= 0) return projected;
-      projector.wake(registerNo);
+      // A docket that is not stored yet has no rows to write.
+      if (projected < head) projector.wake(registerNo);
       await projector.progress(registerNo, Math.min(pollMs, leftMs));
     }
   }

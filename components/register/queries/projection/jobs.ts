@@ -168,7 +168,7 @@ function createStep(
     }
     const outcome = await projectStored(database, registerNo);
     if (outcome === 'busy') return false;
-    onWritten(registerNo);
+    if (outcome.isWritten) onWritten(registerNo);
     logBacklog(registerNo, outcome.height, outcome.head);
     return outcome.height < outcome.head;
   };

@@ -8,6 +8,7 @@ import { testKey } from '../../testing/keys.ts';
 import { storeInOldForm } from '../../testing/old-form.ts';
 import { startTestRegister, type TestRegister, testSettings } from '../../testing/register.ts';
 import { transaction } from '../../testing/sealed.ts';
+import { createFreshness } from './freshness.ts';
 import { projectedHeight } from './store.ts';
 
 const tables = [
@@ -141,6 +142,35 @@ describe('index rows behind the commit', () => {
     const found = await whole;
     expect(found.headers['x-as-of-docket']).toBe(String(head));
     expect(ids).toContain(found.body.items[0].txId);
+  });
+
+  it('are not looked for while a caller waits for a docket that is not stored', async () => {
+    await projected();
+    const { projector } = register.ledger;
+    const calls = { wake: 0, progress: 0 };
+    const freshness = createFreshness({
+      db: register.database.read,
+      projector: {
+        isFailing: projector.isFailing,
+        wake(number) {
+          calls.wake += 1;
+          projector.wake(number);
+        },
+        progress(number, ms) {
+          calls.progress += 1;
+          return projector.progress(number, ms);
+        },
+      },
+    });
+    const head = await height();
+    await freshness.settle({ registerNo, height: head }, { 'x-min-docket': String(head + 5) });
+    expect(calls.wake).toBe(0);
+    expect(calls.progress).toBeLessThanOrEqual(40);
+    const waiting = projector.progress(registerNo, 300);
+    const startedAt = performance.now();
+    projector.wake(registerNo);
+    await waiting;
+    expect(performance.now() - startedAt).toBeGreaterThan(250);
   });
 
   it('are written once by several processes, whichever stored a docket', async () => {

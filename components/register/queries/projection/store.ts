@@ -292,8 +292,17 @@ interface Cursor {
   readonly head: number;
 }
 
+interface StepProgress {
+  /** the cursor after the step */
+  readonly height: number;
+  /** height of the register */
+  readonly head: number;
+  /** whether index rows were written */
+  readonly isWritten: boolean;
+}
+
 /** The outcome of a step. `busy`: another process is writing the index rows of the register, or it is deleted. */
-type StepOutcome = { readonly height: number; readonly head: number } | 'busy';
+type StepOutcome = StepProgress | 'busy';
 
 /**
  * Reads the next dockets from the database, writes their index rows and advances the cursor, in one transaction. Its
@@ -316,12 +325,13 @@ export function projectStored(
 
 async function advance(client: PoolClient, registerNo: number, cursor: Cursor): Promise<StepOutcome> {
   const { height, head } = cursor;
-  if (cursor.rebuild) return { height: await rebuildIndex(client, registerNo, height), head };
-  if (height >= head) return { height, head };
+  if (cursor.rebuild)
+    return { height: await rebuildIndex(client, registerNo, height), head, isWritten: false };
+  if (height >= head) return { height, head, isWritten: false };
   const dockets = await readDockets(client, registerNo, height);
   const isWritten = await writeInside(client, { registerNo, dockets });
   if (!isWritten) throw new AppError('internal', 'INTERNAL_ERROR', 'A locked cursor moved.');
-  return { height: height + dockets.length, head };
+  return { height: height + dockets.length, head, isWritten };
 }
 
 /** A register whose index rows are behind its dockets. */
@@ -345,14 +355,27 @@ export async function behindRegisters(db: Db, limit: number): Promise<BehindRegi
   return rows;
 }
 
+/** How far the index rows of a register are. */
+interface ProjectionProgress {
+  /** dockets whose index rows are written */
+  readonly projected: number;
+  /** height of the register */
+  readonly head: number;
+}
+
+export async function projectionProgress(db: Db, registerNo: number): Promise<ProjectionProgress> {
+  const row = await db
+    .selectFrom('register_heads as h')
+    .leftJoin('register_projections as p', 'p.register_no', 'h.register_no')
+    .select(['p.height as projected', 'h.height as head'])
+    .where('h.register_no', '=', registerNo)
+    .executeTakeFirst();
+  return { projected: row?.projected ?? 0, head: row?.head ?? 0 };
+}
+
 /** Dockets of a register whose index rows are written. */
 export async function projectedHeight(db: Db, registerNo: number): Promise<number> {
-  const row = await db
-    .selectFrom('register_projections')
-    .select('height')
-    .where('register_no', '=', registerNo)
-    .executeTakeFirst();
-  return row?.height ?? 0;
+  return (await projectionProgress(db, registerNo)).projected;
 }
 
 /** Requests that the index rows of a register are written anew. */
