@@ -141,9 +141,10 @@ function createProgress() {
   };
 }
 
-type Step = (registerNo: number) => Promise<boolean>;
+/** `more`: more dockets of the register may be waiting. `busy`: another process is writing its rows. */
+type Step = (registerNo: number) => Promise<'done' | 'more' | 'busy'>;
 
-/** Builds the function of one bounded step, which returns true when more dockets of the register may be waiting. */
+/** Builds the function of one bounded step. */
 function createStep(
   { database, log }: Pick<ProjectorDeps, 'database' | 'log'>,
   pending: PendingDockets,
@@ -164,13 +165,14 @@ function createStep(
     const dockets = pending.take(registerNo);
     if (dockets.length > 0 && (await writeBatch(database, { registerNo, dockets }))) {
       onWritten(registerNo);
-      return pending.has(registerNo);
+      return pending.has(registerNo) ? 'more' : 'done';
     }
     const outcome = await projectStored(database, registerNo);
-    if (outcome === 'busy') return false;
+    if (outcome === 'busy') return 'busy';
+    if (outcome === 'gone') return 'done';
     if (outcome.isWritten) onWritten(registerNo);
     logBacklog(registerNo, outcome.height, outcome.head);
-    return outcome.height < outcome.head;
+    return outcome.height < outcome.head ? 'more' : 'done';
   };
 }
 
@@ -199,7 +201,13 @@ export function startProjector({ database, log, telemetry }: ProjectorDeps): Pro
     backlog.begin(registerNo);
     pacing.begun(registerNo);
     try {
-      if (await step(registerNo)) backlog.request(registerNo, 0);
+      const outcome = await step(registerNo);
+      if (outcome === 'busy') {
+        // Neither success nor failure. The other process may be writing older dockets only.
+        backlog.request(registerNo, performance.now() + pacingMs);
+        return;
+      }
+      if (outcome === 'more') backlog.request(registerNo, 0);
       backlog.succeeded(registerNo);
     } catch (error) {
       if (isStopped) return;

@@ -284,6 +284,9 @@ const lockCursor = statement<{ registerNo: number }>(`
   select p.height, p.rebuild, h.height as head from register_projections p
   join register_heads h on h.register_no = p.register_no join registers r on r.register_no = p.register_no
   where p.register_no = :registerNo and r.status <> 'Deleted' for update of p skip locked`);
+const findPresent = statement<{ registerNo: number }>(
+  "select 1 from registers where register_no = :registerNo and status <> 'Deleted'",
+);
 
 interface Cursor {
   readonly height: number;
@@ -301,8 +304,8 @@ interface StepProgress {
   readonly isWritten: boolean;
 }
 
-/** The outcome of a step. `busy`: another process is writing the index rows of the register, or it is deleted. */
-type StepOutcome = StepProgress | 'busy';
+/** The outcome of a step. `busy`: another process is writing the index rows of the register. `gone`: it is deleted. */
+type StepOutcome = StepProgress | 'busy' | 'gone';
 
 /**
  * Reads the next dockets from the database, writes their index rows and advances the cursor, in one transaction. Its
@@ -317,10 +320,18 @@ export function projectStored(
     await client.query(createCursor({ registerNo }));
     const { rows } = await client.query<Cursor>(lockCursor({ registerNo }));
     const [cursor] = rows;
-    const outcome = cursor === undefined ? 'busy' : await advance(client, registerNo, cursor);
+    const outcome =
+      cursor === undefined
+        ? await reasonWithoutCursor(client, registerNo)
+        : await advance(client, registerNo, cursor);
     await client.query('commit');
     return outcome;
   });
+}
+
+async function reasonWithoutCursor(client: PoolClient, registerNo: number): Promise<'busy' | 'gone'> {
+  const { rowCount } = await client.query(findPresent({ registerNo }));
+  return rowCount === 0 ? 'gone' : 'busy';
 }
 
 async function advance(client: PoolClient, registerNo: number, cursor: Cursor): Promise<StepOutcome> {
