@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { waitFor } from '#kit/testing/wait.ts';
-import { projectedHeight } from '../../queries/projection/store.ts';
+import { projectedHeight } from '../../queries/projection/progress/store.ts';
 import { buildDocket } from '../../testing/build-docket.ts';
 import { testKey } from '../../testing/keys.ts';
 import { storeInOldForm } from '../../testing/old-form.ts';

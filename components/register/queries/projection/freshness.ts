@@ -4,7 +4,7 @@ import type { AnswerHeaders } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { Projector } from './jobs.ts';
-import { behindRegisters, projectedHeight, projectionProgress } from './store.ts';
+import { behindRegisters, projectedHeight, projectionProgress } from './progress/store.ts';
 
 /** Request headers of a query over one register. */
 export const freshnessHeaders = z.object({

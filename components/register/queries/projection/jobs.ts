@@ -5,8 +5,9 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { createPendingDockets, type PendingDockets } from './pending.ts';
+import { behindRegisters } from './progress/store.ts';
 import type { IndexedDocket } from './rows.ts';
-import { behindRegisters, projectStored, writeBatch } from './store.ts';
+import { projectStored, writeBatch } from './store.ts';
 
 /** Writes the index rows of stored dockets behind their commits. */
 export interface Projector {

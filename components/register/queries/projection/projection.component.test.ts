@@ -11,7 +11,8 @@ import { startTestRegister, type TestRegister, testSettings } from '../../testin
 import { transaction } from '../../testing/sealed.ts';
 import { createFreshness } from './freshness.ts';
 import { type Projector, startProjector } from './jobs.ts';
-import { projectedHeight, projectStored } from './store.ts';
+import { projectedHeight } from './progress/store.ts';
+import { projectStored } from './store.ts';
 
 const tables = [
   'transaction_rows',

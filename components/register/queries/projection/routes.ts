@@ -6,7 +6,8 @@ import type { RegisterSchema } from '../../database/schema.ts';
 import { refusals } from '../../errors.ts';
 import { anyRegister } from '../../registers/state/access.ts';
 import type { Projector } from './jobs.ts';
-import { projectedHeight, requestRebuild } from './store.ts';
+import { projectedHeight } from './progress/store.ts';
+import { requestRebuild } from './rebuild/store.ts';
 
 export interface ProjectionRouteDeps {
   readonly database: Pick<Database<RegisterSchema>, 'read' | 'transact'>;

@@ -1,8 +1,7 @@
-import { sql } from 'kysely';
 import type { PoolClient } from 'pg';
 import { AppError } from '#core/errors/errors.ts';
 import { parseRecord } from '#core/ledger/record.ts';
-import type { Database, Reader, Transactor } from '#kit/db/db.ts';
+import type { Database } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
 import { copyRows, withClient } from '../../database/client/store.ts';
 import { createCopyWriter } from '../../database/copy-rows.ts';
@@ -18,8 +17,6 @@ import {
   senderTotals,
   sentToSelf,
 } from './rows.ts';
-
-type Db = Reader<RegisterSchema>;
 
 /** A row with its location. */
 interface LocatedRow extends IndexRow {
@@ -343,57 +340,4 @@ async function advance(client: PoolClient, registerNo: number, cursor: Cursor): 
   const isWritten = await writeInside(client, { registerNo, dockets });
   if (!isWritten) throw new AppError('internal', 'INTERNAL_ERROR', 'A locked cursor moved.');
   return { height: height + dockets.length, head, isWritten };
-}
-
-/** A register whose index rows are behind its dockets. */
-interface BehindRegister {
-  readonly registerNo: number;
-  /** height of the register */
-  readonly head: number;
-  /** dockets whose index rows are missing; 1 at least */
-  readonly lag: number;
-}
-
-/** Registers whose index rows are behind, or are to be written anew; the smallest lag first. */
-export async function behindRegisters(db: Db, limit: number): Promise<BehindRegister[]> {
-  const { rows } = await sql<BehindRegister>`select h.register_no as "registerNo", h.height as head,
-      greatest(1, h.height - coalesce(p.height, 0)) as lag
-    from register_heads h join registers r on r.register_no = h.register_no
-    left join register_projections p on p.register_no = h.register_no
-    where r.status <> 'Deleted' and (h.height > coalesce(p.height, 0) or p.rebuild) order by lag limit ${limit}`.execute(
-    db,
-  );
-  return rows;
-}
-
-/** How far the index rows of a register are. */
-interface ProjectionProgress {
-  /** dockets whose index rows are written */
-  readonly projected: number;
-  /** height of the register */
-  readonly head: number;
-}
-
-export async function projectionProgress(db: Db, registerNo: number): Promise<ProjectionProgress> {
-  const row = await db
-    .selectFrom('register_heads as h')
-    .leftJoin('register_projections as p', 'p.register_no', 'h.register_no')
-    .select(['p.height as projected', 'h.height as head'])
-    .where('h.register_no', '=', registerNo)
-    .executeTakeFirst();
-  return { projected: row?.projected ?? 0, head: row?.head ?? 0 };
-}
-
-/** Dockets of a register whose index rows are written. */
-export async function projectedHeight(db: Db, registerNo: number): Promise<number> {
-  return (await projectionProgress(db, registerNo)).projected;
-}
-
-/** Requests that the index rows of a register are written anew. */
-export async function requestRebuild(tx: Transactor<RegisterSchema>, registerNo: number): Promise<void> {
-  await tx
-    .insertInto('register_projections')
-    .values({ register_no: registerNo, rebuild: true })
-    .onConflict((conflict) => conflict.column('register_no').doUpdateSet({ rebuild: true }))
-    .execute();
 }

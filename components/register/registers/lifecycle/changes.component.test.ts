@@ -7,7 +7,7 @@ import {
   ListMemberRegistersRequestSchema,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { ledgerHandlers } from '../../ledger/service/rpc.ts';
-import { projectedHeight } from '../../queries/projection/store.ts';
+import { projectedHeight } from '../../queries/projection/progress/store.ts';
 import { runHousekeeping } from '../../system/housekeeping/jobs.ts';
 import { buildDocket } from '../../testing/build-docket.ts';
 import { testKey } from '../../testing/keys.ts';

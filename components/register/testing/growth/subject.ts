@@ -2,7 +2,7 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import { createRandom } from '#kit/testing/random.ts';
 import type { DocketBundle } from '../../ledger/dockets/docket.ts';
 import { createLookup, type Lookup } from '../../ledger/lookup/store.ts';
-import { projectedHeight } from '../../queries/projection/store.ts';
+import { projectedHeight } from '../../queries/projection/progress/store.ts';
 import { buildDocket } from '../build-docket.ts';
 import { startTestRegister, type TestRegister } from '../register.ts';
 import { transaction } from '../sealed.ts';

@@ -1,5 +1,7 @@
 import type { PoolClient } from 'pg';
+import type { Transactor } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
+import type { RegisterSchema } from '../../../database/schema.ts';
 
 interface OfRegister {
   readonly registerNo: number;
@@ -51,4 +53,13 @@ export async function rebuildIndex(client: PoolClient, registerNo: number, heigh
   for (const counter of counters) await client.query(counter({ registerNo }));
   await client.query(restart({ registerNo, first }));
   return first;
+}
+
+/** Requests that the index rows of a register are written anew. */
+export async function requestRebuild(tx: Transactor<RegisterSchema>, registerNo: number): Promise<void> {
+  await tx
+    .insertInto('register_projections')
+    .values({ register_no: registerNo, rebuild: true })
+    .onConflict((conflict) => conflict.column('register_no').doUpdateSet({ rebuild: true }))
+    .execute();
 }
