@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { buildDocket } from '../../testing/build-docket.ts';
 import { testKey } from '../../testing/keys.ts';
 import { startTestRegister, type TestRegister } from '../../testing/register.ts';
@@ -256,5 +256,57 @@ describe('queries', () => {
       if (!page.hasMore) break;
     }
     expect(paged).toEqual(body.nodes.map(({ txId }: Node) => txId));
+  });
+
+  it('has a transaction once that is sealed while the graph is read', async () => {
+    const id = await register.createRegister('Sealing');
+    const path = `registers/${id}/transactions/graph`;
+    const idsOf = async (query = '') =>
+      (await get(`${path}${query}`)).body.nodes.map(({ txId }: Node) => txId);
+    const before = await idsOf();
+    const submit = async (n: number) => {
+      const payload = Buffer.from(JSON.stringify({ n })).toString('base64');
+      const metadata = { blueprintId: 'loan', actionId: String(n) };
+      const body = { transactionType: 'Action', senderAddress: alice, payload, metadata };
+      const sent = await register.call('POST', `/api/registers/${id}/transactions`, { token: 'admin', body });
+      return String(sent.body.txId);
+    };
+    const { listPending } = register.validators;
+    const sealWhileListed = () => {
+      register.validators.listPending = async (at, registerId, limit) => {
+        register.validators.listPending = listPending;
+        const listed = await listPending(at, registerId, limit);
+        await register.seal(id);
+        return listed;
+      };
+    };
+    const one = await submit(1);
+    const cursor = await register.database.pool.connect();
+    await cursor.query('begin');
+    await cursor.query(
+      `select 1 from register_projections
+        where register_no = (select register_no from registers where register_id = $1) for update`,
+      [id],
+    );
+    sealWhileListed();
+    const asked = idsOf();
+    await Promise.race([asked, new Promise((resolve) => setTimeout(resolve, 300))]);
+    await cursor.query('rollback');
+    cursor.release();
+    expect(await asked).toEqual([one, ...before]);
+
+    const two = await submit(2);
+    const { freshness } = register.ledger.deps.queries;
+    const settle = vi.spyOn(freshness, 'settle').mockImplementationOnce(async (_, headers) => {
+      await register.seal(id);
+      return freshness.settle(await register.state(id), headers);
+    });
+    expect(await idsOf()).toEqual([two, one, ...before]);
+    expect(settle).toHaveBeenCalledTimes(2);
+    settle.mockRestore();
+
+    const three = await submit(3);
+    sealWhileListed();
+    expect(await idsOf(`?before=${three}`)).toEqual([two, one, ...before]);
   });
 });

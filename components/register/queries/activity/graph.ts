@@ -4,21 +4,32 @@ import { parseRecord } from '#core/ledger/record.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { UnsealedTransaction } from '../../clients/validators.ts';
 import { refusal } from '../../errors.ts';
+import type { Location } from '../../ledger/sealed/rows/store.ts';
 import { findLocation } from '../../ledger/sealed/store.ts';
 import { keyed, listPending, type ReadDeps } from '../../ledger/transactions/read.ts';
+import { getVisibleRegister } from '../../registers/state/access.ts';
 import type { Register } from '../../registers/state/store.ts';
 import { ENTITY_SETS } from '../language/model.ts';
 import type { Row } from '../language/row.ts';
+import type { Freshness } from '../projection/freshness.ts';
 import { type SearchDeps, searchRegister } from '../scan/search.ts';
+import type { Asking } from './list.ts';
 import type { graphNodeSchema } from './schemas.ts';
 
 export interface GraphDeps extends ReadDeps {
   readonly database: SearchDeps;
+  readonly freshness: Freshness;
 }
 
 interface GraphQuery {
   readonly limit: number;
   readonly before?: string | undefined;
+}
+
+/** The rest of the pending transactions, and the location in the ledger after which the page begins. */
+interface Start {
+  readonly waiting: readonly GraphNode[];
+  readonly location: Location | undefined;
 }
 
 type GraphNode = z.output<typeof graphNodeSchema>;
@@ -73,18 +84,35 @@ function afterCursor(
 }
 
 /**
+ * Where a page begins: among the pending transactions, or after a location of the ledger.
+ * @throws AppError invalid CURSOR_UNKNOWN
+ */
+async function startOf(deps: GraphDeps, register: Register, before: string | undefined): Promise<Start> {
+  const locate = async () => before && (await findLocation(deps.db, keyed(deps, register), before));
+  const location = await locate();
+  if (location) return { waiting: [], location };
+  const waiting = afterCursor(await pendingNodes(deps, register), before);
+  if (waiting !== undefined) return { waiting, location: undefined };
+  // It may have been sealed between the two look-ups.
+  const later = await locate();
+  if (!later) throw refusal('CURSOR_UNKNOWN');
+  return { waiting: [], location: later };
+}
+
+/**
  * The transactions of a register as nodes: pending ones, newest first, then the ledger in descending order.
- * `totalCount` counts the ledger.
+ * `totalCount` counts the ledger. The ledger is read after the pending transactions, up to the height that the register
+ * has then: what was sealed in between is no longer pending, and has its row.
  *
  * @throws AppError invalid CURSOR_UNKNOWN
  */
-export async function graphOf(deps: GraphDeps, register: Register, query: GraphQuery) {
+export async function graphOf(deps: GraphDeps, pending: Register, query: GraphQuery, asking: Asking) {
   const { limit } = query;
   const before = query.before === undefined ? undefined : findTxId(query.before);
   if (query.before !== undefined && before === undefined) throw refusal('CURSOR_UNKNOWN');
-  const location = before && (await findLocation(deps.db, keyed(deps, register), before));
-  const waiting = location ? [] : afterCursor(await pendingNodes(deps, register), before);
-  if (waiting === undefined) throw refusal('CURSOR_UNKNOWN');
+  const { waiting, location } = await startOf(deps, pending, before);
+  const register = await getVisibleRegister(deps.db, asking.caller, pending.registerId);
+  const headers = await deps.freshness.settle(register, asking.headers);
   const first = waiting.slice(0, limit);
   const { registerId, transactionCount: totalCount } = register;
   const { rows, next } = await searchRegister(deps.database, register, {
@@ -100,5 +128,9 @@ export async function graphOf(deps: GraphDeps, register: Register, query: GraphQ
   });
   const left = first.length < waiting.length || next !== undefined;
   const full = first.length === limit && totalCount > 0;
-  return { nodes: [...first, ...rows.map(sealedNode)], totalCount, hasMore: left || full };
+  const sealed = rows.map(sealedNode);
+  // sealed since they were listed as pending
+  const twice = new Set(sealed.map(({ txId }) => txId));
+  const nodes = [...first.filter(({ txId }) => !twice.has(txId)), ...sealed];
+  return { body: { nodes, totalCount, hasMore: left || full }, headers };
 }

@@ -25,7 +25,7 @@ interface ListDeps {
 }
 
 /** Who asks, with the headers of the request. */
-interface Asking {
+export interface Asking {
   readonly caller: Caller;
   readonly headers: Readonly<Record<string, unknown>>;
 }

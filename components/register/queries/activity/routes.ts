@@ -4,7 +4,7 @@ import { type App, addRoute, answer, decimal, json } from '#kit/http/http.ts';
 import { storable } from '../../database/text.ts';
 import { ofVisibleRegister, refusals } from '../../errors.ts';
 import { visibleRegister } from '../../registers/state/access.ts';
-import { asOfHeaders, type Freshness, freshnessHeaders } from '../projection/freshness.ts';
+import { asOfHeaders, freshnessHeaders } from '../projection/freshness.ts';
 import { withinTime } from '../scan/store.ts';
 import { textTerm } from '../scan/terms.ts';
 import { type GraphDeps, graphOf } from './graph.ts';
@@ -12,9 +12,7 @@ import { listPage, listQuery, registerId, registersFor } from './list.ts';
 import { graphSchema, statisticsSchema, transactionsPageSchema } from './schemas.ts';
 import { statisticsOf } from './store.ts';
 
-export interface QueriesDeps extends GraphDeps {
-  readonly freshness: Freshness;
-}
+export type QueriesDeps = GraphDeps;
 
 const label = storable(256).min(1);
 const common = {
@@ -124,9 +122,9 @@ function mountGraph(app: App, deps: QueriesDeps): void {
     answers: { 200: json('Nodes and links.', graphSchema, asOfHeaders) },
     refusals: [...ofVisibleRegister, ...refusals('CURSOR_UNKNOWN', 'VALIDATOR_UNAVAILABLE', 'QUERY_TIMEOUT')],
     resource: visibleRegister(() => deps.db),
-    handle: async ({ resource: register, query, request }) => {
-      const headers = await deps.freshness.settle(register, request.headers);
-      return answer(200, await graphOf(deps, register, query), headers);
+    handle: async ({ caller, resource: register, query, request: { headers } }) => {
+      const found = await graphOf(deps, register, query, { caller, headers });
+      return answer(200, found.body, found.headers);
     },
   });
 }
