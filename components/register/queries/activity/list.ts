@@ -59,14 +59,14 @@ function searchFor(query: ListQuery, { terms, wallet }: PageQuery): Search {
   };
 }
 
-/** Waits for the index rows of one register or of all. */
+/** Waits for the index rows of one register or of all that the caller sees. */
 async function settled(
   { freshness }: Pick<ListDeps, 'freshness'>,
   one: Register | undefined,
-  { headers }: Asking,
+  { caller, headers }: Asking,
 ): Promise<AnswerHeaders> {
   if (one !== undefined) return freshness.settle(one, headers);
-  await freshness.settleAll();
+  await freshness.settleAll(scopeOf(caller));
   return {};
 }
 

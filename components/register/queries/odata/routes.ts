@@ -15,6 +15,7 @@ import {
   readKey,
   readOptions,
 } from '../scan/options.ts';
+import { planFilter } from '../scan/plan.ts';
 import { type Found, type Search, type SearchDeps, search } from '../scan/search.ts';
 import { metadataJson, metadataXml, serviceDocument } from './metadata.ts';
 import { contextUrl, presentEntity } from './present.ts';
@@ -100,7 +101,8 @@ const nowMicros = (deps: ODataDeps) => deps.clock.nowMicros();
 
 /** Searches when the index rows of what is sealed are written. */
 async function searchFresh(deps: ODataDeps, scope: Scope, query: Search): Promise<Found> {
-  if (query.set.name === 'Transactions') await deps.freshness.settleAll();
+  if (query.set.name === 'Transactions')
+    await deps.freshness.settleAll(scope, planFilter(query.filter).registerIds);
   return search(deps.database, scope, query);
 }
 

@@ -3,8 +3,15 @@ import type { Reader } from '#kit/db/db.ts';
 import type { AnswerHeaders } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import type { Scope } from '../../registers/state/store.ts';
 import type { Projector } from './jobs.ts';
-import { behindRegisters, projectedHeight, projectionProgress } from './progress/store.ts';
+import {
+  type BehindRegister,
+  behindRegisters,
+  projectedHeight,
+  projectionProgress,
+  stillBehind,
+} from './progress/store.ts';
 
 /** Request headers of a query over one register. */
 export const freshnessHeaders = z.object({
@@ -34,8 +41,11 @@ export interface Freshness {
    * read for the request; returns the headers of the answer.
    */
   settle(register: SettledRegister, headers: Readonly<Record<string, unknown>>): Promise<AnswerHeaders>;
-  /** The same for all registers; answers over several registers have no header. */
-  settleAll(): Promise<void>;
+  /**
+   * The same for all registers that a caller sees, or for those of them with the given ids. Answers over several
+   * registers have no header.
+   */
+  settleAll(scope: Scope, registerIds?: readonly string[]): Promise<void>;
 }
 
 interface FreshnessDeps {
@@ -79,13 +89,19 @@ export function createFreshness({ db, projector }: FreshnessDeps): Freshness {
       if (projected >= height || !mayWait) return asOf(projected);
       return asOf(await waitFor(registerNo, height, now + longestWaitMs));
     },
-    async settleAll() {
+    async settleAll(scope, registerIds) {
       const deadline = performance.now() + longestWaitMs;
-      const behind = await behindRegisters(db, mostRegisters);
-      const waiting = behind.filter(
+      const behind = await behindRegisters(db, { scope, registerIds, limit: mostRegisters });
+      let waiting: readonly BehindRegister[] = behind.filter(
         ({ registerNo, lag }) => lag <= usualLag && !projector.isFailing(registerNo),
       );
-      await Promise.all(waiting.map(({ registerNo, head }) => waitFor(registerNo, head, deadline)));
+      for (const { registerNo } of waiting) projector.wake(registerNo);
+      while (waiting.length > 0) {
+        const ms = Math.min(pollMs, deadline - performance.now());
+        if (ms <= 0) return;
+        await Promise.all(waiting.map(({ registerNo }) => projector.progress(registerNo, ms)));
+        waiting = await stillBehind(db, waiting);
+      }
     },
   };
 }

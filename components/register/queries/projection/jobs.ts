@@ -42,6 +42,7 @@ interface Failure {
 /** Interval of the search for registers that are behind, such as those whose process ended after a commit. */
 const searchMs = 5_000;
 const mostFound = 1_000;
+const everyRegister = { all: true, organizationId: undefined } as const;
 const firstRetryMs = 100;
 const longestRetryMs = 30_000;
 /** A backlog from this number of dockets on is logged, at most once in an interval. */
@@ -222,7 +223,7 @@ export function startProjector({ database, log, telemetry }: ProjectorDeps): Pro
     if (performance.now() - searchedAtMs < searchMs) return;
     searchedAtMs = performance.now();
     try {
-      const found = await behindRegisters(database.read, mostFound);
+      const found = await behindRegisters(database.read, { scope: everyRegister, limit: mostFound });
       lagGauge.set(Math.max(0, ...found.map(({ lag }) => lag)));
       for (const { registerNo } of found) backlog.request(registerNo, 0);
     } catch (error) {

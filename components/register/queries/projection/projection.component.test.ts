@@ -1,4 +1,3 @@
-import type { PoolClient } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { waitFor } from '#kit/testing/wait.ts';
@@ -10,9 +9,7 @@ import { storeInOldForm } from '../../testing/old-form.ts';
 import { startTestRegister, type TestRegister, testSettings } from '../../testing/register.ts';
 import { transaction } from '../../testing/sealed.ts';
 import { createFreshness } from './freshness.ts';
-import { type Projector, startProjector } from './jobs.ts';
 import { projectedHeight } from './progress/store.ts';
-import { projectStored } from './store.ts';
 
 const tables = [
   'transaction_rows',
@@ -237,82 +234,6 @@ describe('a projector that fails', () => {
     await waitFor(() => !register.ledger.projector.isFailing(registerNo), { what: 'the end of the failure' });
     expect(() => register.ledger.projector.assertWorking()).not.toThrow();
     await assertComplete();
-  });
-});
-
-describe('a process that finds the cursor of a register locked', () => {
-  let own: TestRegister;
-  let id: string;
-  let number: number;
-  let projector: Projector;
-  let other: PoolClient;
-
-  const lock = async () => {
-    await other.query('begin');
-    await other.query('select 1 from register_projections where register_no = $1 for update', [number]);
-  };
-  const isComplete = async () =>
-    (await projectedHeight(own.database.read, number)) === (await own.state(id)).height;
-  const writeOne = async (n: number) => {
-    const bundle = buildDocket(
-      await own.state(id),
-      [transaction({ registerId: id, payload: { n } })],
-      own.members,
-    );
-    expect(await own.ledger.writeDocket(bundle)).toMatchObject({ outcome: 'stored' });
-  };
-
-  beforeAll(async () => {
-    own = await startTestRegister('projection_busy');
-    id = await own.createRegister();
-    ({ registerNo: number } = await own.state(id));
-    await waitFor(isComplete);
-    await own.ledger.projector.stop();
-    projector = startProjector({ ...own.runtime, database: own.database });
-    other = await own.database.pool.connect();
-  });
-  afterAll(async () => {
-    other.release();
-    await projector.stop();
-    await own.stop();
-  });
-
-  it('tries again shortly', async () => {
-    await projector.progress(number, 100);
-    await lock();
-    await writeOne(1);
-    projector.wake(number);
-    await projector.progress(number, 500);
-    await other.query('rollback');
-    // long before the next search
-    await waitFor(isComplete, { deadlineMs: 1_000, what: 'the rows' });
-  });
-
-  it('does not take a locked cursor for the end of a failure', async () => {
-    const { pool } = own.database;
-    await pool.query(`create function refuse_rows() returns trigger language plpgsql as
-      $$ begin raise exception 'no space left'; end $$`);
-    await pool.query(
-      'create trigger refuse before insert on transaction_rows for each row execute function refuse_rows()',
-    );
-    await writeOne(2);
-    projector.wake(number);
-    await waitFor(() => projector.isFailing(number), { everyMs: 1, what: 'the failure' });
-    await lock();
-    await projector.progress(number, 1_500);
-    expect(projector.isFailing(number)).toBe(true);
-    await pool.query('drop trigger refuse on transaction_rows');
-    await other.query('rollback');
-    await waitFor(async () => !projector.isFailing(number) && (await isComplete()), { what: 'the rows' });
-  });
-
-  it('has nothing to do for a deleted register', async () => {
-    const { pool } = own.database;
-    await lock();
-    expect(await projectStored(own.database, number)).toBe('busy');
-    await other.query('rollback');
-    await pool.query("update registers set status = 'Deleted' where register_no = $1", [number]);
-    expect(await projectStored(own.database, number)).toBe('gone');
   });
 });
 
