@@ -143,7 +143,7 @@ function createProgress() {
   };
 }
 
-/** `more`: more dockets of the register may be waiting. `busy`: another process is writing its rows. */
+/** `more`: the register may need another step. `busy`: another process is writing its rows. */
 type Step = (registerNo: number) => Promise<'done' | 'more' | 'busy'>;
 
 /** Builds the function of one bounded step. */
@@ -174,7 +174,7 @@ function createStep(
     if (outcome === 'gone') return 'done';
     if (outcome.isWritten) onWritten(registerNo);
     logBacklog(registerNo, outcome.height, outcome.head);
-    return outcome.height < outcome.head ? 'more' : 'done';
+    return outcome.isMore ? 'more' : 'done';
   };
 }
 

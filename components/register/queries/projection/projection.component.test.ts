@@ -10,6 +10,8 @@ import { startTestRegister, type TestRegister, testSettings } from '../../testin
 import { transaction } from '../../testing/sealed.ts';
 import { createFreshness } from './freshness.ts';
 import { projectedHeight } from './progress/store.ts';
+import { requestRebuild } from './rebuild/store.ts';
+import { projectStored } from './store.ts';
 
 const tables = [
   'transaction_rows',
@@ -264,6 +266,66 @@ describe('index rows that are written anew', () => {
     await write(5);
     await projected();
     await assertComplete();
+  });
+
+  it('are deleted in steps of limited size, and answers say what they cover meanwhile', async () => {
+    const own = await startTestRegister('projection_rebuild');
+    try {
+      const id = await own.createRegister();
+      const { registerNo: number } = await own.state(id);
+      for (const n of [1, 2]) {
+        const sealed = [transaction({ registerId: id, payload: { n }, recipients: ['a', 'b'] })];
+        await own.ledger.writeDocket(buildDocket(await own.state(id), sealed, own.members));
+      }
+      const { pool, read } = own.database;
+      await waitFor(async () => (await projectedHeight(read, number)) === 3);
+      await own.ledger.projector.stop();
+      const tablesOf = async () => {
+        const { rows } = await pool.query(
+          `select (select count(*) from transaction_rows where register_no = $1) as rows,
+            (select count(*) from transaction_recipients where register_no = $1) as recipients,
+            (select sum(transaction_count)::bigint from recipient_counters where register_no = $1) as received`,
+          [number],
+        );
+        return rows[0];
+      };
+      await storeInOldForm(pool, number, 0);
+      const before = await tablesOf();
+      await pool.query(
+        `insert into transaction_rows (register_no, docket_number, position, tx_id, type, sender_address, created_micros)
+          select $1, 1 + n % 2, n, '', 'Action', 's', 0 from generate_series(10, 41009) n`,
+        [number],
+      );
+      await pool.query(
+        `insert into transaction_recipients (register_no, address, docket_number, position)
+          select $1, 'a' || n % 3, 1 + n % 2, n from generate_series(10, 25009) n`,
+        [number],
+      );
+      await own.database.transact((tx) => requestRebuild(tx, number));
+      const counts = [await tablesOf()];
+      for (let steps = 0; steps < 20 && (await projectStored(own.database, number)) !== 'busy'; steps += 1) {
+        counts.push(await tablesOf());
+        const { rows } = await pool.query(
+          'select height, rebuild from register_projections where register_no = $1',
+          [number],
+        );
+        if (!rows[0].rebuild) break;
+        expect(rows[0].height).toBe(1);
+        if (steps > 0) continue;
+        const graph = `/api/registers/${id}/transactions/graph`;
+        const { headers } = await own.call('GET', graph, { token: 'admin' });
+        expect(headers['x-as-of-docket']).toBe('0');
+      }
+      const deleted = counts.flatMap(({ rows, recipients }, n) => {
+        const previous = counts[n - 1];
+        return previous ? [previous.rows - rows + previous.recipients - recipients] : [];
+      });
+      expect(deleted).toEqual([20_000, 20_000, 1_002, 20_000, 5_004, 0]);
+      expect(await projectStored(own.database, number)).toMatchObject({ height: 3, isMore: false });
+      expect(await tablesOf()).toEqual(before);
+    } finally {
+      await own.stop();
+    }
   });
 });
 

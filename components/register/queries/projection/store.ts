@@ -7,7 +7,7 @@ import { copyRows, withClient } from '../../database/client/store.ts';
 import { createCopyWriter } from '../../database/copy-rows.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { parseValue } from '../../ledger/values/format.ts';
-import { rebuildIndex } from './rebuild/store.ts';
+import { rebuildStep } from './rebuild/store.ts';
 import {
   blueprintTotals,
   type IndexedDocket,
@@ -299,6 +299,8 @@ interface StepProgress {
   readonly head: number;
   /** whether index rows were written */
   readonly isWritten: boolean;
+  /** whether the register needs another step */
+  readonly isMore: boolean;
 }
 
 /** The outcome of a step. `busy`: another process is writing the index rows of the register. `gone`: it is deleted. */
@@ -333,11 +335,14 @@ async function reasonWithoutCursor(client: PoolClient, registerNo: number): Prom
 
 async function advance(client: PoolClient, registerNo: number, cursor: Cursor): Promise<StepOutcome> {
   const { height, head } = cursor;
-  if (cursor.rebuild)
-    return { height: await rebuildIndex(client, registerNo, height), head, isWritten: false };
-  if (height >= head) return { height, head, isWritten: false };
+  if (cursor.rebuild) {
+    const step = await rebuildStep(client, registerNo, height);
+    return { head, isWritten: false, ...step, isMore: step.isMore || step.height < head };
+  }
+  if (height >= head) return { height, head, isWritten: false, isMore: false };
   const dockets = await readDockets(client, registerNo, height);
   const isWritten = await writeInside(client, { registerNo, dockets });
   if (!isWritten) throw new AppError('internal', 'INTERNAL_ERROR', 'A locked cursor moved.');
-  return { height: height + dockets.length, head, isWritten };
+  const until = height + dockets.length;
+  return { height: until, head, isWritten, isMore: until < head };
 }

@@ -11,14 +11,43 @@ const firstValue = statement<OfRegister>(
   'select min(docket_number) as first from docket_values where register_no = :registerNo',
 );
 
-const hasValue = (table: string) => `exists (select 1 from docket_values v
-  where v.register_no = ${table}.register_no and v.docket_number = ${table}.docket_number)`;
-
-/** Deletes the rows of dockets with a value. Rows of other dockets exist nowhere else. */
-const deletions = ['transaction_rows', 'transaction_recipients'].map((table) =>
-  statement<OfRegister & { readonly first: number }>(`
-    delete from ${table} where register_no = :registerNo and docket_number >= :first::bigint and ${hasValue(table)}`),
+const setBack = statement<OfRegister & { readonly first: number }>(
+  'update register_projections set height = :first::bigint where register_no = :registerNo',
 );
+
+/** Rows that one step deletes. */
+const SLICE_ROWS = 20_000;
+
+const types = { address: 'text', docket_number: 'bigint', position: 'integer' } as const;
+
+interface OfSlices extends OfRegister {
+  readonly first: number;
+}
+
+/** The key of the last row of a slice, by column. */
+type LastKey = Readonly<Record<string, string | number>>;
+
+/**
+ * Statements that delete the rows of dockets with a value, a slice after the other in the order of the primary key. Rows
+ * of other dockets exist nowhere else. `offset 0` keeps the condition from becoming a join over all rows.
+ */
+function slicesOf(table: string, columns: readonly (keyof typeof types)[]) {
+  const key = columns.join(', ');
+  const end = columns.map((column) => `:${column}::${types[column]}`).join(', ');
+  const chosen = `from ${table} t where t.register_no = :registerNo and t.docket_number >= :first::bigint
+    and exists (select 1 from docket_values v
+      where v.register_no = t.register_no and v.docket_number = t.docket_number offset 0)`;
+  return {
+    findLast: statement<OfSlices>(`select ${key} ${chosen} order by ${key} offset ${SLICE_ROWS - 1} limit 1`),
+    deleteSlice: statement<OfSlices & LastKey>(`delete ${chosen} and (${key}) <= (${end})`),
+    deleteRest: statement<OfSlices>(`delete ${chosen}`),
+  };
+}
+
+const deletions = [
+  slicesOf('transaction_rows', ['docket_number', 'position']),
+  slicesOf('transaction_recipients', ['address', 'docket_number', 'position']),
+];
 
 const counters = [
   'delete from sender_counters where register_no = :registerNo',
@@ -36,23 +65,42 @@ const counters = [
     where r.register_no = :registerNo group by 1, 2`,
 ].map((text) => statement<OfRegister>(text));
 
-const restart = statement<OfRegister & { readonly first: number }>(`
-  update register_projections set height = :first::bigint, rebuild = false where register_no = :registerNo`);
+const finish = statement<OfRegister>(
+  'update register_projections set rebuild = false where register_no = :registerNo',
+);
+
+/** Deletes a slice of rows; false when there are none. */
+async function deleteSome(client: PoolClient, of: OfSlices): Promise<boolean> {
+  for (const { findLast, deleteSlice, deleteRest } of deletions) {
+    const found = await client.query<LastKey>(findLast(of));
+    const [last] = found.rows;
+    const deleted = await client.query(last === undefined ? deleteRest(of) : deleteSlice({ ...last, ...of }));
+    if (deleted.rowCount !== 0) return true;
+  }
+  return false;
+}
 
 /**
- * Deletes the index rows of a register's dockets with a value, counts the others again, and sets the cursor back, in the
- * open transaction; returns the cursor. Readers see the old rows until it commits.
+ * One step of writing index rows anew, in the open transaction; returns the cursor. The first step sets the cursor back
+ * to the first docket with a value, so that answers no longer claim to cover what is deleted. Each step deletes a slice
+ * of the rows of dockets with a value. When none are left, the totals are counted from the other rows, and the rebuild
+ * is over: the rows are written as for any docket behind the head.
  *
  * @param height the present cursor, which stays when no docket has a value
  */
-export async function rebuildIndex(client: PoolClient, registerNo: number, height: number): Promise<number> {
+export async function rebuildStep(
+  client: PoolClient,
+  registerNo: number,
+  height: number,
+): Promise<{ readonly height: number; readonly isMore: boolean }> {
   await client.query('set local statement_timeout = 0');
   const found = await client.query<{ first: number | null }>(firstValue({ registerNo }));
   const first = found.rows[0]?.first ?? height;
-  for (const deletion of deletions) await client.query(deletion({ registerNo, first }));
+  if (height !== first) await client.query(setBack({ registerNo, first }));
+  if (await deleteSome(client, { registerNo, first })) return { height: first, isMore: true };
   for (const counter of counters) await client.query(counter({ registerNo }));
-  await client.query(restart({ registerNo, first }));
-  return first;
+  await client.query(finish({ registerNo }));
+  return { height: first, isMore: false };
 }
 
 /** Requests that the index rows of a register are written anew. */
