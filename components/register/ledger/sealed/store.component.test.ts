@@ -38,8 +38,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Rows that PostgreSQL reads and discards for a query. */
-async function rowsReadInVain(ask: (db: Kysely<RegisterSchema>) => Promise<unknown>): Promise<number> {
+type Ask = (db: Kysely<RegisterSchema>) => Promise<unknown>;
+
+/** The plans of the queries that `ask` executes. */
+async function plansOf(ask: Ask): Promise<string[]> {
   const { pool } = service.database;
   const asked: { readonly sql: string; readonly parameters: readonly unknown[] }[] = [];
   const db = new Kysely<RegisterSchema>({
@@ -47,12 +49,21 @@ async function rowsReadInVain(ask: (db: Kysely<RegisterSchema>) => Promise<unkno
     log: ({ query }) => void asked.push(query),
   });
   await ask(db);
-  expect(asked).toHaveLength(1);
-  const { rows } = await pool.query(`explain (analyze) ${asked[0]?.sql}`, [...(asked[0]?.parameters ?? [])]);
-  const plan = rows.map((row: Record<string, string>) => row['QUERY PLAN']).join('\n');
-  const removed = [
+  const plans: string[] = [];
+  for (const { sql, parameters } of asked) {
+    const { rows } = await pool.query(`explain (analyze) ${sql}`, [...parameters]);
+    plans.push(rows.map((row: Record<string, string>) => row['QUERY PLAN']).join('\n'));
+  }
+  return plans;
+}
+
+/** Rows that PostgreSQL reads and discards for a number of queries. */
+async function rowsReadInVain(ask: Ask, queries = 1): Promise<number> {
+  const plans = await plansOf(ask);
+  expect(plans).toHaveLength(queries);
+  const removed = plans.flatMap((plan) => [
     ...plan.matchAll(/loops=(\d+)\)\n(?:(?!loops=).*\n)*?.*Removed by (?:Join )?Filter: (\d+)/g),
-  ];
+  ]);
   return removed.reduce((sum, [, loops, count]) => sum + Number(loops) * Number(count), 0);
 }
 
@@ -69,7 +80,7 @@ it('a key costs no more than its row while the table statistics are outdated', a
   const spare = 3 * questions.length;
   expect(await rowsReadInVain((db) => createLookup(db, segments)(questions))).toBeLessThan(spare);
   expect(await rowsReadInVain((db) => sealedFacts(db, register, ids))).toBeLessThan(spare);
-  expect(await rowsReadInVain((db) => findSealed(db, register, idAt(7)))).toBeLessThan(spare);
+  expect(await rowsReadInVain((db) => findSealed(db, register, idAt(7)), 3)).toBeLessThan(spare);
   expect(await rowsReadInVain((db) => findLocation(db, register, idAt(7)))).toBeLessThan(spare);
 });
 
@@ -85,4 +96,17 @@ it('returns types from the keys, and from the transactions where keys have none'
   }));
   const answers = await createLookup(service.database.read, service.ledger.segments)(questions);
   expect(answers.map(({ previousType }) => previousType)).toEqual(['Action', 'Action']);
+});
+
+it('plans no partition for an unknown id, and those of one docket for a sealed one', async () => {
+  const { pool, read } = service.database;
+  for (const table of ['transaction_rows', 'docket_values'])
+    await pool.query(
+      `create table ${table}_next partition of ${table} for values from (1000000) to (2000000)`,
+    );
+  expect(await findSealed(read, register, idAt(205))).toMatchObject({ docketNumber: 3, position: 5 });
+  const found = await plansOf((db) => findSealed(db, register, idAt(205)));
+  expect(found.join('\n')).not.toContain('_next');
+  const unknown = await plansOf((db) => findSealed(db, register, sha256Hex('unknown')));
+  expect(unknown.join('\n')).not.toMatch(/transaction_rows|docket_values/);
 });

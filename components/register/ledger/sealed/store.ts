@@ -2,15 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
-import {
-  type EntryAndBody,
-  entriesOf,
-  leavesAt,
-  recordsAt,
-  transactionIn,
-  transactionOf,
-  transactionsOf,
-} from '../values/store.ts';
+import { entriesOf, leavesAt, recordsAt, transactionAt, transactionsOf } from '../values/store.ts';
 import {
   keysOfDocket,
   type Location,
@@ -65,33 +57,6 @@ function fromKey({ registerNo, keySegments }: KeyedRegister, txId: string): RawB
   return sql`${head} h cross join lateral ${found} i`;
 }
 
-/** The columns of a transaction without a value; null for one with a value. */
-type RowColumns = { readonly [K in keyof Omit<SealedRow, keyof Location>]: SealedRow[K] | null };
-
-function sealedRowOf(row: Location & Partial<EntryAndBody> & RowColumns): SealedRow | undefined {
-  const { docketNumber, position, entry, body, leaf, payloadHashForm, record, payload } = row;
-  if (entry && body) return { docketNumber, position, ...transactionOf({ entry, body }) };
-  if (leaf === null || payloadHashForm === null || record === null || payload === null) return undefined;
-  return { docketNumber, position, leaf, payloadHashForm, record, payload };
-}
-
-/** A sealed transaction by id: from the value of its docket, else from its row. */
-export async function findSealed(
-  db: Db,
-  register: KeyedRegister,
-  txId: string,
-): Promise<SealedRow | undefined> {
-  const registerNo = sql`${register.registerNo}::integer`;
-  const at = { registerNo, docketNumber: sql`i.docket_number`, position: sql`i.position` };
-  const { rows } = await sql<Location & Partial<EntryAndBody> & RowColumns>`
-    select i.docket_number as "docketNumber", i.position, v.entry, v.body, t.*
-    from ${fromKey(register, txId)} left join lateral ${transactionIn(at, 'body')} v on true
-    left join lateral (select leaf, payload_hash_form as "payloadHashForm", record, payload from transaction_rows
-      where register_no = ${registerNo} and docket_number = i.docket_number and position = i.position
-        and v.entry is null limit 1) t on true`.execute(db);
-  return rows[0] && sealedRowOf(rows[0]);
-}
-
 export async function findLocation(
   db: Db,
   register: KeyedRegister,
@@ -100,6 +65,25 @@ export async function findLocation(
   const { rows } = await sql<Location>`select i.docket_number as "docketNumber", i.position
     from ${fromKey(register, txId)}`.execute(db);
   return rows[0];
+}
+
+/**
+ * A sealed transaction by id: from the value of its docket, else from its row. The location is looked up first: with its
+ * docket number as a constant, one partition is planned instead of all.
+ */
+export async function findSealed(
+  db: Db,
+  register: KeyedRegister,
+  txId: string,
+): Promise<SealedRow | undefined> {
+  const at = await findLocation(db, register, txId);
+  if (at === undefined) return undefined;
+  const { registerNo } = register;
+  const { docketNumber, position } = at;
+  const stored = await transactionAt(db, { registerNo, docketNumber, position });
+  if (stored !== undefined) return { docketNumber, position, ...stored };
+  const [row] = await rowsOfDocket(db, { registerNo, docketNumber }, { offset: position, limit: 1 });
+  return row?.position === position ? row : undefined;
 }
 
 /** Id of the transaction at a location. */

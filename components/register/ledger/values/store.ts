@@ -38,11 +38,7 @@ interface LocationInSql {
  *
  * @param within a condition on `v.docket_number` that excludes partitions when the statement is planned
  */
-export function transactionIn(
-  at: LocationInSql,
-  part: 'body' | 'record',
-  within: RawBuilder<unknown> = sql`true`,
-): Fragment {
+function transactionIn(at: LocationInSql, part: 'body' | 'record', within: Fragment): Fragment {
   const one = sql`(select v.value, substring(v.value
       from ${sql.lit(HEADER_BYTES + 1)} + ${sql.lit(ENTRY_BYTES)} * ${at.position} for ${sql.lit(ENTRY_BYTES)}) as entry
     from docket_values v where v.register_no = ${at.registerNo} and v.docket_number = ${at.docketNumber}
@@ -54,13 +50,13 @@ export function transactionIn(
 }
 
 /** The columns of `transactionIn`. */
-export interface EntryAndBody {
+interface EntryAndBody {
   readonly entry: Buffer;
   readonly body: Buffer;
 }
 
 /** The transaction of an entry and its body. */
-export function transactionOf({ entry, body }: EntryAndBody): StoredTransaction {
+function transactionOf({ entry, body }: EntryAndBody): StoredTransaction {
   const parsed = parseEntry(entry);
   const [transaction] = splitBodies([parsed], body, parsed.offset);
   if (transaction === undefined) throw new TypeError('an entry has one body');
