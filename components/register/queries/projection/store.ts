@@ -210,10 +210,10 @@ export async function writeBatch(
   });
 }
 
-/** Bounds of a batch that is read from the database. */
+/** Bounds of a batch that is read from the database. Its records are parsed in one turn of the event loop. */
 const mostDockets = 500;
-const mostRows = 20_000;
-const mostBytes = 16 * 1024 * 1024;
+const mostRows = 5_000;
+const mostBytes = 4 * 1024 * 1024;
 
 interface DocketToRead {
   readonly docketNumber: number;
