@@ -54,4 +54,21 @@ describe('dockets whose index rows are not written yet', () => {
     pending.add(2, docket(3, 10));
     expect(numbers(pending.take(2))).toEqual([3]);
   });
+
+  it('are bounded with their recipients', () => {
+    const pending = createPendingDockets({ mostRows: 20, batchRows: 10 });
+    const withRecipients = (docketNumber: number, count: number): IndexedDocket => ({
+      ...docket(docketNumber),
+      rows: [{ ...row, recipients: Array.from({ length: count }, (_, n) => `r${n}`) }],
+    });
+    pending.add(1, withRecipients(1, 20));
+    expect(pending.has(1)).toBe(false);
+    for (const number of [1, 2]) pending.add(1, withRecipients(number, 5));
+    expect(numbers(pending.take(1))).toEqual([1]);
+    pending.add(1, withRecipients(3, 13));
+    expect(pending.has(1)).toBe(true);
+    pending.drop(1);
+    pending.add(1, withRecipients(4, 19));
+    expect(numbers(pending.take(1))).toEqual([4]);
+  });
 });

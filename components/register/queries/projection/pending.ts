@@ -11,14 +11,18 @@ export interface PendingDockets {
 }
 
 interface PendingOptions {
-  /** Rows of all registers that are kept. */
+  /** Rows of all registers that are kept, with those of recipients. */
   readonly mostRows: number;
-  /** Rows of one batch; a single docket may have more. */
+  /** Rows of one batch, with those of recipients; a single docket may have more. */
   readonly batchRows: number;
 }
 
 const follows = (last: IndexedDocket | undefined, docket: IndexedDocket) =>
   last?.docketNumber === docket.docketNumber - 1 && last.hash === docket.previousHash;
+
+/** Index rows of a docket with the rows of their recipients, of which a transaction may have many. */
+const weightOf = ({ rows }: IndexedDocket) =>
+  rows.reduce((sum, { recipients }) => sum + 1 + recipients.length, 0);
 
 /** Beyond the bound, the dockets of a register are dropped; they are in the database. */
 export function createPendingDockets({ mostRows, batchRows }: PendingOptions): PendingDockets {
@@ -26,18 +30,19 @@ export function createPendingDockets({ mostRows, batchRows }: PendingOptions): P
   let kept = 0;
 
   function drop(registerNo: number): void {
-    for (const { rows } of byRegister.get(registerNo) ?? []) kept -= rows.length;
+    for (const docket of byRegister.get(registerNo) ?? []) kept -= weightOf(docket);
     byRegister.delete(registerNo);
   }
 
   return {
     add(registerNo, docket) {
       if (!follows(byRegister.get(registerNo)?.at(-1), docket)) drop(registerNo);
-      if (kept + docket.rows.length > mostRows) {
+      const weight = weightOf(docket);
+      if (kept + weight > mostRows) {
         drop(registerNo);
         return;
       }
-      kept += docket.rows.length;
+      kept += weight;
       const dockets = byRegister.get(registerNo) ?? [];
       dockets.push(docket);
       byRegister.set(registerNo, dockets);
@@ -46,11 +51,11 @@ export function createPendingDockets({ mostRows, batchRows }: PendingOptions): P
       const dockets = byRegister.get(registerNo) ?? [];
       let rows = 0;
       const end = dockets.findIndex((docket, index) => {
-        rows += docket.rows.length;
+        rows += weightOf(docket);
         return index > 0 && rows > batchRows;
       });
       const taken = dockets.splice(0, end === -1 ? dockets.length : end);
-      for (const docket of taken) kept -= docket.rows.length;
+      for (const docket of taken) kept -= weightOf(docket);
       if (dockets.length === 0) byRegister.delete(registerNo);
       return taken;
     },
