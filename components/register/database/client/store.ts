@@ -39,7 +39,7 @@ export async function withClient<T>(
   }
 }
 
-/** Runs `COPY ... FROM STDIN (FORMAT binary)` with rows that `encodeCopyRows` encoded. */
+/** Runs `COPY ... FROM STDIN (FORMAT binary)` with rows in the format of `createCopyWriter`. */
 export async function copyRows(client: PoolClient, statement: string, rows: Buffer): Promise<void> {
   const stream = client.query(copyFrom(statement));
   stream.end(rows);

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
+import { MOST_ENTRIES } from '../values/format.ts';
 import { entriesOf, leavesAt, recordsAt, transactionAt, transactionsOf } from '../values/store.ts';
 import {
   keysOfDocket,
@@ -294,7 +295,7 @@ export async function senderCount(db: Db, registerNo: number, senderAddress: str
 }
 
 /** All positions of a docket. */
-export const everyPosition = { from: 0, to: 10_000_000 } as const;
+export const everyPosition = { from: 0, to: MOST_ENTRIES } as const;
 
 interface DocketLocation {
   readonly registerNo: number;

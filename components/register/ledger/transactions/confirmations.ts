@@ -1,15 +1,11 @@
 import type { SealedRow } from '../sealed/rows/store.ts';
-
-/** A transaction of a docket that this process has stored. */
-type StoredTransaction = Readonly<
-  Record<'leaf' | 'record' | 'payload', Uint8Array> & Record<'txId' | 'payloadHashForm', string>
->;
+import type { ValueTransaction } from '../values/format.ts';
 
 /** A docket that this process has stored, with its transactions in order. */
 interface StoredDocket {
   readonly registerId: string;
   readonly docketNumber: number;
-  readonly transactions: readonly StoredTransaction[];
+  readonly transactions: readonly ValueTransaction[];
 }
 
 /** Waits for transactions until they are stored or the time is up. */
@@ -44,7 +40,7 @@ const pollMs = 500;
 /** Maximum concurrent waits; a request beyond it is answered at once as if its time were up. */
 const maxWaiters = 4_096;
 
-function rowOf({ docketNumber }: StoredDocket, one: StoredTransaction, position: number): SealedRow {
+function rowOf({ docketNumber }: StoredDocket, one: ValueTransaction, position: number): SealedRow {
   const { payloadHashForm } = one;
   const bytes = {
     leaf: Buffer.from(one.leaf),

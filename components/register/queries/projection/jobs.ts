@@ -224,7 +224,7 @@ export function startProjector({ database, log, telemetry }: ProjectorDeps): Pro
     searchedAtMs = performance.now();
     try {
       const found = await behindRegisters(database.read, { scope: everyRegister, limit: mostFound });
-      lagGauge.set(Math.max(0, ...found.map(({ lag }) => lag)));
+      lagGauge.set(found[0]?.largestLag ?? 0);
       for (const { registerNo } of found) backlog.request(registerNo, 0);
     } catch (error) {
       log.warn(

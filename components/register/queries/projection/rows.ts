@@ -57,7 +57,7 @@ export function indexRowOf(record: SealedRecord): IndexRow {
   };
 }
 
-/** Totals of rows by one text, in its order. */
+/** Totals of rows by one text. */
 interface Totals {
   readonly keys: readonly string[];
   readonly counts: readonly number[];
@@ -66,9 +66,7 @@ interface Totals {
 function totalsOf(keys: readonly string[]): Totals {
   const counts = new Map<string, number>();
   for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
-  // one order for all writers, so that they do not deadlock
-  const sorted = [...counts.keys()].toSorted();
-  return { keys: sorted, counts: sorted.map((key) => counts.get(key) ?? 0) };
+  return { keys: [...counts.keys()], counts: [...counts.values()] };
 }
 
 export const senderTotals = (rows: readonly IndexRow[]): Totals =>

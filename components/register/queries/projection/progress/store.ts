@@ -12,6 +12,8 @@ export interface BehindRegister {
   readonly head: number;
   /** dockets whose index rows are missing; 1 at least */
   readonly lag: number;
+  /** the largest lag, of all such registers */
+  readonly largestLag: number;
 }
 
 interface BehindQuery {
@@ -27,7 +29,8 @@ export async function behindRegisters(db: Db, query: BehindQuery): Promise<Behin
   const named =
     registerIds === undefined ? sql`true` : sql`registers.register_id = any(${[...registerIds]}::text[])`;
   const { rows } = await sql<BehindRegister>`select h.register_no as "registerNo", h.height as head,
-      greatest(1, h.height - coalesce(p.height, 0)) as lag
+      greatest(1, h.height - coalesce(p.height, 0)) as lag,
+      max(greatest(1, h.height - coalesce(p.height, 0))) over () as "largestLag"
     from register_heads h join registers on registers.register_no = h.register_no
     left join register_projections p on p.register_no = h.register_no
     where registers.status <> 'Deleted' and ${scopedTo(scope)} and ${named}
