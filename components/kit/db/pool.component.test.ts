@@ -94,6 +94,14 @@ describe('errors that mean that PostgreSQL is away', () => {
     await nowhere.end();
   });
 
+  it('a statement without an answer in the time of its query', async () => {
+    const pool = new pg.Pool({ connectionString: await testDatabase('cut') });
+    const query = { text: 'select pg_sleep(2)', query_timeout: 20 };
+    const error: unknown = await pool.query(query).catch((thrown: unknown) => thrown);
+    expect(unavailable(error), String(error)).toBeDefined();
+    await pool.end();
+  });
+
   it('no other error, of a statement or of this code', async () => {
     const client = new pg.Client({ connectionString: await testDatabase('cut') });
     await client.connect();

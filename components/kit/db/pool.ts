@@ -143,7 +143,7 @@ const networkCodes = new Set([
   'ERR_STREAM_WRITE_AFTER_END',
 ]);
 const lostConnection =
-  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered|Client was closed|Cannot use a pool after)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered|Client was closed|Cannot use a pool after|Query read timeout)/;
 
 /**
  * The AppError of an error that means that PostgreSQL is away; undefined for every other error. Queries through `read`

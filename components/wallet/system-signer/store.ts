@@ -173,19 +173,32 @@ const readPosition = statement<RowKey>(
 
 type RunQuery = <R extends pg.QueryResultRow>(query: pg.QueryConfig) => Promise<R[]>;
 
+/** pg reads the time from the query. */
+interface TimedQuery extends pg.QueryConfig {
+  readonly query_timeout: number;
+}
+
 /** Runs one statement on any connection. @throws AppError unavailable when the database cannot be reached */
-function queryRunner(pool: pg.Pool): RunQuery {
+function queryRunner(pool: pg.Pool, answerTimeoutMs: number): RunQuery {
   return async <R extends pg.QueryResultRow>(query: pg.QueryConfig) => {
+    const timed: TimedQuery = { ...query, query_timeout: answerTimeoutMs };
     try {
-      return (await pool.query<R>(query)).rows;
+      return (await pool.query<R>(timed)).rows;
     } catch (error) {
       throw unavailable(error) ?? error;
     }
   };
 }
 
-export function createSignerStore(pool: pg.Pool): SignerStore {
-  const runQuery = queryRunner(pool);
+/**
+ * Longest wait for the answer of a statement. It is longer than the statement timeout of the server, which ends the statements of
+ * a server that answers. A host that vanishes ends no connection, and the statement in flight there would delay all others.
+ */
+const longestAnswerMs = 35_000;
+
+/** A statement without an answer may have committed; the same messages then get their stored signatures. */
+export function createSignerStore(pool: pg.Pool, answerTimeoutMs = longestAnswerMs): SignerStore {
+  const runQuery = queryRunner(pool, answerTimeoutMs);
   const commits = new GroupCommit<GuardedRow>({
     limit: maxGuardedRows,
     keyOf: ({ batch }) => guardKey(batch),
