@@ -103,18 +103,21 @@ interface Position {
 /** Throws AppError conflict DOUBLE_SIGN_REFUSED for messages that conflict with an earlier signature. */
 export type Guard = (messages: readonly GuardedMessage[]) => void;
 
-/** The guard of one identity: positions of a register only rise, and the messages that were signed last may be repeated. */
+/**
+ * The guard of one identity: positions of a register only rise, and the messages that were signed last may be repeated. A batch
+ * may begin with such messages and continue above them.
+ */
 export function createGuard({ comparesBytes }: { readonly comparesBytes: boolean }): Guard {
   const isRepeated = comparesBytes ? isSame : isSamePlace;
   const kept = new Map<string, readonly Position[]>();
   return (messages) => {
     const next = messages.map(positionOf);
-    const [first] = next;
     const registerId = messages[0]?.message.registerId ?? '';
     const signed = kept.get(registerId) ?? [];
-    if (next.every((position) => signed.some((each) => isRepeated(each, position)))) return;
+    const firstNew = next.find((position) => !signed.some((each) => isRepeated(each, position)));
+    if (firstNew === undefined) return;
     const last = signed.at(-1);
-    if (first === undefined || (last !== undefined && !isAbove(first, last))) {
+    if (last !== undefined && !isAbove(firstNew, last)) {
       throw new AppError(
         'conflict',
         'DOUBLE_SIGN_REFUSED',

@@ -84,7 +84,7 @@ interface SigningGuardTable {
   step: number;
   digest: Buffer;
   signature: Buffer;
-  /** lowest step of the batch that `step` ends; null in rows of versions without batches */
+  /** lowest step that the commit of the row took, read by its statement alone; null in rows of versions without batches */
   first_step: number | null;
   /** the earlier messages of the batch (system-signer/kept-messages.ts); null when there are none */
   earlier: Buffer | null;

@@ -1,11 +1,17 @@
 import { CONSENSUS_TYPES, type ConsensusMessage } from '#core/ledger/consensus.ts';
 import { parseRegisterId } from '#core/ledger/register-id.ts';
 import { invalid } from '../errors.ts';
-import { attestationOf, type OpenedSigner, type SignConsensusDeps, signConsensus } from './sign-consensus.ts';
+import {
+  type AttestationFields,
+  attestationOf,
+  type OpenedSigner,
+  type SignConsensusDeps,
+  signConsensus,
+} from './sign-consensus.ts';
 
 interface BatchRequest {
   readonly messages: readonly ConsensusMessage[];
-  readonly attestation: Parameters<typeof attestationOf>[2] | undefined;
+  readonly attestation: AttestationFields | undefined;
 }
 
 interface SignedBatch {
@@ -56,10 +62,7 @@ function contextOf({
   return JSON.stringify([networkId, parseRegisterId(registerId), height, round, validatorSetHash, ...roots]);
 }
 
-function assertAbout(
-  { registerId, docket }: ConsensusMessage,
-  attestation: NonNullable<BatchRequest['attestation']>,
-): void {
+function assertAbout({ registerId, docket }: ConsensusMessage, attestation: AttestationFields): void {
   const isSame =
     parseRegisterId(attestation.registerId) === parseRegisterId(registerId) &&
     attestation.docketHash === docket?.docketHash;

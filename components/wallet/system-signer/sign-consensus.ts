@@ -181,7 +181,7 @@ export async function signAttestation(
   return release();
 }
 
-interface AttestationFields {
+export interface AttestationFields {
   readonly registerId: string;
   readonly docketHash: string;
   readonly approved: boolean;

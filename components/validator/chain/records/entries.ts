@@ -13,7 +13,7 @@ import type { PooledTransaction } from '../pool/transaction.ts';
 
 /**
  * An own consensus message. It is logged before it is signed, so that the same bytes can be signed again after a crash, and
- * logged again with its signature. The signer repeats only its latest position, so the next own message waits for that.
+ * logged again with its signature. The signer repeats only what it signed last, so the next own message waits for that.
  */
 export interface OwnMessage {
   readonly registerId: string;

@@ -39,6 +39,7 @@ test.each([
   ['the last decision is 290 ms ago', { sinceDecidedMs: 290 }, 10],
   ['the last decision is 300 ms ago', { sinceDecidedMs: 300 }, 0],
   ['the last docket was small', { lastTransactions: 31 }, 0],
+  ['the clock was set back by a minute', { sinceDecidedMs: -60_000, sinceArrivalMs: -60_000 }, 0],
 ])('batch delay under load when no docket is being stored and %s', (_, change, expected) => {
   expect(batchDelayMs(rules, { ...loaded, ...change }, unlimitedBuild)).toBe(expected);
 });

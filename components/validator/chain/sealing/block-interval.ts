@@ -58,7 +58,8 @@ export function batchDelayMs(rules: Rules, now: ProposalBacklog, buildLimits: Re
   if (now.waiting >= most || now.waitingBytes >= rules.maxDocketBytes) return 0;
   const intervalMs = Math.min(rules.docketBuildIntervalMs, buildLimits.intervalMs);
   if (now.inFlight > 0) return Math.max(0, intervalMs - now.sinceDecidedMs);
-  const isLoaded = now.lastTransactions >= underLoad.lastTransactions;
+  // A clock that was set back would lengthen the wait by the step.
+  const isLoaded = now.lastTransactions >= underLoad.lastTransactions && now.sinceDecidedMs >= 0;
   if (!isLoaded || now.waiting >= underLoad.transactions) return 0;
   const restMs = Math.min(intervalMs, underLoad.longestMs) - now.sinceDecidedMs;
   const pauseMs = now.isAdmitting ? underLoad.pauseMs : underLoad.pauseMs - now.sinceArrivalMs;

@@ -134,8 +134,10 @@ export class ConsensusDriver {
     this.#feed({ kind: 'committed', height, round, value: docketValue(docket.header), precommits });
   }
 
+  /** A docket that is known stays: own ones are recognized as the same object. */
   #keep(docket: Docket): void {
-    this.#dockets.set(identity(docketValue(docket.header)), docket);
+    const key = identity(docketValue(docket.header));
+    if (!this.#dockets.has(key)) this.#dockets.set(key, docket);
   }
 
   /** Begins the next height after a decided docket. */

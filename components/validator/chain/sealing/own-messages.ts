@@ -38,7 +38,7 @@ export class OwnMessages {
     return this.#messages;
   }
 
-  /** Resolves when the latest signature is on disk. The signer repeats only that one, so the next message waits for it. */
+  /** Resolves when the latest signature is on disk. The signer repeats only what it signed last, so the next message waits for that. */
   get lastSignature(): Promise<unknown> {
     return this.#lastSignature;
   }

@@ -57,7 +57,8 @@ const unknownBatchCode = 'INVALID_REQUEST';
 
 /**
  * Signs the own messages of one register: each is logged, signed, and released once both are done. Votes that follow an own
- * proposal with certainty are signed with it in one request, and released only when the machine asks for the same bytes.
+ * proposal with certainty are signed with it in one request, and released when the machine asks for the same bytes, or after a
+ * restart, when the log holds the batch.
  */
 export class OwnSigning {
   readonly #options: OwnSigningOptions;
@@ -106,7 +107,7 @@ export class OwnSigning {
       const { lastSignature } = this.#ownMessages;
       const onDisk = Promise.all(messages.map((message) => this.#log(message, this.#timestampOf(message))));
       const before = isAlone ? Promise.all([lastSignature, onDisk]) : lastSignature;
-      const signed = before.then(() => (this.#options.isStopped() ? undefined : this.#request(request)));
+      const signed = before.then(() => (this.#isNeeded(proposal) ? this.#request(request) : undefined));
       const [signatures] = await Promise.all([signed, onDisk]);
       if (signatures === undefined) return;
       for (const [index, message] of messages.entries()) {
@@ -237,6 +238,12 @@ export class OwnSigning {
     }
   }
 
+  /** Whether the height of a message is still open. */
+  #isNeeded({ height }: UnsignedMessage): boolean {
+    const { isStopped, place } = this.#options;
+    return !isStopped() && place().machine.rules.height === height;
+  }
+
   /** Drafts the request of a batch. One that decides its docket brings the attestation too. */
   #draft(messages: readonly UnsignedMessage[]): BatchDraft {
     const { draftAttestation, findDocket, place } = this.#options;
@@ -303,8 +310,9 @@ export class OwnSigning {
     if (logged !== undefined) void this.#signOne(proposal, logged);
   }
 
+  /** The last one first, so that after a crash the log holds a batch or its beginning. */
   #withdraw(votes: readonly UnsignedMessage[]): void {
-    for (const vote of votes) this.#ownMessages.withdraw(vote);
+    for (const vote of votes.toReversed()) this.#ownMessages.withdraw(vote);
   }
 
   #onUnsigned(message: UnsignedMessage, error: unknown): void {
