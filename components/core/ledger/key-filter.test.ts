@@ -77,4 +77,21 @@ describe('the filter of a sealed segment', () => {
     }
     expect(estimateKeys(Buffer.alloc(10, 0xff))).toBe(Number.POSITIVE_INFINITY);
   });
+
+  it('estimates from every bit, whatever the length and the alignment of the filter', () => {
+    const random = createRandom(15);
+    for (let length = 0; length < 10; length += 1) {
+      for (let offset = 0; offset < 4; offset += 1) {
+        const around = Uint8Array.from(random.bytes(length + offset + 3));
+        const filter = around.subarray(offset, offset + length);
+        let set = 0;
+        for (let bit = 0; bit < 8 * length; bit += 1) set += ((filter[bit >>> 3] ?? 0) >>> (bit & 7)) & 1;
+        const bits = 8 * length;
+        const keys = set === bits ? Number.POSITIVE_INFINITY : (bits / 7) * -Math.log1p(-set / bits);
+        expect(estimateKeys(filter)).toBe(keys);
+      }
+    }
+    const full = new Uint8Array(8).fill(0xff);
+    expect(estimateKeys(Uint8Array.of(...full, 0))).toBe((72 / 7) * -Math.log1p(-64 / 72));
+  });
 });

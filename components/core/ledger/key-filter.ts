@@ -70,11 +70,21 @@ export function mayHold(filter: Uint8Array, { first, step }: KeyWords): boolean 
   return true;
 }
 
-/** Number of bits that are set in a byte. */
-function bitsIn(byte: number): number {
-  const pairs = byte - ((byte >>> 1) & 0x55);
-  const nibbles = (pairs & 0x33) + ((pairs >>> 2) & 0x33);
-  return (nibbles + (nibbles >>> 4)) & 0x0f;
+/** Number of bits that are set in a word of 32 bits. */
+function bitsIn(word: number): number {
+  const pairs = word - ((word >>> 1) & 0x55555555);
+  const nibbles = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
+  return Math.imul((nibbles + (nibbles >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
+
+/** Number of bits that are set, counted by words and with an index, which is many times faster than an iterator. */
+function countBits(filter: Uint8Array): number {
+  const aligned = filter.byteOffset % 4 === 0 ? filter : new Uint8Array(filter);
+  const words = new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.length >>> 2);
+  let set = 0;
+  for (let at = 0; at < words.length; at += 1) set += bitsIn(words[at] ?? 0);
+  for (const byte of aligned.subarray(4 * words.length)) set += bitsIn(byte);
+  return set;
 }
 
 /**
@@ -82,8 +92,7 @@ function bitsIn(byte: number): number {
  * to about one percent for 10,000 keys or more.
  */
 export function estimateKeys(filter: Uint8Array): number {
-  let set = 0;
-  for (const byte of filter) set += bitsIn(byte);
+  const set = countBits(filter);
   const bits = filter.length * 8;
   return set === bits ? Number.POSITIVE_INFINITY : (bits / bitsSet) * -Math.log1p(-set / bits);
 }

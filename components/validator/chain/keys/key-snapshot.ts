@@ -60,8 +60,7 @@ export async function collectKeys(
   const complete = filters.complete();
   if (complete.length !== begin.filters) throw malformed('a filter is missing');
   const { height, logRoot, transactionCount } = begin;
-  const held = complete.reduce((sum, filter) => sum + estimateKeys(filter), 0);
-  if (held < transactionCount * leastShare - tolerance)
+  if (filters.keys < transactionCount * leastShare - tolerance)
     throw malformed('the filters hold fewer keys than the register has transactions');
   return { height, logRoot, transactionCount, filters: complete };
 }
@@ -73,9 +72,15 @@ class FilterParts {
   #totalBytes = 0;
   /** Bytes of the last filter that have arrived. */
   #filled = 0;
+  #keys = 0;
 
   constructor(reserve: (bytes: number) => boolean) {
     this.#reserve = reserve;
+  }
+
+  /** Estimated number of keys in the complete filters. */
+  get keys(): number {
+    return this.#keys;
   }
 
   add({ filter: number, sizeBytes, bits }: FilterPart): void {
@@ -86,6 +91,8 @@ class FilterParts {
       throw malformed('a part of a filter does not follow the part before it');
     filter.set(bits, this.#filled);
     this.#filled += bits.length;
+    // Estimated filter by filter as they arrive: all of them at once would block the event loop.
+    if (this.#isComplete) this.#keys += estimateKeys(filter);
   }
 
   /** Throws when the last filter is incomplete. */
