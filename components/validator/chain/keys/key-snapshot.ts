@@ -41,7 +41,7 @@ const tolerance = 8;
  * Collects the stream of a snapshot.
  * @param reserve whether so many bytes of filters together are allowed
  * @throws AppError bad_gateway KEYS_MALFORMED for a stream that is truncated, out of order or larger than stated, or whose
- * filters hold fewer keys than the register has transactions; rate_limited KEYS_TOO_LARGE; what the stream throws
+ * filters hold fewer keys than the register has transactions; unavailable KEYS_TOO_LARGE; what the stream throws
  */
 export async function collectKeys(
   parts: AsyncIterable<KeyPart>,

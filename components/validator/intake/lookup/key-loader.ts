@@ -107,7 +107,7 @@ export class KeyLoader {
     if (entry.register.keys.agrees(height, transactionCount)) return;
     this.#options.log.error(
       { registerId, height, transactionCount },
-      'the register service counts other transactions than this validator; the keys of the register are read again',
+      'the register service is behind its snapshot of keys or counts other transactions than this validator; the keys of the register are read again',
     );
     this.#drop(entry, 'mismatch');
   }
