@@ -20,7 +20,8 @@ export class Reach {
 
   /** It answered a moment ago, and no call has failed since. */
   get isReachable(): boolean {
-    return !this.#isAway && this.#clock.nowMs() - this.#answeredAtMs < freshMs;
+    // Absolute: a clock that is set back leaves the answer in the future.
+    return !this.#isAway && Math.abs(this.#clock.nowMs() - this.#answeredAtMs) < freshMs;
   }
 
   /** The same register service, whose answers are observed. */
