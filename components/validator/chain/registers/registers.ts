@@ -122,6 +122,8 @@ export class Registers {
     const register = this.#registers.get(registerId);
     const facts = await this.#options.ledger.findRegister(registerId);
     if (register === undefined || facts === undefined || facts.height <= register.state.height) return false;
+    // Admitted from here on, a transaction that the skipped dockets sealed would not be compared.
+    register.keys.skip();
     const { sealed, repeated } = await this.#compareWaiting(register);
     register.fastForward(buildState(facts, this.#options.verifier), sealed);
     this.#dropRepeated(register, repeated);

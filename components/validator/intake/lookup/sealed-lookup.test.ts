@@ -186,6 +186,42 @@ describe('a register without complete keys', () => {
   });
 });
 
+describe('a register that jumps to a later height', () => {
+  it('asks about what is submitted while its waiting transactions are compared', async () => {
+    const world = await beginWorld();
+    await world.engine.setMode(world.register.id, 'Paused');
+    const [waiting, sealed] = [world.sign(), world.sign()];
+    await world.submit(waiting.text);
+    const { ledger, register } = world;
+    const { findRegister, lookup } = ledger;
+    // The frontier of twice as many dockets has as many hashes.
+    const height = register.state.height * 2;
+    ledger.findRegister = async (registerId) => {
+      const facts = await findRegister(registerId);
+      return facts && { ...facts, height };
+    };
+    const gate = Promise.withResolvers<void>();
+    let compared = 0;
+    ledger.lookup = async (queries) => {
+      const answers = await lookup(queries);
+      if (queries.some(({ transactionId }) => transactionId === waiting.txId)) {
+        compared += 1;
+        await gate.promise;
+      }
+      // The skipped dockets sealed this transaction, with another record.
+      const isSealed = (index: number) => queries[index]?.transactionId === sealed.txId;
+      return answers.map((each, index) => (isSealed(index) ? { ...each, sealedRecordHash: 'ff' } : each));
+    };
+    const jump = world.engine.registers.fastForward(register.id);
+    await waitFor(() => compared > 0, { what: 'the comparison of waiting transactions' });
+    expect(await world.submit(sealed.text)).toMatchObject({ status: 409, body: { code: 'TX_CONFLICT' } });
+    gate.resolve();
+    expect(await jump).toBe(true);
+    expect(register.state.height).toBe(height);
+    expect(register.pool.find(sealed.txId)).toBeUndefined();
+  });
+});
+
 describe('the mode', () => {
   it('off reads no keys', async () => {
     const world = await beginWorld('off');
