@@ -7,7 +7,7 @@ import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { notReady } from '../../chain/sealing/status.ts';
 import { failure } from '../../errors.ts';
-import type { Question } from '../lookup/question.ts';
+import { type Question, questionOf } from '../lookup/question.ts';
 import {
   buildCandidate,
   type Candidate,
@@ -20,7 +20,7 @@ import { parseSubmission, type Submission } from '../verification/submission.ts'
 import { type PeerTransaction, parsePeerTransaction } from '../verification/verify-peer-transactions.ts';
 import { AdmissionQueue } from './admission-queue.ts';
 import { type Admitted, poolFull } from './answer.ts';
-import { findPooledDuplicate, findSealedDuplicate, questionOf } from './duplicates.ts';
+import { findPooledDuplicate, findSealedDuplicate, pooledType } from './duplicates.ts';
 import { InFlight } from './in-flight.ts';
 import { linkCandidate } from './link.ts';
 import type { AdmissionOptions } from './options.ts';
@@ -251,7 +251,8 @@ export class Admission {
     const uncertain: LinkedSubmission[] = [];
     const added: AddedSubmission[] = [];
     for (const waiting of batch) {
-      const question = questionOf(waiting.register, waiting.candidate);
+      const { register, candidate } = waiting;
+      const question = questionOf(register, candidate, (previous) => pooledType(register, previous));
       const answer = this.#options.lookup.certain(question);
       if (answer === undefined) uncertain.push({ waiting, question });
       else added.push(...this.#insert(waiting, answer));

@@ -3,7 +3,6 @@ import { equalBytes } from '#core/encoding/text.ts';
 import type { LookupAnswer } from '../../chain/keys/lookup.ts';
 import { hasExclusiveSuccessor } from '../../chain/pool/transaction.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
-import type { Question } from '../lookup/question.ts';
 import type { Candidate, Predecessor } from '../verification/judge.ts';
 import { type Admitted, conflict } from './answer.ts';
 
@@ -46,19 +45,14 @@ export function findPredecessor(
 ): Predecessor | undefined {
   const previous = candidate.previousTransactionId;
   if (previous === undefined) return undefined;
-  const pooled = register.pool.find(previous)?.transaction.type;
+  const pooled = pooledType(register, previous);
   const sealed = answer?.previousKnown === true ? answer.previousType : undefined;
   const type = pooled ?? sealed;
   const successor = register.pool.findSuccessor(previous) ?? (answer?.previousSuccessor || undefined);
   return { known: type !== undefined, exclusive: hasExclusiveSuccessor(type ?? 'Action'), successor };
 }
 
-/** What is asked about a candidate. */
-export function questionOf(register: RegisterChain, candidate: Candidate): Question {
-  const { registerId, txId: transactionId, previousTransactionId = '', replayKey = '' } = candidate;
-  return {
-    register,
-    query: { registerId, transactionId, previousTransactionId, replayKey },
-    typeHere: () => register.pool.find(previousTransactionId)?.transaction.type,
-  };
+/** The type of a pooled transaction. */
+export function pooledType({ pool }: RegisterChain, txId: string): string | undefined {
+  return pool.find(txId)?.transaction.type;
 }

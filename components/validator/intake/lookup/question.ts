@@ -1,4 +1,5 @@
 import type { LookupAnswer, LookupQuery } from '../../chain/keys/lookup.ts';
+import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 
 /** A question about a transaction: is it sealed, what is its predecessor, and does it repeat another one? */
@@ -7,6 +8,28 @@ export interface Question {
   readonly query: LookupQuery;
   /** Type of the predecessor where the register's keys need not tell it: in the pool, or in the same docket. */
   typeHere(): string | undefined;
+}
+
+type QueriedTransaction = Pick<
+  PooledTransaction,
+  'registerId' | 'txId' | 'previousTransactionId' | 'replayKey'
+>;
+
+/**
+ * What is asked about a transaction.
+ * @param typeHere type of the predecessor where the register's keys need not tell it; it is called with the predecessor's id,
+ * which is empty when there is none
+ */
+export function questionOf(
+  register: RegisterChain,
+  { registerId, txId: transactionId, previousTransactionId = '', replayKey = '' }: QueriedTransaction,
+  typeHere: (previous: string) => string | undefined,
+): Question {
+  return {
+    register,
+    query: { registerId, transactionId, previousTransactionId, replayKey },
+    typeHere: () => typeHere(previousTransactionId),
+  };
 }
 
 /** The answer of the register's keys as of this moment; undefined when only the register service can tell. */

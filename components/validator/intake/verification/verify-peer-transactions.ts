@@ -10,7 +10,7 @@ import { hasExclusiveSuccessor, type PooledTransaction } from '../../chain/pool/
 import type { Ledger } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { failure } from '../../errors.ts';
-import type { Question } from '../lookup/question.ts';
+import { type Question, questionOf } from '../lookup/question.ts';
 import type { SealedLookup } from '../lookup/sealed-lookup.ts';
 import { buildCandidate, type Candidate, judgeSignatures, judgeTimes, signatureChecks } from './judge.ts';
 import { type Submission, submissionOf } from './submission.ts';
@@ -113,7 +113,9 @@ async function link(
   examined: readonly ParsedTransaction[],
   context: DocketContext,
 ): Promise<readonly PooledTransaction[] | 'invalid'> {
-  const questions = examined.map(({ candidate }) => questionOf(register, candidate, context));
+  const questions = examined.map(({ candidate }) =>
+    questionOf(register, candidate, (previous) => typeHere(register, previous, context)),
+  );
   const answers = await answersTo(options, questions);
   const transactions: PooledTransaction[] = [];
   for (const [index, each] of examined.entries()) {
@@ -139,15 +141,6 @@ async function answersTo(
   const asked = uncertain.length === 0 ? [] : await lookup.ask(uncertain);
   const answers = new Map(uncertain.map((question, index) => [question, asked[index]]));
   return questions.map((question, index) => known[index] ?? answers.get(question));
-}
-
-function questionOf(register: RegisterChain, candidate: Candidate, context: DocketContext): Question {
-  const { txId: transactionId, previousTransactionId = '', replayKey = '' } = candidate;
-  return {
-    register,
-    query: { registerId: register.id, transactionId, previousTransactionId, replayKey },
-    typeHere: () => typeHere(register, previousTransactionId, context),
-  };
 }
 
 /** When other members have stored a docket of this height, its transactions do not count against a proposal of this height. */
