@@ -129,6 +129,39 @@ describe('the loader of keys', () => {
     expect(events).toEqual(['failed', 'failed', 'complete']);
   });
 
+  it('waits twice as long after each further load that is not complete, and anew after a complete one', async () => {
+    const { loader, events, read, register, pass, fail } = create();
+    const one = register('one');
+    /** Seconds until the next load is begun. */
+    const nextLoad = async () => {
+      const before = events.length;
+      for (let seconds = 0; ; seconds += 1) {
+        loader.used(one);
+        if (read.length > before) {
+          await waitFor(() => events.length > before);
+          await new Promise((resolve) => setImmediate(resolve));
+          return seconds;
+        }
+        pass(1_000);
+      }
+    };
+    const loads = async (count: number) => {
+      const waits: number[] = [];
+      for (let n = 0; n < count; n += 1) waits.push(await nextLoad());
+      return waits;
+    };
+    fail(new AppError('bad_gateway', 'KEYS_MALFORMED', 'truncated'));
+    expect(await loads(8)).toEqual([0, 10, 20, 40, 80, 160, 300, 300]);
+    fail(undefined);
+    expect(await loads(1)).toEqual([300]);
+    one.keys.discard();
+    one.state.height = 7;
+    expect(await loads(2)).toEqual([0, 10]);
+    one.state.height = 5;
+    expect(await loads(1)).toEqual([20]);
+    expect(events.slice(-4)).toEqual(['complete', 'stale', 'stale', 'complete']);
+  });
+
   it('begins no load once it has stopped', async () => {
     const { loader, register, read, gates } = create();
     gates.set('one', new Promise(() => {}));

@@ -38,6 +38,8 @@ interface Entry {
   questions: number;
   /** No load before this time. */
   retryAtMs: number;
+  /** Wait after the next load that is not complete. */
+  retryWaitMs: number;
   /** The last snapshot was complete at this time. */
   loadedAtMs: number;
   isQueued: boolean;
@@ -49,8 +51,9 @@ const idleMs = 5 * 60_000;
 /** A register used within this time keeps its keys: with more registers than room they would evict each other. */
 const busyMs = 60_000;
 const sweepMs = 30_000;
+/** Wait after a load that is not complete; it doubles with each further one, since a load is expensive. */
 const retryMs = 10_000;
-/** Keys that do not fit, and register services of an earlier version. */
+/** Longest wait; also that for keys that do not fit, and for register services of an earlier version. */
 const retryLaterMs = 5 * 60_000;
 const loadTimeoutMs = 10 * 60_000;
 
@@ -120,7 +123,15 @@ export class KeyLoader {
     const known = this.#entries.get(register.id);
     if (known?.register === register) return known;
     if (this.#entries.size === 0) this.#sweepLater();
-    const entry = { register, usedAtMs: 0, questions: 0, retryAtMs: 0, loadedAtMs: 0, isQueued: false };
+    const entry = {
+      register,
+      usedAtMs: 0,
+      questions: 0,
+      retryAtMs: 0,
+      retryWaitMs: retryMs,
+      loadedAtMs: 0,
+      isQueued: false,
+    };
     this.#entries.set(register.id, entry);
     return entry;
   }
@@ -146,13 +157,13 @@ export class KeyLoader {
     const dockets = register.unstored.map(({ docket }) => docket);
     const load = register.keys.begin(register.state.height, dockets);
     let outcome: TakeOver | 'failed' = 'failed';
-    let waitMs = retryMs;
+    let waitMs = entry.retryWaitMs;
     try {
       const snapshot = await this.#read(register.id);
       outcome = register.keys.takeOver(load, snapshot, (height) => register.rootAt(height));
       if (outcome !== 'complete')
         log.warn(
-          { registerId: register.id, height: snapshot.height, outcome },
+          { registerId: register.id, height: snapshot.height, outcome, retryInMs: waitMs },
           'a snapshot of keys is not used',
         );
     } catch (error) {
@@ -163,8 +174,10 @@ export class KeyLoader {
         'the keys of a register could not be read; the register service is asked about each transaction',
       );
     }
-    if (outcome === 'complete') entry.loadedAtMs = clock.nowMs();
+    const isComplete = outcome === 'complete';
+    if (isComplete) entry.loadedAtMs = clock.nowMs();
     else entry.retryAtMs = clock.nowMs() + waitMs;
+    entry.retryWaitMs = isComplete ? retryMs : Math.min(2 * entry.retryWaitMs, retryLaterMs);
     return outcome;
   }
 
