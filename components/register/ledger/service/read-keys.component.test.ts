@@ -131,10 +131,11 @@ describe('the snapshot of keys', () => {
     expect((await read()).at(-1)?.case).toBe('end');
   });
 
-  it('is read once at a time by a validator, and by two at once', async () => {
+  it('is read once at a time by a validator, and by as many at once as the limit says', async () => {
+    const limited = createReadKeys(register.database, { streams: 2, reading: 2 });
     const open = (validator: string, signal = new AbortController().signal) => {
       const request = create(ReadKeysRequestSchema, { registerId });
-      return readKeys(request, { ...contextOf(validator), signal })[Symbol.asyncIterator]();
+      return limited(request, { ...contextOf(validator), signal })[Symbol.asyncIterator]();
     };
     const [one, two, three, four] = ['a', 'b', 'c', 'd'].map((name) => open(`validator-${name}`));
     await one?.next();
@@ -158,6 +159,48 @@ describe('the snapshot of keys', () => {
     await fourth;
     await Promise.all([three?.return?.(), four?.return?.()]);
     await waitFor(async () => (await read('validator-e')).length > 0);
+  });
+
+  it('is read by others while some take nothing of what was read for them', async () => {
+    const stalled = Array.from({ length: 5 }, (_, n) => {
+      const request = create(ReadKeysRequestSchema, { registerId });
+      return readKeys(request, contextOf(`validator-stalled-${n}`))[Symbol.asyncIterator]();
+    });
+    for (const stream of stalled) {
+      expect(await stream.next()).toMatchObject({ value: { part: { case: 'begin' } } });
+      expect(await stream.next()).toMatchObject({ value: { part: { case: 'filter' } } });
+    }
+    expect((await read('validator-reading', AbortSignal.timeout(10_000))).at(-1)?.case).toBe('end');
+    for (const stream of stalled) await stream.return?.();
+    expect((await read('validator-stalled-0')).at(-1)?.case).toBe('end');
+  });
+
+  it('reads as many filters at once as the limit says, and a stream that ends does not wait for its turn', async () => {
+    const limited = createReadKeys(register.database, { streams: 10, reading: 1 });
+    const open = (signal: AbortSignal, n: number) => {
+      const request = create(ReadKeysRequestSchema, { registerId });
+      return limited(request, { ...contextOf(`validator-${n}`), signal })[Symbol.asyncIterator]();
+    };
+    const cancelled = new AbortController();
+    const first = open(new AbortController().signal, 0);
+    const others = [1, 2].map((n) => open(cancelled.signal, n));
+    for (const stream of [first, ...others]) await stream.next();
+    const client = await register.database.pool.connect();
+    try {
+      await client.query('begin');
+      await client.query('lock table segment_filters in access exclusive mode');
+      const filter = first.next();
+      // A call that reads from the database ends only after the lock does.
+      const waiting = others.map((stream) => stream.next());
+      cancelled.abort(new Error('cancelled'));
+      for (const each of waiting) await expect(each).rejects.toThrow('cancelled');
+      await client.query('commit');
+      expect(await filter).toMatchObject({ value: { part: { case: 'filter' } } });
+    } finally {
+      client.release();
+    }
+    await first.return?.();
+    expect((await read('validator-1')).at(-1)?.case).toBe('end');
   });
 
   it('does not exist for another register', async () => {

@@ -12,30 +12,37 @@ type ReadKeys = RpcHandlers<(typeof LedgerService)['method']>['readKeys'];
 type Databases = Pick<Database<RegisterSchema>, 'read' | 'transact'>;
 
 const maxPartBytes = 1024 * 1024;
-/** Streams that read keys at the same time: each reads up to a whole segment. Further ones wait. */
-const maxReading = 2;
 /** Streams that wait for their turn. */
 const maxWaiting = 200;
 
-/** Limits how many streams read keys at the same time. */
-class Turns {
-  readonly #waiting: (() => void)[] = [];
-  readonly #callers = new Set<string>();
-  #reading = 0;
+interface ReadKeysLimits {
+  /** Open streams: each holds a filter of some megabytes until the validator has read it. Further ones wait. */
+  readonly streams: number;
+  /** Filters that are read from the database at the same time. */
+  readonly reading: number;
+}
 
-  /** Resolves with the function that ends the turn. Throws AppError unavailable when the caller has a stream already. */
-  async take(caller: string, signal: AbortSignal): Promise<() => void> {
-    if (this.#callers.has(caller) || this.#waiting.length >= maxWaiting) throw refusal('KEYS_BUSY');
-    this.#callers.add(caller);
-    if (this.#reading < maxReading) this.#reading += 1;
-    else await this.#wait(caller, signal);
-    return () => {
-      this.#callers.delete(caller);
-      this.#next();
-    };
+const defaultLimits: ReadKeysLimits = { streams: 24, reading: 2 };
+
+/** Limits how many streams do something at the same time. */
+class Turns {
+  readonly #most: number;
+  readonly #waiting: (() => void)[] = [];
+  #taken = 0;
+
+  constructor(most: number) {
+    this.#most = most;
   }
 
-  async #wait(caller: string, signal: AbortSignal): Promise<void> {
+  /** Resolves with the function that ends the turn. Throws AppError unavailable when too many wait, and the signal's reason. */
+  async take(signal: AbortSignal): Promise<() => void> {
+    if (this.#waiting.length >= maxWaiting) throw refusal('KEYS_BUSY');
+    if (this.#taken < this.#most) this.#taken += 1;
+    else await this.#wait(signal);
+    return () => this.#next();
+  }
+
+  async #wait(signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const mine = () => resolve(true);
     const aborted = () => resolve(false);
@@ -48,40 +55,59 @@ class Turns {
     const at = this.#waiting.indexOf(mine);
     if (at === -1) this.#next();
     else this.#waiting.splice(at, 1);
-    this.#callers.delete(caller);
     throw signal.reason;
   }
 
   #next(): void {
     const next = this.#waiting.shift();
-    if (next === undefined) this.#reading -= 1;
+    if (next === undefined) this.#taken -= 1;
     else next();
   }
 }
 
 /** Handles ReadKeys: sends the keys of a register as Bloom filters, one for each segment. */
-export function createReadKeys(database: Databases): ReadKeys {
-  const turns = new Turns();
-  return async function* readKeys({ registerId: text }, { peer, signal }: RpcContext) {
-    const registerId = findRegisterId(text);
-    if (registerId === undefined) throw refusal('REGISTER_NOT_FOUND');
-    const endTurn = await turns.take(peer.clientId, signal);
+export function createReadKeys(database: Databases, limits = defaultLimits): ReadKeys {
+  const callers = new Set<string>();
+  const streams = new Turns(limits.streams);
+  const reading = new Turns(limits.reading);
+
+  /** A turn lasts for one filter: it must not depend on how fast the validator takes what was read. */
+  async function readSegment(head: SegmentHead, segment: number, signal: AbortSignal): Promise<Buffer> {
+    const endTurn = await reading.take(signal);
     try {
-      // The head is read first: the keys read after it include all keys of the dockets that it counts.
-      const head = await findSegmentHead(database.read, registerId);
-      if (head === undefined) throw refusal('REGISTER_NOT_FOUND');
-      yield { part: { case: 'begin' as const, value: presentHead(head) } };
-      for (let segment = 0; segment <= head.segment && !signal.aborted; segment += 1) {
-        const filter =
-          segment < head.segment
-            ? await loadFilter(database, head.registerNo, segment)
-            : await readOpenSegment(database, head);
-        yield* partsOf(segment, filter);
-      }
-      await assertNotRestored(database, registerId, head);
-      yield { part: { case: 'end' as const, value: {} } };
+      return segment < head.segment
+        ? await loadFilter(database, head.registerNo, segment)
+        : await readOpenSegment(database, head);
     } finally {
       endTurn();
+    }
+  }
+
+  async function* readRegister(registerId: string, signal: AbortSignal) {
+    // The head is read first: the keys read after it include all keys of the dockets that it counts.
+    const head = await findSegmentHead(database.read, registerId);
+    if (head === undefined) throw refusal('REGISTER_NOT_FOUND');
+    yield { part: { case: 'begin' as const, value: presentHead(head) } };
+    for (let segment = 0; segment <= head.segment && !signal.aborted; segment += 1)
+      yield* partsOf(segment, await readSegment(head, segment, signal));
+    await assertNotRestored(database, registerId, head);
+    yield { part: { case: 'end' as const, value: {} } };
+  }
+
+  return async function* readKeys({ registerId: text }, { peer: { clientId }, signal }: RpcContext) {
+    const registerId = findRegisterId(text);
+    if (registerId === undefined) throw refusal('REGISTER_NOT_FOUND');
+    if (callers.has(clientId)) throw refusal('KEYS_BUSY');
+    callers.add(clientId);
+    try {
+      const endStream = await streams.take(signal);
+      try {
+        yield* readRegister(registerId, signal);
+      } finally {
+        endStream();
+      }
+    } finally {
+      callers.delete(clientId);
     }
   };
 }
