@@ -83,6 +83,20 @@ export interface Evidence {
   readonly checkpointKey: string;
 }
 
+const graph = z.object({ nodes: z.array(z.object({ txId: z.string() })), hasMore: z.boolean() });
+
+/** Ids of all transactions of a register as its index has them, pending ones included, newest first. */
+export async function fetchIndexedIds(api: Api, token: string, registerId: string): Promise<string[]> {
+  const found: string[] = [];
+  for (;;) {
+    const before = found.length === 0 ? '' : `&before=${found.at(-1)}`;
+    const path = `/api/registers/${registerId}/transactions/graph?limit=100${before}`;
+    const { nodes, hasMore } = graph.parse((await api.expect(200, 'GET', path, { token })).body);
+    found.push(...nodes.map(({ txId }) => txId));
+    if (!hasMore) return found;
+  }
+}
+
 /** Every docket of the register at `base`, in order. */
 export async function fetchDockets(api: Api, token: string, base: string): Promise<Docket[]> {
   const numbers: number[] = [];

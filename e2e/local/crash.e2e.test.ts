@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { memberDid } from '#core/ledger/did.ts';
 import { type Api, createApi } from '../harness/api.ts';
-import { checkEvidence, collectEvidence, replayRules } from '../harness/evidence.ts';
+import { checkEvidence, collectEvidence, fetchIndexedIds, replayRules } from '../harness/evidence.ts';
 import {
   createRegister,
   createWallet,
@@ -128,6 +128,7 @@ describe('crash', () => {
       const sealed = evidence.dockets.flatMap((docket) => docket.transactionIds);
       expect(new Set(sealed).size).toBe(sealed.length);
       expect([...confirmed].filter((txId) => !sealed.includes(txId))).toEqual([]);
+      expect((await fetchIndexedIds(api, token, registerId)).toSorted()).toEqual(sealed.toSorted());
     } finally {
       await system.stop();
     }
