@@ -2,7 +2,6 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Docket } from '../building/docket.ts';
 import type { Tombstone } from '../pool/tombstones.ts';
-import type { PooledTransaction } from '../pool/transaction.ts';
 import { decodeTransaction, type LogRecord } from '../records/entries.ts';
 import { findGap, type LoggedDockets, type RecoveredRegister } from '../records/recovery.ts';
 import { replayTombstone } from '../sealing/eviction.ts';
@@ -51,8 +50,9 @@ export async function restoreLostDockets(
 }
 
 /**
- * Restores the pool. The log of an earlier version may hold Actions with the same replay key. One of them stays, preferably
- * that of a docket in progress, because the register service would refuse a docket with the second one.
+ * Restores the pool. What repeats a stored Action is dropped: no docket can hold it any more, also no docket in progress. The
+ * log of an earlier version may hold other Actions with the same replay key. One of them stays, preferably that of a docket in
+ * progress, because the register service would refuse a docket with the second one.
  */
 async function restorePool(
   { clock, append }: RestoreOptions,
@@ -69,8 +69,9 @@ async function restorePool(
   const replays: Tombstone[] = [];
   for (const each of ordered) {
     const { txId, replayKey } = each.transaction;
-    const holder = replayKey && (register.pool.findReplay(replayKey) ?? each.sealedReplay);
-    if (holder && !isInFlight(each)) replays.push(replayTombstone(each.transaction, holder, nowMs));
+    const waiting = replayKey && !isInFlight(each) ? register.pool.findReplay(replayKey) : undefined;
+    const holder = waiting ?? each.sealedReplay;
+    if (holder) replays.push(replayTombstone(each.transaction, holder, nowMs));
     register.pool.add(each.transaction);
     register.pool.setSegment(txId, each.segment);
   }
@@ -81,11 +82,12 @@ async function restorePool(
 async function restoreDockets(
   register: RegisterChain,
   recovered: RecoveredRegister,
-  secondSuccessors: ReadonlyMap<string, PooledTransaction>,
+  pending: readonly PendingEntry[],
 ): Promise<void> {
   const others = recovered.others.map(({ transaction }) => decodeTransaction(transaction));
+  const logged = new Map(pending.map(({ transaction }) => [transaction.txId, transaction]));
   const find = (txId: string) => {
-    const first = register.pool.find(txId)?.transaction ?? secondSuccessors.get(txId);
+    const first = register.pool.find(txId)?.transaction ?? logged.get(txId);
     const same = others.filter((each) => each.txId === txId);
     return first === undefined ? same : [first, ...same];
   };
@@ -127,24 +129,24 @@ export async function restoreContent(
     options,
     register,
     recovered,
-    pending.filter((each) => !secondSuccessors.has(each.transaction.txId)),
+    pending.filter(({ transaction }) => !secondSuccessors.has(transaction.txId)),
   );
   evict();
-  await restoreDockets(register, recovered, secondSuccessors);
+  await restoreDockets(register, recovered, pending);
 }
 
 /**
  * The log also holds transactions that a proposal needed and the pool could not take: second successors of one transaction,
  * and their descendants. The first successor waits as before; the others are kept for a docket that is decided or locked.
  */
-function findSecondSuccessors(pending: readonly LoggedEntry[]): Map<string, PooledTransaction> {
+function findSecondSuccessors(pending: readonly LoggedEntry[]): Set<string> {
   const successors = new Map<string, string>();
-  const secondSuccessors = new Map<string, PooledTransaction>();
+  const secondSuccessors = new Set<string>();
   for (const { transaction } of pending) {
     const { txId, previousTransactionId: previous, exclusivePredecessor } = transaction;
     if (previous === undefined) continue;
     const isSecond = exclusivePredecessor && successors.has(previous);
-    if (isSecond || secondSuccessors.has(previous)) secondSuccessors.set(txId, transaction);
+    if (isSecond || secondSuccessors.has(previous)) secondSuccessors.add(txId);
     else successors.set(previous, txId);
   }
   return secondSuccessors;

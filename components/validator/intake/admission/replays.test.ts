@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { judgeDocket } from '../../chain/building/judge.ts';
+import type { SignerBatch } from '../../chain/sealing/ports.ts';
 import { testKey } from '../../testing/keys.ts';
 import { ownerKey, World } from '../../testing/world.ts';
 
@@ -193,5 +194,29 @@ describe('a log that was written before replay protection', () => {
     expect(world.register.pool.size).toBe(0);
     expect(world.register.tombstones.find(first.txId)).toMatchObject({ code: 'VAL_REPLAY_001' });
     expect(world.register.tombstones.find(child.txId)).toMatchObject({ code: 'VAL_CHAIN_001' });
+  });
+
+  it('drops a replay of a sealed transaction also from a docket in progress', async () => {
+    const world = await beginWorld();
+    const begun: SignerBatch[] = [];
+    world.signer.signBatch = (batch) => {
+      begun.push(batch);
+      return new Promise<never>(() => {});
+    };
+    const first = replayTombstone(world);
+    expect((await world.submit(first.text)).status).toBe(200);
+    await waitFor(() => begun.length === 1);
+    const { lookup } = world.ledger;
+    world.ledger.lookup = async (queries) =>
+      (await lookup(queries)).map((answer) => ({ ...answer, sealedReplay: 'ab'.repeat(32) }));
+    world.signer.signBatch = (batch) => {
+      begun.push(batch);
+      return Promise.reject(new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'away'));
+    };
+    await restart(world);
+    expect(begun).toHaveLength(2);
+    expect(begun[1]?.messages).toEqual(begun[0]?.messages);
+    expect(world.register.pool.size).toBe(0);
+    expect(world.register.tombstones.find(first.txId)).toMatchObject({ code: 'VAL_REPLAY_001' });
   });
 });
