@@ -36,7 +36,9 @@ for (const { file, seconds } of durations.sort((a, b) => b.seconds - a.seconds).
 }
 const flaky = path.join(folder, 'flaky');
 if (fs.existsSync(flaky)) {
-  process.stdout.write(`\nFlaky: failed, and passed when it ran once more\n${fs.readFileSync(flaky, 'utf8')}`);
+  process.stdout.write(
+    `\nFlaky: failed, and passed when it ran once more\n${fs.readFileSync(flaky, 'utf8')}`,
+  );
 }
 for (const failure of failures) process.stdout.write(`\n${failure}\n`);
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
