@@ -11,6 +11,7 @@ import { chartServices, renderEntries, withClientIds } from '../../tools/charts/
 import { findPrograms } from '../../tools/images/catalogue.ts';
 import { type Api, createApi } from '../harness/api.ts';
 import { signIn } from '../harness/journey.ts';
+import { until } from '../harness/wait.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const template = fileURLToPath(new URL('./hello', import.meta.url));
@@ -97,7 +98,11 @@ describe('a service that is one folder and one row of the catalogue', () => {
     test('is in the health and in the API reference of the installation', async () => {
       const health = await api.expect(200, 'GET', '/api/health');
       expect(health.body).toMatchObject({ services: { hello: { status: 'healthy' } } });
-      const document = await api.expect(200, 'GET', '/openapi.json');
+      // 503 until the gateway has fetched the document of each service
+      const document = await until('the API reference', 30_000, async () => {
+        const answer = await api.expect([200, 503], 'GET', '/openapi.json');
+        return answer.status === 200 ? answer : undefined;
+      });
       expect(document.body).toMatchObject({ paths: { '/api/greetings/mine': { get: {}, put: {} } } });
     });
 
