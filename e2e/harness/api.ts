@@ -1,3 +1,5 @@
+import { constants } from 'node:http2';
+
 /** An answer of the REST interface. `body` is parsed JSON, or text. */
 export interface Answer {
   readonly status: number;
@@ -34,7 +36,7 @@ export interface Api {
 
 export function createApi(baseUrl: string): Api {
   const send = async (method: string, path: string, call: Call = {}): Promise<Answer> => {
-    const response = await fetch(new URL(path, baseUrl), {
+    const response = await fetchAgain(new URL(path, baseUrl), {
       method,
       headers: headersOf(call),
       body: bodyOf(call),
@@ -55,6 +57,27 @@ export function createApi(baseUrl: string): Api {
       return answer;
     },
   };
+}
+
+const mostAttempts = 5;
+
+/**
+ * As fetch. A proxy that ends an HTTP/2 connection refuses the streams on it that it has not begun; such requests were not
+ * processed and may be sent again (RFC 9113, section 8.7).
+ */
+async function fetchAgain(url: URL, request: RequestInit): Promise<Response> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await fetch(url, request);
+    } catch (error) {
+      if (attempt === mostAttempts || !isRefusedStream(error)) throw error;
+    }
+  }
+}
+
+function isRefusedStream(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: { readonly http2ErrorCode?: number } };
+  return cause?.http2ErrorCode === constants.NGHTTP2_REFUSED_STREAM;
 }
 
 function headersOf(call: Call): Record<string, string> {
