@@ -1,11 +1,13 @@
 import { heapAtRest } from './inspector.ts';
 import { post, presign, sendAll, spread, storedIn, validatePath } from './load.ts';
+import { readMetrics, sumOf } from './metrics.ts';
 import { memoryMiB } from './process-cpu.ts';
 import type { Row } from './report.ts';
 import type { Stage } from './stage.ts';
 
 const connections = 64;
 const chunk = 4_000;
+const mib = 2 ** 20;
 
 /** Number of transactions from which a validator's caches are full, and number up to which it is measured. */
 export interface Stretch {
@@ -13,30 +15,42 @@ export interface Stretch {
   readonly to: number;
 }
 
-/** Memory of one validator at rest: heap and buffers after a full collection, and the whole process. */
+/**
+ * Memory of one validator at rest: heap and buffers after a full collection, of these the filters of sealed keys, and the
+ * whole process.
+ */
 interface Memory {
   readonly heapMiB: number;
+  readonly filtersMiB: number;
   readonly processMiB: number;
 }
 
 /**
- * Memory of the validators while transactions are sealed. Heap and buffers after a forced collection have a bound. The
- * memory that the process holds depends on when its allocator returns pages, so it is only printed.
+ * Memory of the validators while transactions are sealed. The filters of sealed keys grow with the ledger and have a
+ * bound for each transaction; the rest of heap and buffers after a forced collection may not grow. The memory that the
+ * process holds depends on when its allocator returns pages, so it is only printed.
  */
 export async function memory(stage: Stage, stretch: Stretch): Promise<readonly Row[]> {
-  const names = stage.system.state.validators.map(({ validatorId }) => validatorId);
+  const { validators } = stage.system.state;
   await sealUntil(stage, stretch.from);
-  const before = await measure(stage, names);
+  const before = await measure(stage, validators);
   await sealUntil(stage, stretch.to);
-  const after = await measure(stage, names);
+  const after = await measure(stage, validators);
   const measure0 = `memory of a validator, ${stretch.to / 1000}k against ${stretch.from / 1000}k sealed`;
   return [
     {
-      measure: `${measure0}, heap and buffers`,
-      ours: after.map(({ heapMiB }) => heapMiB),
-      raw: before.map(({ heapMiB }) => heapMiB),
+      measure: `${measure0}, heap and buffers without filters`,
+      ours: after.map(withoutFilters),
+      raw: before.map(withoutFilters),
       unit: 'MiB',
       bound: { kind: 'multiple', atMost: 1.05 },
+    },
+    {
+      measure: 'filters of sealed keys, for each sealed transaction',
+      ours: after.map(({ filtersMiB }) => (filtersMiB * mib) / stretch.to),
+      raw: [],
+      unit: 'bytes',
+      bound: { kind: 'absolute', atMost: 6 },
     },
     {
       measure: `${measure0}, process`,
@@ -48,13 +62,21 @@ export async function memory(stage: Stage, stretch: Stretch): Promise<readonly R
   ];
 }
 
+function withoutFilters({ heapMiB, filtersMiB }: Memory): number {
+  return heapMiB - filtersMiB;
+}
+
 /** Measures each validator in turn, with nothing in flight. */
-async function measure(stage: Stage, names: readonly string[]): Promise<readonly Memory[]> {
+async function measure(
+  stage: Stage,
+  validators: Stage['system']['state']['validators'],
+): Promise<readonly Memory[]> {
   const found: Memory[] = [];
-  for (const name of names) {
-    const pid = stage.pidOf(name);
+  for (const { validatorId, ops } of validators) {
+    const pid = stage.pidOf(validatorId);
     const { usedMiB, outsideMiB } = await heapAtRest(pid);
-    found.push({ heapMiB: usedMiB + outsideMiB, processMiB: memoryMiB(pid) });
+    const filtersMiB = sumOf(await readMetrics(`http://${ops}`), /_key_filter_bytes$/) / mib;
+    found.push({ heapMiB: usedMiB + outsideMiB, filtersMiB, processMiB: memoryMiB(pid) });
   }
   return found;
 }

@@ -274,6 +274,7 @@ async function readDockets(client: PoolClient, registerNo: number, height: numbe
   });
 }
 
+/** A register that an earlier version created has no cursor before its first step. */
 const createCursor = statement<{ registerNo: number }>(
   'insert into register_projections (register_no) values (:registerNo) on conflict do nothing',
 );

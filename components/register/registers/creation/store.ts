@@ -144,6 +144,7 @@ export async function insertRegister(
     .executeTakeFirstOrThrow();
   const registerNo = inserted.register_no;
   await tx.insertInto('register_heads').values({ register_no: registerNo }).execute();
+  await tx.insertInto('register_projections').values({ register_no: registerNo }).execute();
   await tx
     .insertInto('register_validators')
     .values(
