@@ -101,6 +101,7 @@ const passedOn = {
   SIGNING_KEYS_EXHAUSTED: ['conflict', 'The validator has the maximum number of keys.'],
   SIGNER_UNAVAILABLE: ['unavailable', 'The signer of the validator does not answer.'],
   WALLET_LOCKED: ['locked', 'The wallet is locked.'],
+  WALLET_DELETED: ['gone', 'The wallet is deleted.'],
   PERSON_REQUIRED: ['forbidden', 'The token belongs to a service, which has no wallets.'],
   VAL_STRUCT_012: ['invalid', 'A text of the body has no canonical JSON.'],
   VAL_SCHEMA_001: ['unprocessable', 'The definition has faults; `errors` lists them.'],
@@ -140,7 +141,7 @@ export const ofInvalidDocket: readonly DeclaredRefusal[] = invalidDocket.map((co
 }));
 
 /** Refusals of a route that calls the wallet service. */
-export const ofWallets = refusals('WALLET_LOCKED', 'TIMEOUT');
+export const ofWallets = refusals('WALLET_LOCKED', 'WALLET_DELETED', 'TIMEOUT');
 
 /** Refusals of a route that gives the checkpoint of a register. */
 export const ofCheckpoint = [...ofWallets, ...refusals('REGISTER_NOT_READY')];

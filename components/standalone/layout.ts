@@ -130,7 +130,10 @@ const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<st
     CHANCERY_PUBLIC_ORG_ENABLED: 'true',
     CHANCERY_BASE_URL: `http://${at(layout.gatewayPort)}`,
   }),
-  wallet: ({ files }) => ({ CHANCERY_KEK_FILE: files.keyEncryptionKey }),
+  wallet: ({ files }) => ({
+    CHANCERY_KEK_FILE: files.keyEncryptionKey,
+    CHANCERY_WALLET_DELETION_HOURS: '0',
+  }),
   register: ({ validators }) => ({ CHANCERY_SYSTEM_REGISTER_VALIDATORS: String(validators.length) }),
 };
 

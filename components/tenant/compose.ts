@@ -10,16 +10,20 @@ import { createTelemetry } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import {
   AuditService,
+  MembershipService,
   PrincipalService,
   RevocationService,
 } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { assembleTenant, type Parts, type Tenant } from './assemble.ts';
+import { auditKeyUse } from './audit/key-uses.ts';
 import { auditRpc } from './audit/rpc.ts';
+import { auditWalletChange } from './audit/wallet-changes.ts';
 import { connectWalletEvents } from './clients.ts';
 import type { TenantConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { TenantDatabase } from './database/schema.ts';
 import { mountInternalRoutes, mountRoutes } from './http.ts';
+import { mayFindMembers, membershipRpc } from './people/memberships/rpc.ts';
 import { mintDelegatedToken } from './platform/principals/delegate.ts';
 import { mintServiceToken } from './platform/principals/mint.ts';
 import { mayManagePrincipals, principalRpc } from './platform/principals/rpc.ts';
@@ -86,6 +90,8 @@ function followWallets({ config, runtime, tenant, workload, parts, cleanup }: Bu
   const consumer = startWalletConsumer({
     db: parts.db,
     source,
+    auditUse: auditKeyUse,
+    auditChange: auditWalletChange,
     bus: parts.bus,
     log,
     onApplied: (count) => applied.inc(count),
@@ -133,6 +139,10 @@ function addServices(server: RpcServer, { runtime, tenant, parts }: Built): void
   });
   server.add(AuditService, auditRpc({ db: parts.db, clock: runtime.clock }), {
     allow: () => true,
+    requireToken: true,
+  });
+  server.add(MembershipService, membershipRpc(parts.db.read), {
+    allow: mayFindMembers,
     requireToken: true,
   });
   server.add(PrincipalService, principalRpc(tenant.managePrincipals), {

@@ -1,8 +1,10 @@
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
-import { AuditService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { AuditService, MembershipService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import type { RefusalLogOptions } from './refusals/log.ts';
+import type { Members } from './wallets/organization/derive-key.ts';
 
 const reportTimeoutMs = 5_000;
 
@@ -31,4 +33,28 @@ export function connectAudit(
     },
     close: () => client.close(),
   };
+}
+
+/** Client of the members of organisations in the tenant service, over gRPC. */
+export function connectMembers(
+  address: { readonly host: string; readonly port: number },
+  options: ClientOptions,
+): Members & { close(): void } {
+  const expect = serviceSpiffeId(options.workload.trustDomain, 'service-tenant');
+  const client = createRpcClient(MembershipService, { ...options, address, expect });
+  return {
+    find: async (organizationId, userId) => {
+      const { platformUserId } = await client
+        .findMember({ organizationId, userId })
+        .catch(membersUnavailable);
+      return platformUserId === '' ? undefined : platformUserId;
+    },
+    close: () => client.close(),
+  };
+}
+
+/** A refusal of the call is not one of the person that asks. */
+function membersUnavailable(cause: unknown): never {
+  const text = 'members of organisations cannot be read from the tenant service now';
+  throw new AppError('unavailable', genericCode('unavailable'), text, { cause });
 }

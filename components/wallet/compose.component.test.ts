@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -20,6 +20,7 @@ import {
 import { startBroker } from '../standalone/bus/broker.ts';
 import { createWallet } from './compose.ts';
 import { walletSettings } from './config.ts';
+import { fileKek } from './custody/kek.ts';
 import { startTenantDouble, type TenantDouble } from './testing/tenant-double.ts';
 
 const CONTROL = 'platform:register-control';
@@ -228,6 +229,44 @@ describe('the wallet service, started', () => {
     });
   });
 
+  test('a delegated token stands for its person, only over a connection of its service and not over HTTP', async () => {
+    const delegated = await tenant.token('service', {
+      client_id: 'service-blueprint',
+      scope: 'wallets:sign wallets:decrypt',
+      delegated_user_id: crypto.randomUUID(),
+      delegated_platform_user_id: crypto.randomUUID(),
+    });
+    const clientOf = async (clientId: string) => {
+      const workload = await tenant.workload(clientId);
+      const token = await tenant.token('service', { client_id: clientId });
+      const rpc = createRpcClient(WalletService, {
+        address: wallet.addresses.grpc ?? '',
+        workload,
+        expect: serviceSpiffeId(workload.trustDomain, 'service-wallet'),
+        token: async () => token,
+        runtime,
+      });
+      cleanup.add('client', () => rpc.close());
+      return { rpc, workload };
+    };
+    const own = await clientOf('service-blueprint');
+    const other = await clientOf('service-register');
+    const options = { subjectToken: delegated };
+    const unwrapping = { wallet: 'w1nothing', keys: [{ kid: 'w1nothing', alg: 'ECDH-ES+A256KW' }] };
+    expect((await own.rpc.listSubjectWallets({}, options)).wallets).toEqual([]);
+    await expect(own.rpc.unwrapKeys(unwrapping, options)).rejects.toMatchObject({ code: 'WALLET_NOT_FOUND' });
+    for (const call of [
+      () => other.rpc.listSubjectWallets({}, options),
+      () => other.rpc.signDigest({ walletAddress: 'w1nothing', digest: new Uint8Array(32) }, options),
+      () => other.rpc.unwrapKeys(unwrapping, options),
+    ]) {
+      await expect(call()).rejects.toMatchObject({ code: 'DELEGATION_INVALID' });
+    }
+    expect((await own.rpc.findEncryptionKeys({ addresses: ['w1nothing'] })).keys).toEqual([]);
+    const overHttp = await overHttps(own.workload, '/api/v1/wallets', delegated);
+    expect([overHttp.status, JSON.parse(overHttp.body).code]).toEqual([403, 'PERSON_REQUIRED']);
+  });
+
   test('only the tenant service with its own token may read the event log', async () => {
     const reader = async (clientId: string, token?: string) => {
       const workload = await tenant.workload(clientId);
@@ -287,5 +326,22 @@ describe('the wallet service, started', () => {
       writeFileSync(kek, randomBytes(sizeBytes));
       await expect(startWallet({ ...env, CHANCERY_KEK_FILE: kek })).rejects.toMatchObject({ code });
     }
+  });
+
+  test('the data keys move to the first listed key; the former one is then not needed', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'chy-'));
+    cleanup.add('directory', () => rmSync(dir, { recursive: true, force: true }));
+    const next = join(dir, 'next');
+    writeFileSync(next, randomBytes(32));
+    const both = await startWallet({ ...env, CHANCERY_KEK_FILE: `${next},${env['CHANCERY_KEK_FILE']}` });
+    const read = async (component: Component, path: string) =>
+      (await fetch(`http://${component.addresses.ops}${path}`)).text();
+    const { currentId } = fileKek(readFileSync(env['CHANCERY_KEK_FILE'] ?? ''));
+    const emptied = `chancery_wallet_data_keys{kek_id="${currentId}"} 0`;
+    await expect.poll(() => read(both, '/metrics'), { timeout: 10_000 }).toContain(emptied);
+    await both.stop();
+    const alone = await startWallet({ ...env, CHANCERY_KEK_FILE: next });
+    expect(JSON.parse(await read(alone, '/health'))).toMatchObject({ status: 'Healthy' });
+    await alone.stop();
   });
 });

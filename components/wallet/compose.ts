@@ -1,6 +1,7 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { startJob } from '#kit/clock/jobs.ts';
+import type { Database } from '#kit/db/db.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
 import {
   createService,
@@ -14,13 +15,15 @@ import {
   SystemSignerService,
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import { connectAudit } from './clients.ts';
+import { connectAudit, connectMembers } from './clients.ts';
 import type { WalletConfig } from './config.ts';
-import { fileKek } from './custody/kek.ts';
+import { fileKek, type KekProvider } from './custody/kek.ts';
 import { Keyring } from './custody/keyring.ts';
+import { createRewrapping } from './custody/rewrap/rewrap.ts';
 import { RsaGenerator } from './custody/rsa.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { WalletDatabase } from './database/schema.ts';
+import { encryptionHandlers } from './encryption/rpc.ts';
 import { eventHandlers, mayReadEvents } from './events/rpc.ts';
 import { mountRoutes, type WalletHttpDeps } from './http.ts';
 import { RefusalLog } from './refusals/log.ts';
@@ -30,9 +33,13 @@ import { controlKey } from './system-signer/keys.ts';
 import { systemSignerHandlers } from './system-signer/rpc.ts';
 import type { SignControlDeps } from './system-signer/sign-control.ts';
 import { createSignerStore } from './system-signer/store.ts';
+import type { Members } from './wallets/organization/derive-key.ts';
 import { findSecret } from './wallets/records/store.ts';
 
 const reportEveryMs = 1_000;
+/** The largest request, of 256 wrapped keys of RSA or with long party information, has about 700 KiB. */
+const maxWalletRequestBytes = 1024 * 1024;
+const rewrapEveryMs = 60_000;
 
 interface Parts extends ServiceParts {
   readonly deps: WalletHttpDeps & SignControlDeps;
@@ -55,7 +62,7 @@ export const createWallet = createService<WalletConfig, Parts>({
 async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
   const { config, runtime, bus } = base;
   const { log, clock, telemetry, installation } = runtime;
-  const kek = fileKek(config.CHANCERY_KEK_FILE.reveal());
+  const kek = openKek(config.CHANCERY_KEK_FILE);
   const db = await openStore<WalletDatabase>(base, { schema: 'wallet', migrations });
   const { authenticator, token } = await openSession(base);
   const deps = {
@@ -67,6 +74,8 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
     clock,
     log,
     refusals: startRefusalLog(base, token),
+    members: openMembers(base, token),
+    deletionHours: config.CHANCERY_WALLET_DELETION_HOURS,
     verifier: createVerifier(nodeEd25519()),
     store: createSignerStore(db.pool),
     events: createSignerEvents(telemetry),
@@ -75,7 +84,36 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
     checkpointsPerMinute: config.CHANCERY_CHECKPOINT_SIGNATURES_PER_MINUTE,
   };
   await controlKey(deps);
+  startRewrapping(base, { db, kek });
   return { authenticator, deps };
+}
+
+/** The keys of the list; the first one wraps. */
+function openKek(files: WalletConfig['CHANCERY_KEK_FILE']): KekProvider {
+  const [first = Buffer.alloc(0), ...others] = files.map((file) => file.reveal());
+  return fileKek(first, ...others);
+}
+
+function openMembers(
+  { config, runtime, workload, cleanup }: ServiceBase<WalletConfig>,
+  token: () => Promise<string>,
+): Members {
+  const members = connectMembers(config.CHANCERY_TENANT_GRPC, { runtime, workload, token });
+  cleanup.add('members', () => members.close());
+  return members;
+}
+
+/** Wraps data keys under the first key of the list again, at the start and every minute. */
+function startRewrapping(
+  { runtime, cleanup, checks }: ServiceBase<WalletConfig>,
+  { db, kek }: { readonly db: Database<WalletDatabase>; readonly kek: KekProvider },
+): void {
+  const { log, telemetry } = runtime;
+  const rewrapping = createRewrapping({ db, kek, log, telemetry });
+  checks.push({ name: 'key-encryption keys', degrades: true, check: () => rewrapping.assertDone() });
+  const run = (signal: AbortSignal) => rewrapping.run(signal);
+  const job = startJob({ name: 'rewrap-data-keys', everyMs: rewrapEveryMs, firstMs: 0, run }, runtime);
+  cleanup.add('re-wrapping', () => job.stop());
 }
 
 /** Reports refusals to the audit logs of the tenant service, once a second and once more before the process stops. */
@@ -99,7 +137,9 @@ function startRefusalLog(
 function addServices(server: RpcServer, { deps }: Parts): void {
   // Every service of the installation may call; the signing component authorises in its handlers, which write the audit
   // row.
-  server.add(WalletService, walletHandlers(deps), { allow: () => true, requireToken: true });
+  const handlers = { ...walletHandlers(deps), ...encryptionHandlers(deps) };
+  const rules = { allow: () => true, requireToken: true, maxRequestBytes: maxWalletRequestBytes };
+  server.add(WalletService, handlers, rules);
   server.add(SystemSignerService, systemSignerHandlers(deps), { allow: () => true });
   server.add(EventService, eventHandlers(deps.db.read), { allow: mayReadEvents, requireToken: true });
 }

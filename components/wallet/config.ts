@@ -5,7 +5,20 @@ import { commonSettings, databaseSettings, endpoint, secretFile } from '#kit/con
 export const walletSettings = z.object({
   ...commonSettings,
   ...databaseSettings,
-  CHANCERY_KEK_FILE: secretFile.describe('File with the 32-byte key that wraps the data key of each wallet'),
+  CHANCERY_KEK_FILE: z
+    .string()
+    .transform((text) => text.split(','))
+    .pipe(z.array(secretFile).max(8))
+    .describe(
+      'File with the 32-byte key that wraps the data key of each wallet. Several, separated by commas: the first one ' +
+        'wraps, all unwrap, and data keys under the others are wrapped again',
+    ),
+  CHANCERY_WALLET_DELETION_HOURS: z.coerce
+    .number()
+    .min(0)
+    .max(8_760)
+    .default(24)
+    .describe('Hours that a wallet must have been locked before it can be deleted'),
   CHANCERY_CONTROL_SIGNATURES_PER_MINUTE: z.coerce
     .number()
     .int()

@@ -5,6 +5,9 @@ import type { GrantDeps } from './grants/grant.ts';
 import { mountGrantRoutes } from './grants/routes.ts';
 import { mountSigningRoutes, type SigningRouteDeps } from './signing/routes.ts';
 import { mountValidatorKeyRoutes, type ValidatorKeyDeps } from './system-signer/routes.ts';
+import type { DeleteDeps } from './wallets/lifecycle/delete.ts';
+import { mountLifecycleRoutes } from './wallets/lifecycle/routes.ts';
+import { mountOrganizationKeyRoutes, type OrganizationKeyDeps } from './wallets/organization/routes.ts';
 import { mountWalletRoutes, type WalletRouteDeps } from './wallets/routes.ts';
 import type { OwnDeps } from './wallets/services/own.ts';
 import { mountServiceWalletRoutes } from './wallets/services/routes.ts';
@@ -14,11 +17,15 @@ export type WalletHttpDeps = WalletRouteDeps &
   SigningRouteDeps &
   DecryptDeps &
   GrantDeps &
+  DeleteDeps &
+  OrganizationKeyDeps &
   OwnDeps &
   ValidatorKeyDeps;
 
 export function mountRoutes(app: App, deps: WalletHttpDeps): void {
   mountWalletRoutes(app, deps);
+  mountLifecycleRoutes(app, deps);
+  mountOrganizationKeyRoutes(app, deps);
   mountSigningRoutes(app, deps);
   mountEncryptionRoutes(app, deps);
   mountGrantRoutes(app, deps);

@@ -262,8 +262,21 @@ describe.skipIf(!hasHelm)('the chart', () => {
     );
   });
 
+  it('lists the key-encryption keys of wallets in their order', () => {
+    const keys = ['--set', 'wallet.keyEncryptionKey.keys={key-2,key}'];
+    const rendered = render(...given, ...keys);
+    const [wallet] = ofKind(rendered, 'Deployment').filter((text) => nameOf(text) === 'service-wallet');
+    expect(wallet).toContain('value: "/etc/chancery/kek/key-2,/etc/chancery/kek/key"');
+    expect(wallet).toContain('{ name: CHANCERY_WALLET_DELETION_HOURS, value: "24" }');
+  });
+
   it.each([
     ['a missing Secret', [], 'wallet.keyEncryptionKey.existingSecret (key key, 32 random bytes)'],
+    [
+      'several key-encryption keys without a Secret of their own',
+      [...demo, '--set', 'wallet.keyEncryptionKey.keys={key-2,key}'],
+      'wallet.keyEncryptionKey.existingSecret (keys key-2, key, 32 random bytes each)',
+    ],
     [
       'more connections than PostgreSQL takes',
       [...demo, '--set', 'tenant.replicas=9'],

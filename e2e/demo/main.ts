@@ -20,6 +20,7 @@ import { verifyAccessToken } from '../harness/token.ts';
 import { inParallel } from '../harness/wait.ts';
 import { fourValidators } from './four-validators.ts';
 import { createSteps, duration, explain, type Steps } from './steps.ts';
+import { walletKeys } from './wallet-keys.ts';
 
 const throughRegister = 200;
 const signedOutside = 50;
@@ -185,6 +186,7 @@ async function main(): Promise<void> {
       return [`gateway ${started.state.gatewayUrl}`, started];
     });
     const caller = await signInAndVerify(steps, system);
+    await walletKeys(steps, caller);
     const made = await makeRegister(steps, caller);
     const ledger = await fillRegister(steps, caller, made);
     const evidence = await verifyOffline(steps, caller, ledger.registerId);

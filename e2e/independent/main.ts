@@ -24,6 +24,7 @@ import { fuzzInstallation } from './openapi/fuzz.ts';
 import { readWithTypeScript } from './openapi/typescript-client.ts';
 import { type Counts, closeSuite, countsOf, execute, script } from './programs.ts';
 import { proofsText } from './proofs.ts';
+import { joseExchange } from './unwrap.ts';
 
 /** Runs programs that share no code with the product against a running installation, and counts their checks. */
 
@@ -179,6 +180,7 @@ async function main(): Promise<void> {
       await certificates(system.state, dataDir),
       ...(await readDocument(gatewayUrl, account)),
       ...(await readWithTypeScript(gatewayUrl, [adminEmail, adminPasswordFile])),
+      ...(await joseExchange()),
       ...(await fuzzInstallation()),
     ];
     closeSuite('independent', all);

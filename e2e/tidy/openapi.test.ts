@@ -250,6 +250,8 @@ describe('OpenAPI for programs in any language', () => {
       ),
     );
     expect(declared.map(({ operation }) => operation['operationId']).sort()).toEqual([
+      'createMasterKey',
+      'createMasterKeyV1',
       'createOrganization',
       'createOrganizationUser',
       'createWallet',
@@ -261,6 +263,8 @@ describe('OpenAPI for programs in any language', () => {
       'proposeRegisterCryptoPolicy',
       'proposeRegisterPolicy',
       'publishBlueprint',
+      'rotateDerivedKey',
+      'rotateDerivedKeyV1',
       'submitTransaction',
     ]);
   });

@@ -101,5 +101,13 @@ export function parsePath(path: string): readonly number[] {
  * @throws AppError invalid INVALID_DERIVATION_PATH, also for a child of Ed25519 that is not hardened
  */
 export function deriveNode(curve: Slip10Curve, seed: Uint8Array, path: string): Slip10Node {
-  return parsePath(path).reduce((node, index) => childOf(curve, node, index), masterNode(curve, seed));
+  return deriveBelow(curve, masterNode(curve, seed), path);
+}
+
+/**
+ * The node at a path below another node, which the `m` of the path stands for.
+ * @throws AppError invalid INVALID_DERIVATION_PATH, also for a child of Ed25519 that is not hardened
+ */
+export function deriveBelow(curve: Slip10Curve, node: Slip10Node, path: string): Slip10Node {
+  return parsePath(path).reduce((parent, index) => childOf(curve, parent, index), node);
 }

@@ -24,6 +24,17 @@ const walletFactSchema = z.object({
 });
 export type WalletFact = z.output<typeof walletFactSchema>;
 
+/** Kind of the event of a revoked identity key of an organisation, for the readers of DID documents. */
+export const WALLET_KEY_REVOKED = 'wallet.key.revoked';
+
+const walletKeyRevokedSchema = z.object({
+  derivedKeyId: z.uuid(),
+  walletAddress: z.string().min(1).max(100),
+  did: z.string().min(1).max(200),
+  revokedAt: z.iso.datetime(),
+});
+export type WalletKeyRevoked = z.output<typeof walletKeyRevokedSchema>;
+
 /** A parsed event of the wallet service. */
 export interface WalletEvent {
   readonly kind: WalletEventKind;

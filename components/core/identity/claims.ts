@@ -34,6 +34,9 @@ const accessClaimsSchema = z.looseObject({
   can_sign_system: z.boolean().optional(),
   delegated_user_id: z.string().optional(),
   delegated_org_id: z.string().optional(),
+  delegated_platform_user_id: z.string().optional(),
+  delegated_roles: texts.transform(asList).optional(),
+  delegated_sid: z.string().optional(),
   auth_time: z.int().optional(),
   amr: z.array(z.string()).optional(),
   acr: z.string().optional(),
@@ -42,6 +45,23 @@ const accessClaimsSchema = z.looseObject({
 });
 
 export type AccessClaims = z.output<typeof accessClaimsSchema>;
+
+/**
+ * The person for whom a delegated service token acts. The token gives the service no authority over what belongs to the
+ * person; a service that judges the person does so from these facts, and only over the delegated service's own
+ * connection.
+ */
+interface Delegation {
+  /** User identity. */
+  readonly userId: string;
+  /** Absent in tokens of earlier releases. */
+  readonly platformUserId: string | undefined;
+  readonly organizationId: string | undefined;
+  /** Those of the person's own token: none of the consumer tier. */
+  readonly roles: readonly Role[];
+  /** Id of the session that the person's token belongs to; absent when the service named the person by id. */
+  readonly sessionId: string | undefined;
+}
 
 /** The caller that a verified access token describes. */
 export interface Caller {
@@ -63,9 +83,8 @@ export interface Caller {
   readonly expiresAtMs: number;
   /** Whether the token may use the signing component. */
   readonly canSignSystem: boolean;
-  /** The person for whom a delegated service token acts. */
-  readonly delegatedUserId?: string | undefined;
-  readonly delegatedOrganizationId?: string | undefined;
+  /** Present in a delegated service token. */
+  readonly delegation?: Delegation | undefined;
   readonly claims: AccessClaims;
 }
 
@@ -114,8 +133,18 @@ export function callerOf(claims: AccessClaims, installation: string): Caller {
     issuedAtMs: claims.iat * 1000,
     expiresAtMs: claims.exp * 1000,
     canSignSystem: service && claims.can_sign_system === true,
-    delegatedUserId: service ? claims.delegated_user_id : undefined,
-    delegatedOrganizationId: service ? claims.delegated_org_id : undefined,
+    delegation: service ? delegationOf(claims) : undefined,
     claims,
+  };
+}
+
+function delegationOf(claims: AccessClaims): Delegation | undefined {
+  if (claims.delegated_user_id === undefined) return undefined;
+  return {
+    userId: claims.delegated_user_id,
+    platformUserId: claims.delegated_platform_user_id,
+    organizationId: claims.delegated_org_id,
+    roles: (claims.delegated_roles ?? []).filter(isRole),
+    sessionId: claims.delegated_sid,
   };
 }

@@ -81,6 +81,32 @@ const ALLOWED: Readonly<Record<PolicyName, readonly string[]>> = {
 };
 
 describe('policies', () => {
+  it('a delegated token names its person and gives the service none of their authority', () => {
+    const delegated = callerFrom({
+      ...service,
+      delegated_user_id: 'u',
+      delegated_platform_user_id: 'h',
+      delegated_org_id: 'o',
+      delegated_roles: ['Administrator', 'Emperor'],
+      delegated_sid: 's',
+    });
+    expect(delegated).toMatchObject({
+      kind: 'service',
+      roles: [],
+      platformUserId: undefined,
+      organizationId: undefined,
+      delegation: {
+        userId: 'u',
+        platformUserId: 'h',
+        organizationId: 'o',
+        roles: ['Administrator'],
+        sessionId: 's',
+      },
+    });
+    expect(callers.service.delegation).toBeUndefined();
+    expect(callerFrom({ ...platform, delegated_user_id: 'u' }).delegation).toBeUndefined();
+  });
+
   it.each(POLICY_NAMES)('%s admits exactly the callers it should', (policy) => {
     for (const who of Object.keys(callers) as Who[]) {
       const refused: Decision = who === 'anonymous' ? 'unauthenticated' : 'forbidden';

@@ -54,7 +54,7 @@ const RULES: Readonly<Record<Exclude<PolicyName, 'Anonymous'>, Rule>> = {
   RequireAuditor: (caller) => hasRole(caller, 'Auditor', 'Administrator', 'SystemAdmin'),
   RequireSystemAdmin: isSystemAdmin,
   RequirePersonaCrypto: (caller) => isService(caller) && caller.scopes.includes('persona:crypto'),
-  RequireDelegatedAuthority: (caller) => isService(caller) && caller.delegatedUserId !== undefined,
+  RequireDelegatedAuthority: (caller) => isService(caller) && caller.delegation !== undefined,
   CanManageRegisters: (caller) =>
     caller.organizationId !== undefined && hasRole(caller, 'Administrator', 'SystemAdmin'),
   CanCreateSystemRegisters: isSystemAdmin,

@@ -13,6 +13,7 @@ const SCOPES = [
   'registers:write',
   'tenant:delegate',
   'validator:write',
+  'wallets:decrypt',
   'wallets:sign',
   'wallets:status',
 ] as const;

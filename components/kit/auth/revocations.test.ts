@@ -87,11 +87,25 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('revoking a person revokes tokens delegated for them', async () => {
+  it.each([
+    ['identity', 'identity-9'],
+    ['platform_user', 'person-9'],
+    ['organization', 'org-9'],
+    ['family', 'family-9'],
+  ] as const)('a revoked %s revokes the tokens delegated for the person', async (kind, key) => {
     const { view, state } = world();
-    state.log.push({ kind: 'identity', key: 'identity-9', notBeforeMs: startMs, expiresAtMs: far });
+    const delegation = {
+      userId: 'identity-9',
+      platformUserId: 'person-9',
+      organizationId: 'org-9',
+      roles: [],
+      sessionId: 'family-9',
+    };
     await view.start();
-    expect(view.isRevoked({ ...base, delegatedUserId: 'identity-9' })).toBe(true);
+    expect(view.isRevoked({ ...base, delegation })).toBe(false);
+    state.log.push({ kind, key, notBeforeMs: startMs, expiresAtMs: far });
+    await waitFor(() => view.isRevoked({ ...base, delegation }));
+    expect(view.isRevoked(base)).toBe(false);
     view.stop();
   });
 

@@ -125,15 +125,18 @@ class PolledView implements RevocationView {
       const entry = key === undefined ? undefined : entries.get(key);
       return entry !== undefined && caller.issuedAtMs <= entry.notBeforeMs;
     };
+    const ended = (sessionId: string | undefined) => sessionId !== undefined && family.has(sessionId);
+    const { delegation } = caller;
     return (
       token.has(caller.tokenId) ||
-      (caller.sessionId !== undefined && family.has(caller.sessionId)) ||
+      ended(caller.sessionId) ||
+      ended(delegation?.sessionId) ||
       dead(identity, caller.subject) ||
-      dead(identity, caller.delegatedUserId) ||
-      dead(platformUser, caller.delegatedUserId) ||
+      dead(identity, delegation?.userId) ||
+      dead(platformUser, delegation?.platformUserId) ||
       dead(platformUser, caller.platformUserId) ||
       dead(organization, caller.organizationId) ||
-      dead(organization, caller.delegatedOrganizationId)
+      dead(organization, delegation?.organizationId)
     );
   }
 

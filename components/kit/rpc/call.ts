@@ -43,7 +43,10 @@ interface HandlerKinds<M extends RpcMethod> {
   bidi_streaming: (requests: AsyncIterable<Input<M>>, context: RpcContext) => AsyncIterable<OutputInit<M>>;
 }
 
-/** One function a method, by the method's kind. */
+/**
+ * One function a method, by the method's kind. A response of a unary method that is `Disposable` is disposed once it is
+ * encoded, or could not be.
+ */
 export type RpcHandlers<S extends GenServiceMethods> = {
   readonly [K in keyof S]: HandlerKinds<S[K]>[S[K]['methodKind']];
 };

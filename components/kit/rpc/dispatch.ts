@@ -117,7 +117,12 @@ export class Dispatcher {
     return this.run(method, call, async (context) => {
       const message = method.decode(request);
       assertDecoded(message, method.rules, context.peer);
-      return method.encode(await method.handle(message, context));
+      const response = await method.handle(message, context);
+      try {
+        return method.encode(response);
+      } finally {
+        dispose(response);
+      }
     });
   }
 
@@ -207,6 +212,15 @@ export class Dispatcher {
     if (token === undefined || authenticate === undefined) return undefined;
     return await authenticate(token);
   }
+}
+
+/** Lets a handler wipe the secrets of its response. The encoded bytes are a copy. */
+function dispose(response: unknown): void {
+  if (isDisposable(response)) response[Symbol.dispose]();
+}
+
+function isDisposable(response: unknown): response is Disposable {
+  return typeof response === 'object' && response !== null && Symbol.dispose in response;
 }
 
 /** The reason of a stream that outlived the certificate of its peer. */

@@ -32,6 +32,8 @@ export interface RpcWorld {
   contexts: RpcContext[];
   /** How bidirectional streams ended. */
   endedStreams: unknown[];
+  /** Keys of disposed responses. */
+  disposed: string[];
 }
 
 /** A server with a service of every kind of method, and a client's identity. */
@@ -56,6 +58,7 @@ export async function startRpcWorld(): Promise<RpcWorld> {
     port: 0,
     contexts: [],
     endedStreams: [],
+    disposed: [],
   };
   addCallServices(world);
   addStreamServices(world);
@@ -83,7 +86,9 @@ function addCallServices(world: RpcWorld): void {
             context.signal.addEventListener('abort', () => reject(context.signal.reason));
           });
         }
-        return { complete: true, revocations: [{ key: 'a'.repeat(request.limit) }] };
+        const key = 'a'.repeat(request.limit);
+        const dispose = () => world.disposed.push(key.slice(0, 10));
+        return { complete: true, revocations: [{ key }], [Symbol.dispose]: dispose };
       },
     },
     { allow: (peer) => peer.clientId !== 'service-stranger' },

@@ -50,6 +50,12 @@ describe.each(transports)('unary calls %s', (_form, multiplexed) => {
     expect(world.contexts[0]?.deadline).toBeGreaterThan(Date.now());
   });
 
+  it('disposes a response once it is encoded', async () => {
+    world.disposed = [];
+    expect((await listAs(world.clientWorkload)).revocations[0]?.key).toBe('a');
+    expect(world.disposed).toEqual(['a']);
+  });
+
   it('carries messages of 10 MiB and refuses larger than 16 MiB', async () => {
     const client = connectAs(world.clientWorkload);
     const answer = await client.listRevocations({ limit: 10 * 1024 * 1024 });

@@ -6,6 +6,8 @@ import { outboxStart, parseCursor } from '#kit/db/outbox.ts';
 import { consumePage } from '#kit/events/consumer.ts';
 import { findPosition } from '#kit/events/store.ts';
 import { waitFor } from '#kit/testing/wait.ts';
+import { auditKeyUse } from '../audit/key-uses.ts';
+import { auditWalletChange } from '../audit/wallet-changes.ts';
 import { listMemberships } from '../people/memberships/store.ts';
 import { findAccount } from '../sign-in/find-account.ts';
 import {
@@ -47,7 +49,13 @@ describe('wallets in tokens', () => {
   const never = new AbortController().signal;
   const consume = (source: EventSource = log) =>
     consumePage(
-      walletConsumption({ db: tenant.db, source, onApplied: (count) => applied.push(count) }),
+      walletConsumption({
+        db: tenant.db,
+        source,
+        auditUse: auditKeyUse,
+        auditChange: auditWalletChange,
+        onApplied: (count) => applied.push(count),
+      }),
       never,
     );
   const findCursor = async () => parseCursor(await findPosition(tenant.db.read, 'wallet'));
@@ -131,6 +139,69 @@ describe('wallets in tokens', () => {
     await open.commit();
     await consumed(2);
     expect(await claim()).toBe(late.address);
+  });
+
+  it('uses of keys are in the audit log of the organisation, once; those without one in none', async () => {
+    const [account] = await listMemberships(tenant.db.read, admin);
+    const use = {
+      walletId: randomUUID(),
+      address: 'w1read',
+      organizationId: account?.organizationId ?? null,
+      platformUserId: admin,
+      service: 'service-blueprint',
+      requested: 32,
+      unwrapped: 31,
+      occurredAt: new Date(tenant.clock.nowMs()).toISOString(),
+    };
+    await log.append('WalletKeysUnwrapped', use);
+    await log.append('WalletKeysUnwrapped', { ...use, organizationId: null });
+    await log.append('WalletKeysUnwrapped', { ...use, organizationId: randomUUID() });
+    await consumed(3);
+    await consume();
+    const rows = await tenant.db.read
+      .selectFrom('audit_events')
+      .select(['organization_id', 'platform_user_id', 'success', 'details'])
+      .where('event_type', '=', 'WalletKeysUnwrapped')
+      .execute();
+    expect(rows).toEqual([
+      {
+        organization_id: use.organizationId,
+        platform_user_id: admin,
+        success: false,
+        details: {
+          resourceType: 'wallet',
+          resourceId: 'w1read',
+          service: 'service-blueprint',
+          requested: 32,
+          unwrapped: 31,
+        },
+      },
+    ]);
+  });
+
+  it('changes of wallets of an organisation are in its audit log, once', async () => {
+    const [account] = await listMemberships(tenant.db.read, admin);
+    const change = {
+      walletId: randomUUID(),
+      address: 'w1derived',
+      organizationId: account?.organizationId,
+      platformUserId: admin,
+      act: 'KeyRevoked',
+      occurredAt: new Date(tenant.clock.nowMs()).toISOString(),
+    };
+    await log.append('OrganizationWalletChanged', change);
+    await log.append('OrganizationWalletChanged', { ...change, organizationId: randomUUID() });
+    await consumed(2);
+    await consume();
+    const rows = await tenant.db.read
+      .selectFrom('audit_events')
+      .select(['organization_id', 'platform_user_id', 'success', 'details'])
+      .where('event_type', '=', 'WalletChanged')
+      .execute();
+    const details = { resourceType: 'wallet', resourceId: 'w1derived', action: 'KeyRevoked' };
+    expect(rows).toEqual([
+      { organization_id: change.organizationId, platform_user_id: admin, success: true, details },
+    ]);
   });
 
   it('a replay of the whole log has no effect', async () => {

@@ -1,4 +1,6 @@
+import { type KeysUnwrapped, parseKeysUnwrapped } from '#core/events/key-use-events.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
+import { parseWalletChanged, type WalletChanged } from '#core/events/wallet-change-events.ts';
 import { parseWalletEvent } from '#core/events/wallet-events.ts';
 import type { Transactor } from '#kit/db/db.ts';
 import { formatCursor, type OutboxCursor, type OutboxEvent, parseCursor } from '#kit/db/outbox.ts';
@@ -24,13 +26,23 @@ export interface EventSource {
 
 type WalletConsumption = Consumption<TenantDatabase, LogEvent>;
 
+/** What the consumption reads and does besides its own tables. */
+interface WalletSources {
+  readonly source: EventSource;
+  /** Writes a use of keys to an audit log. */
+  readonly auditUse: (tx: Transactor<TenantDatabase>, use: KeysUnwrapped) => Promise<void>;
+  /** Writes a change of a wallet of an organisation to its audit log. */
+  readonly auditChange: (tx: Transactor<TenantDatabase>, change: WalletChanged) => Promise<void>;
+}
+
 /**
  * Consumes the event log of the wallet service, so that tokens can name a person's oldest wallet. No request waits for
  * it: while the wallet service is unavailable, tokens carry the last known wallet.
  */
 export function startWalletConsumer(
   options: Omit<ConsumerOptions, 'subject' | 'meanwhile'> &
-    Pick<WalletConsumption, 'db' | 'onApplied'> & { readonly source: EventSource },
+    Pick<WalletConsumption, 'db' | 'onApplied'> &
+    WalletSources,
 ): Follower {
   return startConsumer(walletConsumption(options), {
     ...options,
@@ -39,19 +51,28 @@ export function startWalletConsumer(
   });
 }
 
-/** Consumption of the wallet service's events: only wallets of people have an effect. */
+/** Consumption of the wallet service's events: wallets of people, and what the audit logs record. */
 export function walletConsumption(
-  options: Pick<WalletConsumption, 'db' | 'onApplied'> & { readonly source: EventSource },
+  options: Pick<WalletConsumption, 'db' | 'onApplied'> & WalletSources,
 ): WalletConsumption {
   const { db, source, onApplied } = options;
+  const apply: WalletConsumption['apply'] = (tx, events) => applyEvents(tx, events, options);
   return { source: 'wallet', db, log: logOf(source), apply, onApplied };
 }
 
-async function apply(tx: Transactor<TenantDatabase>, logged: readonly LogEvent[]): Promise<number> {
+async function applyEvents(
+  tx: Transactor<TenantDatabase>,
+  logged: readonly LogEvent[],
+  { auditUse, auditChange }: Pick<WalletSources, 'auditUse' | 'auditChange'>,
+): Promise<number> {
   const events = logged.flatMap(({ kind, data }) => parseWalletEvent(kind, data) ?? []);
   const ofPeople = events.filter(({ fact }) => fact.ownerKind === 'User');
   for (const event of ofPeople) await applyWalletEvent(tx, event);
-  return ofPeople.length;
+  const uses = logged.flatMap(({ kind, data }) => parseKeysUnwrapped(kind, data) ?? []);
+  for (const use of uses) await auditUse(tx, use);
+  const changes = logged.flatMap(({ kind, data }) => parseWalletChanged(kind, data) ?? []);
+  for (const change of changes) await auditChange(tx, change);
+  return ofPeople.length + uses.length + changes.length;
 }
 
 /** The position is the cursor of the last event. */

@@ -48,6 +48,8 @@ describe('the consumer of wallet events', () => {
     const consumer = startWalletConsumer({
       db,
       source,
+      auditUse: () => Promise.resolve(),
+      auditChange: () => Promise.resolve(),
       bus: {
         subscribe: (subject, listener) => {
           expect(subject).toBe(SUBJECTS.walletEvents);

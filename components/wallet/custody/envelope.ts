@@ -8,8 +8,11 @@ export interface SealedSecret {
   readonly sealed: Buffer;
 }
 
-/** `seed`: 64-byte BIP-39 seed. `pkcs8`: DER of a key that cannot be derived (RSA). */
-export type SecretPurpose = 'seed' | 'pkcs8';
+/**
+ * `seed`: 64-byte BIP-39 seed. `pkcs8`: DER of a key that cannot be derived (RSA). `node`: private key and chain code,
+ * 32 bytes each, of a SLIP-0010 node below the seed of another wallet.
+ */
+export type SecretPurpose = 'seed' | 'pkcs8' | 'node';
 
 /**
  * The row that owns a secret. It is authenticated with the ciphertext, so a secret moved to another wallet cannot be
@@ -46,6 +49,25 @@ export async function openSecret(
   const dataKey = await kek.unwrap(secret.kekId, secret.wrappedKey, additionalData('data-key', owner));
   try {
     return openBytes(dataKey, secret.sealed, additionalData('secret', owner));
+  } finally {
+    dataKey.fill(0);
+  }
+}
+
+/**
+ * The data key of a secret, wrapped under the current key-encryption key.
+ * @throws AppError internal KEK_UNKNOWN or CUSTODY_TAMPERED
+ */
+export async function rewrapSecret(
+  kek: KekProvider,
+  owner: SecretOwner,
+  secret: Pick<SealedSecret, 'kekId' | 'wrappedKey'>,
+): Promise<Pick<SealedSecret, 'kekId' | 'wrappedKey'>> {
+  const aad = additionalData('data-key', owner);
+  const dataKey = await kek.unwrap(secret.kekId, secret.wrappedKey, aad);
+  try {
+    const kekId = kek.currentId;
+    return { kekId, wrappedKey: await kek.wrap(dataKey, aad) };
   } finally {
     dataKey.fill(0);
   }

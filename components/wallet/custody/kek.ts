@@ -5,6 +5,8 @@ import { refusal } from '../errors.ts';
 export interface KekProvider {
   /** Name of the key that wraps new data keys; stored beside each wrapped key. */
   readonly currentId: string;
+  /** Names of all keys that it unwraps with, the current one first. */
+  readonly ids: readonly string[];
   wrap(dataKey: Buffer, aad: Buffer): Promise<Buffer>;
   /** @throws AppError internal KEK_UNKNOWN or CUSTODY_TAMPERED for a key that it did not wrap with this `aad`. */
   unwrap(kekId: string, wrapped: Buffer, aad: Buffer): Promise<Buffer>;
@@ -41,22 +43,32 @@ export function openBytes(key: Buffer, sealed: Buffer, aad: Buffer): Buffer {
   }
 }
 
-/** A provider with one 32-byte key from a file, usually a mounted Kubernetes Secret. */
-export function fileKek(key: Buffer): KekProvider {
-  if (key.length !== KEY_BYTES) {
-    throw refusal('KEK_INVALID', { message: `the key-encryption key must be ${KEY_BYTES} bytes` });
+/** A provider with 32-byte keys from files, usually a mounted Kubernetes Secret. The first key wraps, all unwrap. */
+export function fileKek(first: Buffer, ...others: readonly Buffer[]): KekProvider {
+  const keys = new Map([first, ...others].map((key) => [idOf(key), key]));
+  if (keys.size !== others.length + 1) {
+    throw refusal('KEK_INVALID', { message: 'a key-encryption key is listed twice' });
   }
-  const currentId = `file:${fingerprint(key)}`;
+  const currentId = idOf(first);
   return {
     currentId,
-    wrap: async (dataKey, aad) => sealBytes(key, dataKey, aad),
+    ids: [...keys.keys()],
+    wrap: async (dataKey, aad) => sealBytes(first, dataKey, aad),
     unwrap: async (kekId, wrapped, aad) => {
-      if (kekId !== currentId) {
+      const key = keys.get(kekId);
+      if (key === undefined) {
         throw refusal('KEK_UNKNOWN', { details: { kekId } });
       }
       return openBytes(key, wrapped, aad);
     },
   };
+}
+
+function idOf(key: Buffer): string {
+  if (key.length !== KEY_BYTES) {
+    throw refusal('KEK_INVALID', { message: `a key-encryption key must be ${KEY_BYTES} bytes` });
+  }
+  return `file:${fingerprint(key)}`;
 }
 
 // Domain-separated, so that the identifier reveals nothing about the key in its other uses.

@@ -5,7 +5,7 @@ import { refusal } from '../errors.ts';
 import { slotPath } from './contexts.ts';
 import { openSecret, type SealedSecret, type SecretPurpose } from './envelope.ts';
 import type { KekProvider } from './kek.ts';
-import { privateKeyAt } from './material.ts';
+import { type KeyMaterial, privateKeyAt } from './material.ts';
 
 /** The facts about a wallet that decrypting its key material requires. */
 interface KeyOwner {
@@ -60,7 +60,17 @@ export class Keyring {
   }
 
   /** A private key that is not cached: for decryption and exports to a cipher. */
-  async privateKey(owner: KeyOwner, path: string): Promise<PrivateKey> {
+  privateKey(owner: KeyOwner, path: string): Promise<PrivateKey> {
+    return this.withMaterial(owner, (material) => copyOfKeyAt(owner, material, path));
+  }
+
+  /** Private keys in the order of the paths; the key material is decrypted once. */
+  privateKeys(owner: KeyOwner, paths: readonly string[]): Promise<PrivateKey[]> {
+    return this.withMaterial(owner, (material) => paths.map((path) => copyOfKeyAt(owner, material, path)));
+  }
+
+  /** Runs `use` on the opened key material of a wallet and wipes the material afterwards. */
+  async withMaterial<T>(owner: KeyOwner, use: (material: KeyMaterial) => T): Promise<T> {
     const stored = await this.#options.load(owner.id);
     if (stored === undefined) {
       throw refusal('CUSTODY_MISSING', {
@@ -72,10 +82,16 @@ export class Keyring {
     try {
       const material = { purpose: stored.purpose, secret };
       assertOwnKey(owner, privateKeyAt(owner.keyType, material, slotPath(owner.slot)));
-      const key = privateKeyAt(owner.keyType, material, path);
-      return { algorithm: key.algorithm, privateKey: Buffer.from(key.privateKey) };
+      return use(material);
     } finally {
       secret.fill(0);
+    }
+  }
+
+  /** Drops the cached signers of a wallet whose key material was erased. */
+  forget(walletId: string): void {
+    for (const name of this.#entries.keys()) {
+      if (name.startsWith(`${walletId} `)) this.#entries.delete(name);
     }
   }
 
@@ -87,6 +103,11 @@ export class Keyring {
       if (this.#entries.get(name) === entry) this.#entries.delete(name);
     });
   }
+}
+
+function copyOfKeyAt(owner: KeyOwner, material: KeyMaterial, path: string): PrivateKey {
+  const key = privateKeyAt(owner.keyType, material, path);
+  return { algorithm: key.algorithm, privateKey: Buffer.from(key.privateKey) };
 }
 
 // A key that does not match the wallet's public key must not sign: the row was changed or the secret wrongly restored.

@@ -1,7 +1,10 @@
 import type { ColumnType, Generated } from 'kysely';
 
-export type WalletKind = 'User' | 'Organization' | 'System' | 'Service';
-export type WalletStatus = 'Active' | 'Locked';
+export type WalletKind = 'User' | 'Organization' | 'System' | 'Service' | 'Derived';
+export type WalletStatus = 'Active' | 'Locked' | 'Deleted';
+/** State of the key of a Derived wallet: a rotated key only decrypts, a revoked one does nothing. */
+export type KeyStatus = 'Active' | 'Rotated' | 'Revoked';
+export type KeyUsage = 'Identity' | 'VCIssuance' | 'Governance' | 'Communications' | 'ServiceAuth';
 export type KeyType = 'ED25519' | 'NISTP256' | 'RSA';
 export type AccessRight = 'ReadOnly' | 'ReadWrite' | 'Owner';
 
@@ -11,9 +14,9 @@ export interface WalletTable {
   id: WriteOnce<string>;
   address: WriteOnce<string>;
   kind: WriteOnce<WalletKind>;
-  /** platform user of a User wallet */
+  /** platform user of a User or Derived wallet */
   owner_user_id: WriteOnce<string | null>;
-  /** organisation of an Organization wallet */
+  /** organisation of an Organization or Derived wallet */
   owner_organization_id: WriteOnce<string | null>;
   /** role of a System wallet: `register-control` or the name of a validator */
   system_identity: WriteOnce<string | null>;
@@ -29,13 +32,46 @@ export interface WalletTable {
   /** X25519 (32 bytes) or P-256 SPKI of slot 110; null for RSA, whose only key also decrypts */
   encryption_key: WriteOnce<Buffer | null>;
   status: WalletStatus;
+  /** state of the key of a Derived wallet */
+  key_status: KeyStatus | null;
+  /** when the wallet was locked last; null while it is Active */
+  locked_at: Date | null;
+  /** when a new master key took the place of this Organization wallet */
+  replaced_at: Date | null;
   created_by: WriteOnce<string>;
   created_at: WriteOnce<Date>;
 }
 
+/** The derivation of a Derived wallet; `id` is that of the wallet. */
+export interface DerivedKeyTable {
+  id: WriteOnce<string>;
+  /** the Organization wallet whose seed it was derived from */
+  master_id: WriteOnce<string>;
+  organization_id: WriteOnce<string>;
+  user_id: WriteOnce<string>;
+  department_id: WriteOnce<number>;
+  usage: WriteOnce<KeyUsage>;
+  key_index: WriteOnce<number>;
+  derivation_path: WriteOnce<string>;
+  created_at: WriteOnce<Date>;
+  rotated_at: Date | null;
+  revoked_at: Date | null;
+}
+
+/** Changes of keys and states of wallets with the person that made them; append-only. */
+interface WalletAuditTable {
+  id: Generated<number>;
+  at: Date;
+  platform_user_id: string;
+  organization_id: string | null;
+  act: string;
+  wallet_id: string;
+  wallet_address: string;
+}
+
 interface WalletSecretTable {
   wallet_id: WriteOnce<string>;
-  purpose: WriteOnce<'seed' | 'pkcs8'>;
+  purpose: WriteOnce<'seed' | 'pkcs8' | 'node'>;
   kek_id: string;
   wrapped_key: Buffer;
   sealed: Buffer;
@@ -100,6 +136,8 @@ export interface WalletDatabase {
   wallets: WalletTable;
   wallet_secrets: WalletSecretTable;
   wallet_grants: WalletGrantTable;
+  derived_keys: DerivedKeyTable;
+  wallet_audit: WalletAuditTable;
   signing_audit: SigningAuditTable;
   signing_buckets: SigningBucketTable;
   signing_guard: SigningGuardTable;

@@ -1,17 +1,22 @@
 import type { Caller } from '#core/identity/claims.ts';
-import { contextSlot, PAYLOAD_ENCRYPTION, PRIMARY_SLOT, slotPath } from '../custody/contexts.ts';
+import { PAYLOAD_ENCRYPTION } from '../custody/contexts.ts';
 import type { Keyring } from '../custody/keyring.ts';
 import { refusal } from '../errors.ts';
 import { type AuthorityDeps, authorizeUse, authorizeView } from '../grants/authority.ts';
 import { getWallet } from '../wallets/records/store.ts';
+import { assertUsable } from '../wallets/records/usable.ts';
 import type { Wallet } from '../wallets/records/wallet.ts';
 import { decryptWith, encryptFor, requestedKey } from './jwe.ts';
+import { keyPath } from './key-id.ts';
 
 export interface DecryptDeps extends AuthorityDeps {
   readonly keyring: Keyring;
 }
 
-/** A compact JWE of `text` for the recipient. The caller must be allowed to see the wallet that it encrypts from. */
+/**
+ * A compact JWE of `text` for the recipient, which must not be locked. The caller must be allowed to see the wallet that
+ * it encrypts from.
+ */
 export async function encryptFrom(
   deps: AuthorityDeps,
   caller: Caller,
@@ -20,6 +25,7 @@ export async function encryptFrom(
 ): Promise<{ jwe: string; recipient: Wallet }> {
   await authorizeView(deps, caller, await getWallet(deps.db.read, sender));
   const recipient = await getWallet(deps.db.read, message.recipient);
+  assertUsable(recipient, 'encrypt');
   return { jwe: await encryptFor(recipient, message.text), recipient };
 }
 
@@ -40,12 +46,10 @@ export async function decryptAs(
     context: PAYLOAD_ENCRYPTION,
     hybridMode: false,
   });
-  if (wallet.status === 'Locked') throw refusal('WALLET_LOCKED');
+  assertUsable(wallet, 'decrypt');
   const requested = requestedKey(jwe, wallet.address);
-  const primary = requested === 'primary';
-  if (authority === 'delegate' && primary) throw refusal('WALLET_ACCESS_DENIED');
-  const slot = primary ? PRIMARY_SLOT : contextSlot(PAYLOAD_ENCRYPTION);
-  const key = await deps.keyring.privateKey(wallet, slotPath(slot));
+  if (authority === 'delegate' && requested === 'primary') throw refusal('WALLET_ACCESS_DENIED');
+  const key = await deps.keyring.privateKey(wallet, keyPath(requested));
   try {
     return await decryptWith(key, jwe);
   } finally {

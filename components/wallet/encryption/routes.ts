@@ -5,7 +5,6 @@ import { refusals, walletRefusals } from '../errors.ts';
 import {
   identifier,
   operationIdUnder,
-  plainText,
   WALLET_PREFIXES,
   type WalletPrefix,
   walletParams,
@@ -15,7 +14,11 @@ import { type DecryptDeps, decryptAs, encryptFrom } from './encrypt.ts';
 const tag = 'Wallets';
 
 const encryptBody = z.object({
-  data: plainText(524_288).describe('UTF-8 text.'),
+  data: z
+    .string()
+    .max(524_288)
+    .refine((text) => text.isWellFormed(), 'contains an unpaired surrogate')
+    .describe('Any text that UTF-8 can encode.'),
   recipientWalletId: identifier.describe('Wallet id or address.'),
 });
 
@@ -46,7 +49,7 @@ function mountUnder(app: App, deps: DecryptDeps, prefix: WalletPrefix): void {
       example: { data: 'For your eyes only', recipientWalletId: '3f0e5a52-7f0b-4c0e-9d6b-1f1f6f1c2a77' },
     },
     answers: { 200: json('The encrypted text.', encryptedSchema) },
-    refusals: walletRefusals,
+    refusals: [...walletRefusals, ...refusals('WALLET_LOCKED', 'WALLET_DELETED')],
     handle: async ({ caller, params, body }) => {
       const { data, recipientWalletId } = body;
       const { jwe } = await encryptFrom(deps, caller, params.id, {
@@ -71,7 +74,7 @@ function mountUnder(app: App, deps: DecryptDeps, prefix: WalletPrefix): void {
       example: { encryptedData: 'eyJhbGciOiJFQ0RILUVTIiwiZW5jIjoiQTI1NkdDTSJ9..aXY.Y2lwaGVy.dGFn' },
     },
     answers: { 200: json('The text.', z.object({ data: z.string(), timestamp: z.string() })) },
-    refusals: [...walletRefusals, ...refusals('WALLET_LOCKED', 'DECRYPT_FAILED')],
+    refusals: [...walletRefusals, ...refusals('WALLET_LOCKED', 'WALLET_DELETED', 'DECRYPT_FAILED')],
     noStore: true,
     handle: async ({ caller, params, body }) => {
       const data = await decryptAs(deps, caller, params.id, body.encryptedData);

@@ -46,6 +46,7 @@ export async function authorizeUse(
   if (isOwner(wallet, caller)) return 'owner';
   const person = personOf(caller);
   const failed = judgeDelegatedUse({
+    purpose: use.act === 'wallet.sign' ? 'sign' : 'read',
     owningOrganizationId: wallet.ownerOrganizationId,
     callerOrganizationId: caller.organizationId,
     callerIsAdministrator: caller.roles.includes('Administrator'),

@@ -11,6 +11,7 @@ const GRANT: GrantFacts = {
   allowedContexts: [CONTEXT],
 };
 const USE: DelegatedUse = {
+  purpose: 'sign',
   owningOrganizationId: 'org-1',
   callerOrganizationId: 'org-1',
   callerIsAdministrator: true,
@@ -48,6 +49,19 @@ describe('judgeDelegatedUse', () => {
     ['hybrid', { hybridMode: true }, 'HYBRID_MODE_REFUSED'],
   ] as const)('refuses: %s', (_name, change, expected) => {
     expect(judgeDelegatedUse({ ...USE, ...change } as DelegatedUse)).toBe(expected);
+  });
+
+  test('reading needs membership of the organisation, but no Administrator', () => {
+    const context = 'platform:payload-encryption';
+    const grant = { ...GRANT, allowedContexts: [context] };
+    const read = { ...USE, purpose: 'read', callerIsAdministrator: false, context, grant } as const;
+    expect(judgeDelegatedUse(read)).toBeUndefined();
+    expect(judgeDelegatedUse({ ...read, callerOrganizationId: 'org-2' })).toBe('ORGANIZATION_MISMATCH');
+    expect(judgeDelegatedUse({ ...read, grant: GRANT })).toBe('CONTEXT_NOT_GRANTED');
+    expect(judgeDelegatedUse({ ...read, grant: { ...grant, accessRight: 'ReadOnly' } })).toBe(
+      'GRANT_INSUFFICIENT',
+    );
+    expect(judgeDelegatedUse({ ...read, purpose: 'sign' })).toBe('ADMINISTRATOR_REQUIRED');
   });
 
   test('a wallet of a person needs no organisation, but still a named context', () => {

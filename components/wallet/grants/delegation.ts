@@ -10,6 +10,8 @@ export interface GrantFacts {
 }
 
 export interface DelegatedUse {
+  /** `sign`, or `read`: decrypt and unwrap */
+  readonly purpose: 'sign' | 'read';
   /** organisation that owns the wallet; absent when a person does */
   readonly owningOrganizationId: string | undefined;
   readonly callerOrganizationId: string | undefined;
@@ -32,8 +34,8 @@ type DelegationRefusal =
 /**
  * Judges the use of a wallet's keys by a caller who does not own it. All conditions must hold at the time of use
  * (specification document 3, section 4): an active ReadWrite grant; for a wallet of an organisation, the caller's token
- * belongs to that organisation and carries Administrator; the path resolves to a context that the grant names; no
- * hybrid mode. `undefined` allows; otherwise the first condition that failed.
+ * belongs to that organisation and, for signing, carries Administrator; the path resolves to a context that the grant
+ * names; no hybrid mode. `undefined` allows; otherwise the first condition that failed.
  */
 export function judgeDelegatedUse(use: DelegatedUse): DelegationRefusal | undefined {
   const { grant } = use;
@@ -42,7 +44,7 @@ export function judgeDelegatedUse(use: DelegatedUse): DelegationRefusal | undefi
   if (!includesRight(grant.accessRight, 'ReadWrite')) return 'GRANT_INSUFFICIENT';
   if (use.owningOrganizationId !== undefined) {
     if (use.callerOrganizationId !== use.owningOrganizationId) return 'ORGANIZATION_MISMATCH';
-    if (!use.callerIsAdministrator) return 'ADMINISTRATOR_REQUIRED';
+    if (use.purpose === 'sign' && !use.callerIsAdministrator) return 'ADMINISTRATOR_REQUIRED';
   }
   const granted = use.context !== undefined && openContexts(grant).includes(use.context);
   return granted ? undefined : 'CONTEXT_NOT_GRANTED';

@@ -123,6 +123,7 @@ async function governedWallet(deps: GrantDeps, caller: Caller, idOrAddress: stri
 }
 
 function assertGrantable(wallet: Wallet, request: NewGrant, nowMs: number): void {
+  if (wallet.kind === 'Derived') throw refusal('DERIVED_KEY_NOT_GRANTABLE');
   const code = judgeGrant({ ...request, ownedByOrganization: wallet.kind === 'Organization' });
   if (code !== undefined) throw refusal(code);
   const { allowedContexts } = request;

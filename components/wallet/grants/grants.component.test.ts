@@ -357,6 +357,19 @@ describe('grants and organisation wallets', () => {
     const context = rpcContext('service-register', { subject: creator });
     const { wallets } = await handlers.listSubjectWallets({} as never, context);
     expect(wallets?.map((each) => each.walletAddress)).toEqual([own.walletAddress, wallet.walletAddress]);
+    const listFor = async (derivationContext: string) => {
+      const answer = await handlers.listSubjectWallets({ derivationContext } as never, context);
+      return answer.wallets?.map((each) => each.walletAddress);
+    };
+    expect(await listFor(ATTESTATION)).toEqual([own.walletAddress, wallet.walletAddress]);
+    expect(await listFor('')).toEqual([own.walletAddress]);
+    await expect(listFor('platform:nothing')).rejects.toMatchObject({ code: 'UNKNOWN_DERIVATION_CONTEXT' });
+    await expect(listFor('platform:citizen-holder')).rejects.toMatchObject({
+      code: 'DERIVATION_CONTEXT_RESERVED',
+    });
+    const demoted = rpcContext('service-register', { subject: { ...creator, roles: ['User'] } });
+    const { wallets: fewer } = await handlers.listSubjectWallets({} as never, demoted);
+    expect(fewer?.map((each) => each.walletAddress)).toEqual([own.walletAddress]);
     const request = {
       walletAddress: wallet.walletAddress,
       digest: new Uint8Array(32),

@@ -91,6 +91,7 @@ function mountCollection(app: App, deps: GrantDeps, prefix: WalletPrefix): void 
     refusals: [
       ...walletRefusals,
       ...refusals('GRANT_EXISTS', 'GRANT_EXPIRY_PAST', 'OWNER_NOT_GRANTABLE', 'SCOPE_REQUIRED'),
+      ...refusals('DERIVED_KEY_NOT_GRANTABLE'),
       ...refusals('UNKNOWN_DERIVATION_CONTEXT', 'DERIVATION_CONTEXT_RESERVED', 'WALLET_LOCKED'),
     ],
     handle: async ({ caller, params, body, idempotencyKey }) => {

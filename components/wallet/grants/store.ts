@@ -48,6 +48,23 @@ export async function findOpenGrant(db: Db, walletId: string, subject: string): 
   return row === undefined ? undefined : fromRow(row);
 }
 
+/** The grants of a subject on these wallets that have not ended, by wallet; they may have expired. */
+export async function findOpenGrants(
+  db: Db,
+  subject: string,
+  walletIds: readonly string[],
+): Promise<ReadonlyMap<string, Grant>> {
+  if (walletIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('wallet_grants')
+    .selectAll()
+    .where('wallet_id', 'in', walletIds)
+    .where('subject', '=', subject)
+    .where('ended_at', 'is', null)
+    .execute();
+  return new Map(rows.map((row) => [row.wallet_id, fromRow(row)]));
+}
+
 export async function findGrantById(db: Db, id: string): Promise<Grant | undefined> {
   const row = await db.selectFrom('wallet_grants').selectAll().where('id', '=', id).executeTakeFirst();
   return row === undefined ? undefined : fromRow(row);
@@ -82,6 +99,16 @@ export async function endGrant(tx: Tx, walletId: string, subject: string, nowMs:
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
+}
+
+/** Ends every open grant on a wallet. */
+export async function endGrants(tx: Tx, walletId: string, nowMs: number): Promise<void> {
+  await tx
+    .updateTable('wallet_grants')
+    .set({ ended_at: new Date(nowMs) })
+    .where('wallet_id', '=', walletId)
+    .where('ended_at', 'is', null)
+    .execute();
 }
 
 function fromRow(row: Selectable<WalletGrantTable>): Grant {

@@ -22,9 +22,9 @@ interface AttestationKeyDeps {
 }
 
 /**
- * The key that a wallet, by id or address, attests with; undefined for an unknown wallet and for system keys. A wallet
- * of an organisation attests with a derived key, because delegated signing needs a named context and never uses the
- * primary key. Reading needs no authorisation, because the public key is not a secret; signing with it does.
+ * The key that a wallet, by id or address, attests with; undefined for an unknown wallet, for system keys and for a
+ * deleted wallet whose key cannot be derived any more. A wallet of an organisation attests with a derived key, because
+ * delegated signing needs a named context and never uses the primary key. Reading needs no authorisation, because the public key is not a secret; signing with it does.
  */
 export async function findAttestationKey(
   deps: AttestationKeyDeps,
@@ -37,6 +37,7 @@ export async function findAttestationKey(
   if (wallet.kind !== 'Organization') {
     return { walletAddress: address, derivationContext: '', algorithm, publicKey, keyAddress: address };
   }
+  if (wallet.status === 'Deleted') return undefined;
   const derived = await deps.keyring.signer(wallet, slotPath(contextSlot(REGISTER_ATTESTATION)));
   return {
     walletAddress: address,

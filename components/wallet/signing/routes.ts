@@ -75,7 +75,14 @@ function mountSign(app: App, deps: SigningRouteDeps, prefix: WalletPrefix): void
     answers: { 200: json('The signature.', signedSchema) },
     refusals: [
       ...walletRefusals,
-      ...refusals('WALLET_LOCKED', 'ALGORITHM_MISMATCH', 'INVALID_BASE64', 'DERIVATION_UNSUPPORTED'),
+      ...refusals(
+        'WALLET_LOCKED',
+        'WALLET_DELETED',
+        'KEY_ROTATED',
+        'ALGORITHM_MISMATCH',
+        'INVALID_BASE64',
+        'DERIVATION_UNSUPPORTED',
+      ),
       ...refusals('UNKNOWN_DERIVATION_CONTEXT', 'DERIVATION_CONTEXT_RESERVED', 'HYBRID_UNSUPPORTED'),
       ...refusals('PREHASH_LENGTH', 'INVALID_DERIVATION_PATH'),
     ],

@@ -1,26 +1,23 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { encodeBase64 } from '#core/encoding/base64.ts';
-import { AppError, genericCode } from '#core/errors/errors.ts';
-import type { Caller } from '#core/identity/claims.ts';
-import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
+import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type {
   AttestationKeySchema,
   PublicKeySchema,
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { invalid } from '../errors.ts';
-import { personOf } from '../grants/authority.ts';
-import {
-  findOrganizationWallet,
-  listByAddresses,
-  listOfService,
-  listUsable,
-} from '../wallets/records/store.ts';
+import { subjectOf } from '../grants/subject.ts';
+import { findOrganizationWallet, listByAddresses } from '../wallets/records/store.ts';
 import { algorithmOf, type Wallet } from '../wallets/records/wallet.ts';
 import { type AttestationKey, findAttestationKey } from './attestation-keys.ts';
 import { type SignDeps, signAs } from './sign.ts';
+import { listUsableWallets } from './usable-wallets.ts';
 
-type Methods = typeof WalletService extends { readonly method: infer M } ? M : never;
+type Methods = Pick<
+  (typeof WalletService)['method'],
+  'findWallets' | 'listSubjectWallets' | 'signDigest' | 'findAttestationKeys' | 'findOrganizationWallet'
+>;
 
 const maxAddresses = 256;
 /** Above the size of a roster; each key may require decrypting a wallet. */
@@ -36,16 +33,13 @@ export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
       const wallets = await listByAddresses(deps.db.read, addresses);
       return { wallets: wallets.map(presentKey) };
     },
-    listSubjectWallets: async (_request, context) => {
-      const subject = subjectOf(context);
-      const wallets =
-        subject.kind === 'service'
-          ? await listOfService(deps.db.read, subject.clientId)
-          : await listUsable(deps.db.read, personOf(subject), deps.clock.nowMs());
+    listSubjectWallets: async ({ derivationContext }, context) => {
+      const subject = subjectOf(deps, context, 'wallets:sign');
+      const wallets = await listUsableWallets(deps, subject, derivationContext);
       return { wallets: wallets.map(presentKey) };
     },
     signDigest: async (request, context) => {
-      const signed = await signAs(deps, subjectOf(context), request.walletAddress, {
+      const signed = await signAs(deps, subjectOf(deps, context, 'wallets:sign'), request.walletAddress, {
         data: request.digest,
         preHashed: true,
         derivationPath: request.derivationContext,
@@ -75,11 +69,6 @@ export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
       return wallet?.status === 'Active' ? { wallet: presentKey(wallet) } : {};
     },
   };
-}
-
-function subjectOf(context: RpcContext): Caller {
-  if (context.subject !== undefined) return context.subject;
-  throw new AppError('unauthenticated', genericCode('unauthenticated'), 'x-subject-token is required');
 }
 
 function presentKeyOf(wallet: string, found: AttestationKey): MessageInitShape<typeof AttestationKeySchema> {

@@ -6,6 +6,7 @@ import type { Keyring } from '../custody/keyring.ts';
 import { refusal } from '../errors.ts';
 import { type AuthorityDeps, authorizeUse } from '../grants/authority.ts';
 import { getWallet } from '../wallets/records/store.ts';
+import { assertUsable } from '../wallets/records/usable.ts';
 import { algorithmOf, type Wallet } from '../wallets/records/wallet.ts';
 
 export interface SignDeps extends AuthorityDeps {
@@ -32,7 +33,7 @@ interface Signed {
 }
 
 /** Key uses that may sign bytes chosen by the caller. */
-const signable: readonly Derivation['use'][] = ['primary', 'raw', 'signing'];
+export const signable: readonly Derivation['use'][] = ['primary', 'raw', 'signing'];
 
 /**
  * Signs as the caller with a wallet by id or address.
@@ -67,5 +68,5 @@ function assertSignable(wallet: Wallet, request: SignRequest): void {
   if (algorithm !== undefined && !spellings.includes(algorithm)) throw refusal('ALGORITHM_MISMATCH');
   if (request.hybridMode) throw refusal('HYBRID_UNSUPPORTED');
   if (request.preHashed && request.data.length !== 32) throw refusal('PREHASH_LENGTH');
-  if (wallet.status === 'Locked') throw refusal('WALLET_LOCKED');
+  assertUsable(wallet, 'sign');
 }

@@ -28,6 +28,8 @@ export interface Replica {
   readonly runtime: TestRuntime;
   readonly clock: ManualClock;
   readonly deps: WalletHttpDeps & SignControlDeps & { readonly kek: KekProvider };
+  /** Members of organisations, `organisation user`; others are unknown. */
+  readonly members: Set<string>;
   /** Refusals reported to the audit logs of organisations. */
   readonly refused: readonly Refused[];
   /** Number of notifications of the event log. */
@@ -38,8 +40,11 @@ export interface Replica {
 export interface ReplicaOptions {
   readonly url: string;
   readonly kek: Buffer;
+  /** further keys that unwrap */
+  readonly formerKeks?: readonly Buffer[];
   readonly controlPerMinute?: number;
   readonly checkpointsPerMinute?: number;
+  readonly deletionHours?: number;
 }
 
 export async function openReplica(options: ReplicaOptions): Promise<Replica> {
@@ -53,10 +58,11 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     telemetry,
     migrations,
   });
-  const kek = fileKek(options.kek);
+  const kek = fileKek(options.kek, ...(options.formerKeks ?? []));
   const keyring = new Keyring({ kek, clock, load: (id) => findSecret(db.read, id) });
   let notifications = 0;
   const refused: Refused[] = [];
+  const members = new Set<string>();
   const deps = {
     db,
     kek,
@@ -67,6 +73,11 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     },
     clock,
     log,
+    members: {
+      find: async (organizationId: string, userId: string) =>
+        members.has(`${organizationId} ${userId}`) ? userId : undefined,
+    },
+    deletionHours: options.deletionHours ?? 24,
     refusals: { count: (one: Refused) => void refused.push(one) },
     verifier: createVerifier(nodeEd25519()),
     store: createSignerStore(db.pool),
@@ -75,7 +86,16 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     controlPerMinute: options.controlPerMinute ?? 10,
     checkpointsPerMinute: options.checkpointsPerMinute ?? 600,
   };
-  return { db, runtime, clock, deps, refused, notifications: () => notifications, close: () => db.close() };
+  return {
+    db,
+    runtime,
+    clock,
+    deps,
+    refused,
+    members,
+    notifications: () => notifications,
+    close: () => db.close(),
+  };
 }
 
 /** A fresh database and one replica on it. */

@@ -11,6 +11,7 @@ import type { KeyType, WalletDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { personOf } from '../grants/authority.ts';
 import { insertGrant } from '../grants/store.ts';
+import { appendAudit, lockWallet, restoreWallet } from './records/changes/store.ts';
 import { type MadeKeys, makeKeys } from './records/make-keys.ts';
 import { findOrganizationWallet, findWallet, insertWallet } from './records/store.ts';
 import { isAdministratorOf, type Wallet } from './records/wallet.ts';
@@ -79,9 +80,13 @@ interface Recovery {
   readonly keyType: KeyType;
   readonly mnemonic: string;
   readonly passphrase: string;
+  readonly organizationId: string | undefined;
 }
 
-/** Recovers a wallet from its mnemonic: a wallet with the same address, or the existing wallet. */
+/**
+ * Recovers a wallet of the caller, or of an organisation that the caller administers, from its mnemonic: a wallet with
+ * the same address, the existing wallet, or the deleted one with its keys.
+ */
 export async function recoverWallet(
   deps: CreateDeps,
   caller: Caller,
@@ -89,21 +94,49 @@ export async function recoverWallet(
 ): Promise<CreatedWallet> {
   const person = personOf(caller);
   if (request.keyType === 'RSA') throw refusal('KEY_TYPE_NOT_RECOVERABLE');
+  assertMayCreate(caller, request);
   const material = recoverMaterial(request.mnemonic, request.passphrase);
   const keys = await makeKeys(deps.kek, request.keyType, material, PRIMARY_SLOT);
-  const described = { ...request, organizationId: undefined };
-  const wallet = describeWallet(described, keys, person, deps.clock.nowMs());
-  const recovered = await deps.db.transact(async (tx) => {
-    if (await insertWallet(tx, wallet, keys.secret)) {
-      await appendWalletEvent(tx, 'WalletCreated', wallet);
-      return { wallet, mnemonic: undefined, replayed: false };
-    }
-    const present = await findWallet(tx, wallet.address);
-    if (present?.ownerUserId !== person) throw refusal('WALLET_EXISTS');
-    return { wallet: present, mnemonic: undefined, replayed: true };
-  });
+  const wallet = describeWallet(request, keys, person, deps.clock.nowMs());
+  const recovered = await deps.db.transact((tx) => storeRecovered(tx, wallet, keys, person));
   if (!recovered.replayed) deps.notify();
   return recovered;
+}
+
+async function storeRecovered(
+  tx: Transactor<WalletDatabase>,
+  wallet: Wallet,
+  keys: MadeKeys,
+  person: string,
+): Promise<CreatedWallet> {
+  const act = { atMs: wallet.createdAtMs, platformUserId: person, act: 'WalletRecovered' };
+  if (await insertWallet(tx, wallet, keys.secret)) {
+    await announce(tx, wallet, person);
+    await appendAudit(tx, wallet, act);
+    return { wallet, mnemonic: undefined, replayed: false };
+  }
+  const known = await findWallet(tx, wallet.address);
+  if (known === undefined) throw refusal('ORGANIZATION_WALLET_EXISTS');
+  const present = await lockWallet(tx, known.id);
+  if (!hasSameOwner(present, wallet)) throw refusal('WALLET_EXISTS');
+  if (present.status !== 'Deleted') return { wallet: present, mnemonic: undefined, replayed: true };
+  const { ownerOrganizationId } = present;
+  if (ownerOrganizationId !== undefined && (await findOrganizationWallet(tx, ownerOrganizationId)))
+    throw refusal('ORGANIZATION_WALLET_EXISTS');
+  const restored = await restoreWallet(tx, present.id, keys.secret);
+  await appendWalletEvent(tx, 'WalletStatusChanged', restored);
+  await appendAudit(tx, restored, act);
+  if (restored.kind === 'Organization')
+    await grantCreator(tx, { ...restored, createdAtMs: wallet.createdAtMs }, person);
+  return { wallet: restored, mnemonic: undefined, replayed: false };
+}
+
+function hasSameOwner(one: Wallet, other: Wallet): boolean {
+  return (
+    one.kind === other.kind &&
+    one.ownerUserId === other.ownerUserId &&
+    one.ownerOrganizationId === other.ownerOrganizationId
+  );
 }
 
 async function newMaterial(
@@ -114,13 +147,14 @@ async function newMaterial(
   return { material: await rsa.generate(), mnemonic: undefined };
 }
 
-function assertMayCreate(caller: Caller, request: NewWallet): void {
+function assertMayCreate(caller: Caller, request: Pick<NewWallet, 'organizationId' | 'keyType'>): void {
   if (request.organizationId === undefined) return;
   if (!isAdministratorOf(request.organizationId, caller)) throw refusal('WALLET_ACCESS_DENIED');
   if (request.keyType === 'RSA') throw refusal('ORGANIZATION_KEY_TYPE');
 }
 
-async function storeWallet(
+/** Stores a wallet with its event; for an organisation, with the grant of its creator. */
+export async function storeWallet(
   tx: Transactor<WalletDatabase>,
   wallet: Wallet,
   keys: MadeKeys,
@@ -131,6 +165,10 @@ async function storeWallet(
     const present = ownerOrganizationId && (await findOrganizationWallet(tx, ownerOrganizationId));
     throw refusal(present ? 'ORGANIZATION_WALLET_EXISTS' : 'WALLET_EXISTS');
   }
+  await announce(tx, wallet, person);
+}
+
+async function announce(tx: Transactor<WalletDatabase>, wallet: Wallet, person: string): Promise<void> {
   await appendWalletEvent(tx, 'WalletCreated', wallet);
   if (wallet.kind === 'Organization') await grantCreator(tx, wallet, person);
 }
@@ -152,7 +190,7 @@ async function grantCreator(tx: Transactor<WalletDatabase>, wallet: Wallet, pers
 
 type Description = Pick<NewWallet, 'title' | 'description' | 'keyType' | 'organizationId'>;
 
-function describeWallet(request: Description, keys: MadeKeys, person: string, nowMs: number): Wallet {
+export function describeWallet(request: Description, keys: MadeKeys, person: string, nowMs: number): Wallet {
   const { organizationId } = request;
   return {
     id: randomUUID(),

@@ -73,9 +73,13 @@ function mountWrites(app: App, deps: WalletRouteDeps, prefix: WalletPrefix): voi
       200: json('The wallet existed.', createdWalletSchema),
       201: json('The wallet is made again.', createdWalletSchema),
     },
-    refusals: [...creation, ...refusals('KEY_TYPE_NOT_RECOVERABLE', 'INVALID_MNEMONIC')],
-    handle: async ({ caller, body: { description, ...others } }) => {
-      const recovered = await recoverWallet(deps, caller, { ...others, description });
+    refusals: [
+      ...creation,
+      ...refusals('KEY_TYPE_NOT_RECOVERABLE', 'INVALID_MNEMONIC', 'WALLET_ACCESS_DENIED'),
+      ...refusals('ORGANIZATION_WALLET_EXISTS'),
+    ],
+    handle: async ({ caller, body: { description, organizationId, ...others } }) => {
+      const recovered = await recoverWallet(deps, caller, { ...others, description, organizationId });
       return answer(recovered.replayed ? 200 : 201, presentCreated(recovered));
     },
   });
@@ -96,6 +100,7 @@ function mountReads(app: App, deps: WalletRouteDeps, prefix: WalletPrefix): void
       const administrator = caller.roles.includes('Administrator');
       const view = {
         platformUserId: personOf(caller),
+        organizationId: caller.organizationId,
         administeredOrganizationId: administrator ? caller.organizationId : undefined,
         nowMs: deps.clock.nowMs(),
       };

@@ -51,12 +51,12 @@ export const document3: readonly SpecifiedRoute[] = [
     'POST /api/wallets/{id}/encrypt RequireAuthenticated',
     'POST /api/wallets/{id}/decrypt RequireAuthenticated',
     'POST /api/v1/wallets/{address}/access RequireAuthenticated',
-  ]),
-  ...routes('wallet', 'pending', [
     'POST /api/wallets/org/{orgId}/master-key RequireAdministrator',
     'POST /api/wallets/org/{orgId}/derive-key RequireAdministrator',
     'POST /api/wallets/org/{orgId}/keys/{derivedKeyId}/rotate RequireAdministrator',
     'DELETE /api/wallets/org/{orgId}/keys/{derivedKeyId} RequireAdministrator',
+  ]),
+  ...routes('wallet', 'pending', [
     'GET /api/v1/wallets/{address}/files/download RequireAuthenticated',
     'GET /api/v1/wallet/pending-applications RequireConsumerAudience',
     'PUT /api/v1/wallet/pending-applications RequireConsumerAudience',

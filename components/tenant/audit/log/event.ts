@@ -58,6 +58,8 @@ export const AUDIT_EVENT_TYPES = [
   'ServicePrincipalUpserted',
   'ServicePrincipalRevoked',
   'ServicePrincipalSecretRotated',
+  'WalletKeysUnwrapped',
+  'WalletChanged',
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 

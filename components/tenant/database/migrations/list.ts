@@ -9,6 +9,7 @@ import { refusals } from './0007-refusals.ts';
 import { inbox } from './0008-inbox.ts';
 import { accountHomes } from './0009-account-homes.ts';
 import { signInNetworks } from './0010-sign-in-networks.ts';
+import { delegatedDecryption } from './0011-delegated-decryption.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -21,4 +22,5 @@ export const migrations: readonly Migration[] = [
   inbox,
   accountHomes,
   signInNetworks,
+  delegatedDecryption,
 ];

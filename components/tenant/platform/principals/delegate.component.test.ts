@@ -102,6 +102,53 @@ describe('delegated tokens and closed accounts', () => {
     expect(byJson.statusCode).toBe(200);
   });
 
+  it('the token names person, organisation and session, with the roles of the token it was exchanged for', async () => {
+    const own = decodeJwt(user);
+    const membership = {
+      delegated_user_id: userId,
+      delegated_platform_user_id: own['platform_user_id'],
+      delegated_org_id: SYSTEM_ORGANIZATION_ID,
+    };
+    const exchanged = decodeJwt((await delegated({ subject_token: user })).json().access_token);
+    expect(exchanged).toMatchObject({ ...membership, delegated_roles: own['roles'] ?? [] });
+    expect(exchanged['delegated_sid']).toBe(own['sid']);
+    expect(exchanged).not.toHaveProperty('platform_user_id');
+    const admin = await tenant.app.inject({
+      method: 'POST',
+      url: '/api/auth/login',
+      payload: { email: adminEmail, password: adminPassword },
+    });
+    const byAdmin = await delegated({ subject_token: admin.json().access_token });
+    const roles = decodeJwt(byAdmin.json().access_token)['delegated_roles'];
+    expect(roles).toEqual(decodeJwt(admin.json().access_token)['roles']);
+    expect(roles).toContain('SystemAdmin');
+    const payload = { email: adminEmail, password: adminPassword, tier: 'consumer' };
+    const consumer = await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload });
+    const byConsumer = await delegated({ subject_token: consumer.json().access_token });
+    expect(decodeJwt(byConsumer.json().access_token)['delegated_roles']).toEqual([]);
+    const named = decodeJwt((await delegated({ delegated_user_id: userId })).json().access_token);
+    expect(named).toMatchObject(membership);
+    expect(named).not.toHaveProperty('delegated_sid');
+  });
+
+  it('the end of the session ends a delegated token; a revoked token is not exchanged', async () => {
+    const tokens = (await login()).json();
+    const token = (await delegated({ subject_token: tokens.access_token })).json().access_token;
+    const me = async () =>
+      (await tenant.app.inject({ url: '/api/auth/me', headers: bearer(token) })).statusCode;
+    expect(await me()).toBe(200);
+    const logout = await tenant.app.inject({
+      method: 'POST',
+      url: '/api/auth/logout',
+      headers: bearer(tokens.access_token),
+      payload: {},
+    });
+    expect(logout.statusCode).toBeLessThan(300);
+    await expect.poll(me).toBe(401);
+    const again = await delegated({ subject_token: tokens.access_token });
+    expect([again.statusCode, again.json().error]).toEqual([401, 'invalid_grant']);
+  });
+
   it('a delegated token stays a service token until it expires', async () => {
     const token = (await delegated({ subject_token: user })).json().access_token;
     const me = () => tenant.app.inject({ url: '/api/auth/me', headers: bearer(token) });

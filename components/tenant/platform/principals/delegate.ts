@@ -1,10 +1,14 @@
+import type { Caller } from '#core/identity/claims.ts';
+import type { Transactor } from '#kit/db/db.ts';
 import { appendAudit } from '../../audit/log/store.ts';
+import type { TenantDatabase } from '../../database/schema.ts';
 import { lockMembership } from '../../organizations/lock-membership.ts';
 import type { Membership } from '../../people/memberships/membership.ts';
 import { findMembership, findMembershipIn } from '../../people/memberships/store.ts';
 import type { Delegation } from '../../tokens/claims/claims.ts';
 import { OAuthError } from '../../tokens/oauth/oauth.ts';
 import { grantScopes, type Parameters } from '../../tokens/oauth/parameters.ts';
+import { findNotBefore } from '../../tokens/revocations/store.ts';
 import {
   authenticateClient,
   type MintDeps,
@@ -30,11 +34,14 @@ export async function mintDelegatedToken(deps: MintDeps, request: MintRequest): 
   }
   const { principal, credential } = await authenticateClient(deps, request);
   const scopes = grantScopes(parameters.get('scope'), principal.scopes);
-  const user = await findUser(deps, parameters, principal);
-  const delegation: Delegation = { userId: user.identityId, organizationId: user.organizationId };
+  const subject = await findSubject(deps, parameters);
+  const user = await findUser(deps, { parameters, principal, subject });
   const token = await deps.db.transact(async (tx) => {
     // Issued while the membership is locked, so that a later suspension has a later time than the token.
-    if ((await lockMembership(tx, user)) === undefined) throw inactiveUser();
+    const locked = await lockMembership(tx, user);
+    if (locked === undefined) throw inactiveUser();
+    await assertNotRevoked(tx, locked, { subject, nowMs: deps.clock.nowMs() });
+    const delegation = delegationOf(locked, subject);
     await appendAudit(tx, {
       organizationId: user.organizationId,
       occurredAtMs: deps.clock.nowMs(),
@@ -54,22 +61,52 @@ function inactiveUser(): OAuthError {
   return new OAuthError(401, 'invalid_grant', 'the user is unknown or not active');
 }
 
-async function findUser(deps: MintDeps, parameters: Parameters, principal: Principal): Promise<Membership> {
-  const subjectToken = parameters.get('subject_token');
-  const user =
-    subjectToken === undefined
-      ? await findNamedUser(deps, parameters, principal)
-      : await findTokenUser(deps, subjectToken);
-  if (user?.isActive !== true) throw inactiveUser();
-  return user;
+/** A person named by id acts with the roles of the membership, else with those of the token. */
+function delegationOf(membership: Membership, subject: Caller | undefined): Delegation {
+  const { identityId, platformUserId, organizationId, roles } = membership;
+  const carried = subject === undefined ? roles : roles.filter((role) => subject.roles.includes(role));
+  return { userId: identityId, platformUserId, organizationId, roles: carried, familyId: subject?.sessionId };
 }
 
-async function findTokenUser(deps: MintDeps, subjectToken: string): Promise<Membership | undefined> {
+/**
+ * A revocation after subject_token was verified would precede the delegated token and not end it.
+ * @throws OAuthError invalid_grant
+ */
+async function assertNotRevoked(
+  tx: Transactor<TenantDatabase>,
+  { identityId, platformUserId, organizationId }: Membership,
+  { subject, nowMs }: { readonly subject: Caller | undefined; readonly nowMs: number },
+): Promise<void> {
+  const notBeforeMs = await findNotBefore(tx, [identityId, platformUserId, organizationId], nowMs);
+  if (subject === undefined || notBeforeMs === undefined || subject.issuedAtMs > notBeforeMs) return;
+  throw new OAuthError(401, 'invalid_grant', 'subject_token was revoked');
+}
+
+/** The caller of subject_token; undefined when there is none. */
+async function findSubject(deps: MintDeps, parameters: Parameters): Promise<Caller | undefined> {
+  const subjectToken = parameters.get('subject_token');
+  if (subjectToken === undefined) return undefined;
   const caller = await deps.findCaller(subjectToken);
-  if (caller?.kind !== 'user') {
-    throw new OAuthError(401, 'invalid_grant', 'subject_token is not a valid user token');
-  }
-  return findMembership(deps.db.read, caller.subject);
+  if (caller?.kind === 'user') return caller;
+  throw new OAuthError(401, 'invalid_grant', 'subject_token is not a valid user token');
+}
+
+interface NamedSubject {
+  readonly parameters: Parameters;
+  readonly principal: Principal;
+  readonly subject: Caller | undefined;
+}
+
+async function findUser(
+  deps: MintDeps,
+  { parameters, principal, subject }: NamedSubject,
+): Promise<Membership> {
+  const user =
+    subject === undefined
+      ? await findNamedUser(deps, parameters, principal)
+      : await findMembership(deps.db.read, subject.subject);
+  if (user?.isActive !== true) throw inactiveUser();
+  return user;
 }
 
 async function findNamedUser(

@@ -80,8 +80,20 @@ it('a service token carries the signing claim and the delegation', () => {
     'demo',
     frame,
     { ...service, canSignSystem: true },
-    { scopes: [], delegation: { userId: 'u' } },
+    {
+      scopes: [],
+      delegation: { userId: 'u', platformUserId: 'h', organizationId: 'o', roles: ['Designer'] },
+    },
   );
-  expect(delegated).toMatchObject({ can_sign_system: true, delegated_user_id: 'u', sub: 'p' });
-  expect(delegated).not.toHaveProperty('delegated_org_id');
+  expect(delegated).toMatchObject({
+    can_sign_system: true,
+    sub: 'p',
+    delegated_user_id: 'u',
+    delegated_platform_user_id: 'h',
+    delegated_org_id: 'o',
+    delegated_roles: ['Designer'],
+  });
+  for (const claim of ['delegated_sid', 'platform_user_id', 'roles', 'org_id', 'sid']) {
+    expect(delegated).not.toHaveProperty(claim);
+  }
 });

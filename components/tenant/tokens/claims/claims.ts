@@ -46,9 +46,15 @@ export interface ServiceSubject {
   readonly canSignSystem: boolean;
 }
 
+/** The person that a service's token acts for. */
 export interface Delegation {
   readonly userId: string;
-  readonly organizationId?: string | undefined;
+  readonly platformUserId: string;
+  readonly organizationId: string;
+  /** Empty when the person's own token carries none. */
+  readonly roles: readonly string[];
+  /** Family of the person's own token, whose end also ends the delegated token. */
+  readonly familyId?: string | undefined;
 }
 
 export type TokenClaims = Readonly<Record<string, unknown>>;
@@ -103,8 +109,18 @@ export function serviceClaims(
     service_name: subject.serviceName,
     scope: grant.scopes.join(' '),
     ...(subject.canSignSystem ? { can_sign_system: true } : {}),
-    ...(delegation ? { delegated_user_id: delegation.userId } : {}),
-    ...(delegation?.organizationId ? { delegated_org_id: delegation.organizationId } : {}),
+    ...(delegation ? delegatedClaims(delegation) : {}),
+  };
+}
+
+function delegatedClaims(delegation: Delegation): TokenClaims {
+  const { userId, platformUserId, organizationId, roles, familyId } = delegation;
+  return {
+    delegated_user_id: userId,
+    delegated_platform_user_id: platformUserId,
+    delegated_org_id: organizationId,
+    delegated_roles: [...roles],
+    ...(familyId === undefined ? {} : { delegated_sid: familyId }),
   };
 }
 

@@ -5,6 +5,7 @@ import { events } from './0003-events.ts';
 import { idempotencyKeys } from './0004-idempotency-keys.ts';
 import { serviceWallets } from './0005-service-wallets.ts';
 import { signingBatches } from './0006-signing-batches.ts';
+import { organizationKeys } from './0007-organization-keys.ts';
 
 export const migrations: Migration[] = [
   wallets,
@@ -13,4 +14,5 @@ export const migrations: Migration[] = [
   idempotencyKeys,
   serviceWallets,
   signingBatches,
+  organizationKeys,
 ];

@@ -16,12 +16,6 @@ export function operationIdUnder(prefix: WalletPrefix, operationId: string): str
   return prefix === '/api/wallets' ? operationId : `${operationId}V1`;
 }
 
-/** Text that PostgreSQL and canonical JSON can store: well-formed, without NUL. */
-export function plainText(maxLength: number) {
-  const storable = (text: string) => text.isWellFormed() && !text.includes('\0');
-  return z.string().max(maxLength).refine(storable, 'contains a NUL or an unpaired surrogate');
-}
-
 const title = readableName.max(100).trim().min(1);
 const description = readableText.max(500);
 const passphrase = z.string().max(256).describe('BIP-39 passphrase; never stored.');
@@ -41,7 +35,22 @@ export const recoverBody = z.object({
   keyType,
   mnemonic: z.string().min(1).max(500),
   passphrase: passphrase.default(''),
+  organizationId: organizationIdentifier
+    .optional()
+    .describe('Recovers the wallet of this organisation, for its Administrators.'),
 });
+
+/** A change of a wallet; at least one member. */
+export const changeBody = z
+  .object({
+    title: title.optional(),
+    description: description.nullable().optional().describe('null removes the description.'),
+    status: z
+      .enum(['Active', 'Locked'])
+      .optional()
+      .describe('Locks or unlocks: a locked wallet neither signs nor decrypts.'),
+  })
+  .refine((change) => Object.values(change).some((value) => value !== undefined), 'changes nothing');
 
 /** A wallet id, an address or a platform user; any other text matches no wallet. */
 export const identifier = z.string().regex(/^[A-Za-z0-9-]{1,128}$/);
@@ -58,9 +67,13 @@ export const walletSchema = z.object({
   publicKey: z.string().describe('Base64: 32 bytes for Ed25519, SPKI DER otherwise.'),
   encryptionPublicKey: z.string().nullable().describe('Base64: X25519 or P-256 SPKI of the encryption key.'),
   owner: z.string().describe('Platform user, organisation or service.'),
-  ownerKind: z.enum(['User', 'Organization', 'System', 'Service']),
+  ownerKind: z.enum(['User', 'Organization', 'System', 'Service', 'Derived']),
   organizationId: z.string().nullable(),
-  status: z.enum(['Active', 'Locked']),
+  status: z.enum(['Active', 'Locked', 'Deleted']),
+  keyStatus: z
+    .enum(['Active', 'Rotated', 'Revoked'])
+    .nullable()
+    .describe('State of a derived key; null for other wallets.'),
   createdAt: z.string(),
 });
 
@@ -87,6 +100,7 @@ export function presentWallet(wallet: Wallet): z.input<typeof walletSchema> {
     ownerKind: wallet.kind,
     organizationId: wallet.ownerOrganizationId ?? null,
     status: wallet.status,
+    keyStatus: wallet.keyStatus ?? null,
     createdAt: apiTimestamp(wallet.createdAtMs),
   };
 }

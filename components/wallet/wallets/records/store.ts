@@ -7,13 +7,15 @@ import { refusal } from '../../errors.ts';
 import type { Wallet } from './wallet.ts';
 
 /** A sealed secret with its purpose. */
-interface StoredSecret extends SealedSecret {
+export interface StoredSecret extends SealedSecret {
   readonly purpose: SecretPurpose;
 }
 
 /** The wallets that a caller may see: own wallets, granted wallets and those of an administered organisation. */
 interface WalletView {
   readonly platformUserId: string;
+  /** organisation of the token: derived keys of other organisations are not in view */
+  readonly organizationId: string | undefined;
   readonly administeredOrganizationId: string | undefined;
   readonly nowMs: number;
 }
@@ -33,17 +35,21 @@ export async function insertWallet(tx: Tx, wallet: Wallet, secret: StoredSecret)
     .returning('id')
     .executeTakeFirst();
   if (row === undefined) return false;
+  await insertSecret(tx, wallet.id, secret);
+  return true;
+}
+
+export async function insertSecret(tx: Tx, walletId: string, secret: StoredSecret): Promise<void> {
   await tx
     .insertInto('wallet_secrets')
     .values({
-      wallet_id: wallet.id,
+      wallet_id: walletId,
       purpose: secret.purpose,
       kek_id: secret.kekId,
       wrapped_key: secret.wrappedKey,
       sealed: secret.sealed,
     })
     .execute();
-  return true;
 }
 
 /** By id or by address. */
@@ -96,10 +102,34 @@ export async function listByAddresses(db: Db, addresses: readonly string[]): Pro
   return rows.map(fromRow);
 }
 
+/** The wallet of an organisation; neither its derived keys nor an earlier wallet that was replaced or deleted. */
 export async function findOrganizationWallet(db: Db, organizationId: string): Promise<Wallet | undefined> {
-  const query = db.selectFrom('wallets').selectAll().where('owner_organization_id', '=', organizationId);
-  const row = await query.executeTakeFirst();
+  const row = await organizationWallet(db, organizationId).executeTakeFirst();
   return row === undefined ? undefined : fromRow(row);
+}
+
+/**
+ * The wallet of an organisation, which stays as it is until the transaction ends. `update`: for a change of it, which
+ * waits for transactions that derive from it.
+ */
+export async function holdOrganizationWallet(
+  tx: Tx,
+  organizationId: string,
+  mode: 'share' | 'update',
+): Promise<Wallet | undefined> {
+  const query = organizationWallet(tx, organizationId);
+  const row = await (mode === 'share' ? query.forShare() : query.forUpdate()).executeTakeFirst();
+  return row === undefined ? undefined : fromRow(row);
+}
+
+function organizationWallet(db: Db, organizationId: string) {
+  return db
+    .selectFrom('wallets')
+    .selectAll()
+    .where('owner_organization_id', '=', organizationId)
+    .where('kind', '=', 'Organization')
+    .where('status', '<>', 'Deleted')
+    .where('replaced_at', 'is', null);
 }
 
 /** The wallet of a service under a name. */
@@ -158,15 +188,24 @@ export async function listVisible(
   return { wallets: rows.map(fromRow), totalCount: Number(count?.count ?? 0) };
 }
 
-/** Active wallets that the person may sign with: own wallets, oldest first, then those with a ReadWrite grant. */
-export async function listUsable(db: Db, platformUserId: string, nowMs: number): Promise<Wallet[]> {
+/**
+ * Active wallets that the person may sign with: own wallets and derived keys of the organisation of the token, oldest
+ * first, then those with a ReadWrite grant.
+ */
+export async function listUsable(
+  db: Db,
+  { platformUserId, organizationId, nowMs }: Omit<WalletView, 'administeredOrganizationId'>,
+): Promise<Wallet[]> {
   const rows = await db
     .selectFrom('wallets')
     .selectAll()
     .where('status', '=', 'Active')
     .where((eb) =>
       eb.or([
-        eb('owner_user_id', '=', platformUserId),
+        eb.and([
+          isOwn(eb, { platformUserId, organizationId }),
+          eb.or([eb('key_status', 'is', null), eb('key_status', '=', 'Active')]),
+        ]),
         eb('id', 'in', grantedTo(eb, platformUserId, nowMs).where('access_right', '<>', 'ReadOnly')),
       ]),
     )
@@ -182,11 +221,23 @@ const walletIdPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const maxUsableWallets = 1000;
 
 function inView(eb: ExpressionBuilder<WalletDatabase, 'wallets'>, view: WalletView) {
-  const own = eb('owner_user_id', '=', view.platformUserId);
+  const own = isOwn(eb, view);
   const granted = eb('id', 'in', grantedTo(eb, view.platformUserId, view.nowMs));
   const { administeredOrganizationId } = view;
   if (administeredOrganizationId === undefined) return eb.or([own, granted]);
   return eb.or([own, granted, eb('owner_organization_id', '=', administeredOrganizationId)]);
+}
+
+function isOwn(
+  eb: ExpressionBuilder<WalletDatabase, 'wallets'>,
+  { platformUserId, organizationId }: Pick<WalletView, 'platformUserId' | 'organizationId'>,
+) {
+  const ownKind = eb('kind', '<>', 'Derived');
+  const inOrganization =
+    organizationId === undefined
+      ? ownKind
+      : eb.or([ownKind, eb('owner_organization_id', '=', organizationId)]);
+  return eb.and([eb('owner_user_id', '=', platformUserId), inOrganization]);
 }
 
 function grantedTo(eb: ExpressionBuilder<WalletDatabase, 'wallets'>, subject: string, nowMs: number) {
@@ -198,7 +249,7 @@ function grantedTo(eb: ExpressionBuilder<WalletDatabase, 'wallets'>, subject: st
     .where((inner) => inner.or([inner('expires_at', 'is', null), inner('expires_at', '>', new Date(nowMs))]));
 }
 
-function fromRow(row: Selectable<WalletTable>): Wallet {
+export function fromRow(row: Selectable<WalletTable>): Wallet {
   return {
     id: row.id,
     address: row.address,
@@ -215,6 +266,8 @@ function fromRow(row: Selectable<WalletTable>): Wallet {
     publicKey: row.public_key,
     encryptionKey: row.encryption_key ?? undefined,
     status: row.status,
+    keyStatus: row.key_status ?? undefined,
+    lockedAtMs: row.locked_at?.getTime(),
     createdBy: row.created_by,
     createdAtMs: row.created_at.getTime(),
   };
@@ -237,6 +290,9 @@ function toRow(wallet: Wallet) {
     public_key: wallet.publicKey,
     encryption_key: wallet.encryptionKey ?? null,
     status: wallet.status,
+    key_status: wallet.keyStatus ?? null,
+    locked_at: wallet.lockedAtMs === undefined ? null : new Date(wallet.lockedAtMs),
+    replaced_at: null,
     created_by: wallet.createdBy,
     created_at: new Date(wallet.createdAtMs),
   };

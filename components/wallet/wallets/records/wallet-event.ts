@@ -6,10 +6,8 @@ import type { WalletDatabase } from '../../database/schema.ts';
 import type { Wallet } from './wallet.ts';
 
 /** The state of a wallet after a change, as its event carries it. */
-type WalletState = Pick<Wallet, 'id' | 'address' | 'kind' | 'createdAtMs'> &
-  Pick<Wallet, 'ownerUserId' | 'ownerOrganizationId'> & {
-    readonly status: Wallet['status'] | 'Deleted';
-  };
+type WalletState = Pick<Wallet, 'id' | 'address' | 'kind' | 'createdAtMs' | 'status'> &
+  Pick<Wallet, 'ownerUserId' | 'ownerOrganizationId'>;
 
 /**
  * Appends the event of a change in the transaction that makes it. Every use case that creates, recovers, locks, unlocks

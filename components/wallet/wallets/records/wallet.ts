@@ -1,6 +1,6 @@
 import type { Algorithm } from '#core/crypto/algorithm.ts';
 import type { Caller } from '#core/identity/claims.ts';
-import type { KeyType, WalletKind, WalletStatus } from '../../database/schema.ts';
+import type { KeyStatus, KeyType, WalletKind, WalletStatus } from '../../database/schema.ts';
 
 /** Public facts of a wallet. Key material is stored in custody and is never part of it. */
 export interface Wallet {
@@ -22,6 +22,10 @@ export interface Wallet {
   readonly publicKey: Buffer;
   readonly encryptionKey: Buffer | undefined;
   readonly status: WalletStatus;
+  /** state of the key of a Derived wallet */
+  readonly keyStatus?: KeyStatus | undefined;
+  /** when the wallet was locked; undefined while it is Active */
+  readonly lockedAtMs?: number | undefined;
   readonly createdBy: string;
   readonly createdAtMs: number;
 }
@@ -38,11 +42,15 @@ export function algorithmOf(keyType: KeyType): Algorithm {
 
 /**
  * A wallet of a person belongs to the platform user, independent of the organisation of the token; a wallet of a
- * service to the client id.
+ * service to the client id, but not to its delegated tokens; a derived key of an organisation to its user while the
+ * token is of that organisation.
  */
 export function isOwner(wallet: Wallet, caller: Caller): boolean {
   if (wallet.ownerService !== undefined)
-    return caller.kind === 'service' && caller.clientId === wallet.ownerService;
+    return (
+      caller.kind === 'service' && caller.delegation === undefined && caller.clientId === wallet.ownerService
+    );
+  if (wallet.kind === 'Derived' && wallet.ownerOrganizationId !== caller.organizationId) return false;
   return wallet.ownerUserId !== undefined && wallet.ownerUserId === caller.platformUserId;
 }
 

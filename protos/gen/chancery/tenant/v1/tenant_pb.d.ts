@@ -386,6 +386,45 @@ export declare type ReportRefusalsResponse = Message<"chancery.tenant.v1.ReportR
 export declare const ReportRefusalsResponseSchema: GenMessage<ReportRefusalsResponse>;
 
 /**
+ * @generated from message chancery.tenant.v1.FindMemberRequest
+ */
+export declare type FindMemberRequest = Message<"chancery.tenant.v1.FindMemberRequest"> & {
+  /**
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.FindMemberRequest.
+ * Use `create(FindMemberRequestSchema)` to create a new message.
+ */
+export declare const FindMemberRequestSchema: GenMessage<FindMemberRequest>;
+
+/**
+ * @generated from message chancery.tenant.v1.FindMemberResponse
+ */
+export declare type FindMemberResponse = Message<"chancery.tenant.v1.FindMemberResponse"> & {
+  /**
+   * Empty when the person is not an active member.
+   *
+   * @generated from field: string platform_user_id = 1;
+   */
+  platformUserId: string;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.FindMemberResponse.
+ * Use `create(FindMemberResponseSchema)` to create a new message.
+ */
+export declare const FindMemberResponseSchema: GenMessage<FindMemberResponse>;
+
+/**
  * @generated from enum chancery.tenant.v1.RevocationKind
  */
 export enum RevocationKind {
@@ -538,6 +577,25 @@ export declare const AuditService: GenService<{
     methodKind: "unary";
     input: typeof ReportRefusalsRequestSchema;
     output: typeof ReportRefusalsResponseSchema;
+  },
+}>;
+
+/**
+ * Members of organisations, for services that act on an organisation's decision about a person. Callers:
+ * service-wallet.
+ *
+ * @generated from service chancery.tenant.v1.MembershipService
+ */
+export declare const MembershipService: GenService<{
+  /**
+   * The active member of an organisation by platform user id, or by id inside the organisation.
+   *
+   * @generated from rpc chancery.tenant.v1.MembershipService.FindMember
+   */
+  findMember: {
+    methodKind: "unary";
+    input: typeof FindMemberRequestSchema;
+    output: typeof FindMemberResponseSchema;
   },
 }>;
 

@@ -76,6 +76,12 @@ export declare const FindWalletsResponseSchema: GenMessage<FindWalletsResponse>;
  * @generated from message chancery.wallet.v1.ListSubjectWalletsRequest
  */
 export declare type ListSubjectWalletsRequest = Message<"chancery.wallet.v1.ListSubjectWalletsRequest"> & {
+  /**
+   * The context to sign with; empty for the primary key, absent for any.
+   *
+   * @generated from field: optional string derivation_context = 1;
+   */
+  derivationContext?: string | undefined;
 };
 
 /**
@@ -251,6 +257,244 @@ export declare type FindOrganizationWalletResponse = Message<"chancery.wallet.v1
  * Use `create(FindOrganizationWalletResponseSchema)` to create a new message.
  */
 export declare const FindOrganizationWalletResponseSchema: GenMessage<FindOrganizationWalletResponse>;
+
+/**
+ * @generated from message chancery.wallet.v1.FindEncryptionKeysRequest
+ */
+export declare type FindEncryptionKeysRequest = Message<"chancery.wallet.v1.FindEncryptionKeysRequest"> & {
+  /**
+   * at most 256
+   *
+   * @generated from field: repeated string addresses = 1;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.FindEncryptionKeysRequest.
+ * Use `create(FindEncryptionKeysRequestSchema)` to create a new message.
+ */
+export declare const FindEncryptionKeysRequestSchema: GenMessage<FindEncryptionKeysRequest>;
+
+/**
+ * @generated from message chancery.wallet.v1.FindEncryptionKeysResponse
+ */
+export declare type FindEncryptionKeysResponse = Message<"chancery.wallet.v1.FindEncryptionKeysResponse"> & {
+  /**
+   * @generated from field: repeated chancery.wallet.v1.EncryptionKey keys = 1;
+   */
+  keys: EncryptionKey[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.FindEncryptionKeysResponse.
+ * Use `create(FindEncryptionKeysResponseSchema)` to create a new message.
+ */
+export declare const FindEncryptionKeysResponseSchema: GenMessage<FindEncryptionKeysResponse>;
+
+/**
+ * @generated from message chancery.wallet.v1.EncryptionKey
+ */
+export declare type EncryptionKey = Message<"chancery.wallet.v1.EncryptionKey"> & {
+  /**
+   * @generated from field: string wallet_address = 1;
+   */
+  walletAddress: string;
+
+  /**
+   * {address}#platform:payload-encryption; {address} for a wallet of RSA, whose only key also decrypts.
+   *
+   * @generated from field: string kid = 2;
+   */
+  kid: string;
+
+  /**
+   * X25519 or NISTP256 (ECDH-ES+A256KW), RSA-4096 (RSA-OAEP-256)
+   *
+   * @generated from field: string algorithm = 3;
+   */
+  algorithm: string;
+
+  /**
+   * standard base64: 32 raw bytes for X25519, SPKI DER otherwise
+   *
+   * @generated from field: string public_key = 4;
+   */
+  publicKey: string;
+
+  /**
+   * Active, Rotated, Locked or Deleted. Nothing is encrypted for a locked or deleted wallet.
+   *
+   * @generated from field: string status = 5;
+   */
+  status: string;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.EncryptionKey.
+ * Use `create(EncryptionKeySchema)` to create a new message.
+ */
+export declare const EncryptionKeySchema: GenMessage<EncryptionKey>;
+
+/**
+ * @generated from message chancery.wallet.v1.UnwrapKeysRequest
+ */
+export declare type UnwrapKeysRequest = Message<"chancery.wallet.v1.UnwrapKeysRequest"> & {
+  /**
+   * id or address
+   *
+   * @generated from field: string wallet = 1;
+   */
+  wallet: string;
+
+  /**
+   * 1 to 256
+   *
+   * @generated from field: repeated chancery.wallet.v1.WrappedKey keys = 2;
+   */
+  keys: WrappedKey[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.UnwrapKeysRequest.
+ * Use `create(UnwrapKeysRequestSchema)` to create a new message.
+ */
+export declare const UnwrapKeysRequestSchema: GenMessage<UnwrapKeysRequest>;
+
+/**
+ * A recipient of a JWE (RFC 7516), its header and its encrypted key.
+ *
+ * @generated from message chancery.wallet.v1.WrappedKey
+ */
+export declare type WrappedKey = Message<"chancery.wallet.v1.WrappedKey"> & {
+  /**
+   * {address}#platform:payload-encryption, or {address} for the primary key
+   *
+   * @generated from field: string kid = 1;
+   */
+  kid: string;
+
+  /**
+   * ECDH-ES+A256KW or RSA-OAEP-256
+   *
+   * @generated from field: string alg = 2;
+   */
+  alg: string;
+
+  /**
+   * of ECDH-ES+A256KW
+   *
+   * @generated from field: chancery.wallet.v1.EphemeralKey epk = 3;
+   */
+  epk?: EphemeralKey | undefined;
+
+  /**
+   * Agreement PartyUInfo and PartyVInfo, decoded; may be absent
+   *
+   * @generated from field: bytes apu = 4;
+   */
+  apu: Uint8Array;
+
+  /**
+   * @generated from field: bytes apv = 5;
+   */
+  apv: Uint8Array;
+
+  /**
+   * @generated from field: bytes encrypted_key = 6;
+   */
+  encryptedKey: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.WrappedKey.
+ * Use `create(WrappedKeySchema)` to create a new message.
+ */
+export declare const WrappedKeySchema: GenMessage<WrappedKey>;
+
+/**
+ * A JWK of kty OKP (X25519) or EC (P-256), its coordinates decoded.
+ *
+ * @generated from message chancery.wallet.v1.EphemeralKey
+ */
+export declare type EphemeralKey = Message<"chancery.wallet.v1.EphemeralKey"> & {
+  /**
+   * X25519 or P-256
+   *
+   * @generated from field: string crv = 1;
+   */
+  crv: string;
+
+  /**
+   * 32 bytes
+   *
+   * @generated from field: bytes x = 2;
+   */
+  x: Uint8Array;
+
+  /**
+   * 32 bytes; empty for X25519
+   *
+   * @generated from field: bytes y = 3;
+   */
+  y: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.EphemeralKey.
+ * Use `create(EphemeralKeySchema)` to create a new message.
+ */
+export declare const EphemeralKeySchema: GenMessage<EphemeralKey>;
+
+/**
+ * @generated from message chancery.wallet.v1.UnwrapKeysResponse
+ */
+export declare type UnwrapKeysResponse = Message<"chancery.wallet.v1.UnwrapKeysResponse"> & {
+  /**
+   * in the order of the request
+   *
+   * @generated from field: repeated chancery.wallet.v1.UnwrappedKey keys = 1;
+   */
+  keys: UnwrappedKey[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.UnwrapKeysResponse.
+ * Use `create(UnwrapKeysResponseSchema)` to create a new message.
+ */
+export declare const UnwrapKeysResponseSchema: GenMessage<UnwrapKeysResponse>;
+
+/**
+ * @generated from message chancery.wallet.v1.UnwrappedKey
+ */
+export declare type UnwrappedKey = Message<"chancery.wallet.v1.UnwrappedKey"> & {
+  /**
+   * @generated from oneof chancery.wallet.v1.UnwrappedKey.result
+   */
+  result: {
+    /**
+     * 32 bytes, for A256GCM
+     *
+     * @generated from field: bytes content_key = 1;
+     */
+    value: Uint8Array;
+    case: "contentKey";
+  } | {
+    /**
+     * DECRYPT_FAILED, or WALLET_ACCESS_DENIED: a delegate of the wallet has no use of the primary key.
+     *
+     * @generated from field: string refusal = 2;
+     */
+    value: string;
+    case: "refusal";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message chancery.wallet.v1.UnwrappedKey.
+ * Use `create(UnwrappedKeySchema)` to create a new message.
+ */
+export declare const UnwrappedKeySchema: GenMessage<UnwrappedKey>;
 
 /**
  * @generated from message chancery.wallet.v1.GetSystemKeyRequest
@@ -1052,7 +1296,7 @@ export declare const WalletService: GenService<{
     output: typeof FindWalletsResponseSchema;
   },
   /**
-   * Wallets that the subject of x-subject-token may sign with, its oldest active one first.
+   * Wallets that the subject of x-subject-token may sign with as requested, its oldest active one first.
    *
    * @generated from rpc chancery.wallet.v1.WalletService.ListSubjectWallets
    */
@@ -1062,7 +1306,9 @@ export declare const WalletService: GenService<{
     output: typeof ListSubjectWalletsResponseSchema;
   },
   /**
-   * Signs a 32-byte digest as the subject of x-subject-token; the digest is the message for Ed25519.
+   * Signs a 32-byte digest as the subject of x-subject-token; the digest is the message for Ed25519. A delegated service
+   * token stands for its person, over a connection of the service that it was issued to: here with the scope
+   * wallets:sign, in UnwrapKeys with wallets:decrypt.
    *
    * @generated from rpc chancery.wallet.v1.WalletService.SignDigest
    */
@@ -1091,6 +1337,27 @@ export declare const WalletService: GenService<{
     methodKind: "unary";
     input: typeof FindOrganizationWalletRequestSchema;
     output: typeof FindOrganizationWalletResponseSchema;
+  },
+  /**
+   * The keys that content for wallets is encrypted to, by address; unknown addresses are left out.
+   *
+   * @generated from rpc chancery.wallet.v1.WalletService.FindEncryptionKeys
+   */
+  findEncryptionKeys: {
+    methodKind: "unary";
+    input: typeof FindEncryptionKeysRequestSchema;
+    output: typeof FindEncryptionKeysResponseSchema;
+  },
+  /**
+   * Unwraps content keys of one wallet as the subject of x-subject-token. Authority is judged once and written to the
+   * event log with the number of keys; each key has its own answer.
+   *
+   * @generated from rpc chancery.wallet.v1.WalletService.UnwrapKeys
+   */
+  unwrapKeys: {
+    methodKind: "unary";
+    input: typeof UnwrapKeysRequestSchema;
+    output: typeof UnwrapKeysResponseSchema;
   },
 }>;
 
