@@ -19,6 +19,7 @@ import { migrations } from './database/migrations/list.ts';
 import type { RegisterSchema } from './database/schema.ts';
 import { mountRoutes } from './http.ts';
 import { addLedgerService } from './ledger/service/rpc.ts';
+import { addRecordService } from './ledger/transactions/rpc.ts';
 import { assembleLedger, type Ledger } from './ledger.ts';
 import { addDirectoryService } from './registers/directory/rpc.ts';
 import { addEventService } from './registers/feed/rpc.ts';
@@ -66,6 +67,7 @@ async function assemble(base: ServiceBase<RegisterConfig>): Promise<Parts> {
 function addServices(server: RpcServer, { ledger, database, verifier, clock }: Parts): void {
   const { writeDocket, segments } = ledger;
   addLedgerService(server, { database, verifier, clock, writeDocket, segments });
+  addRecordService(server, { db: database.read, segments });
   addEventService(server, database.read);
   addDirectoryService(server, { database, clock, onAnnounced: ledger.onAnnounced });
 }

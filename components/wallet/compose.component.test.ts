@@ -55,6 +55,7 @@ describe('the wallet service, started', () => {
       NATS_URL: broker.url,
       DATABASE_URL: await testDatabase('wallet_compose'),
       CHANCERY_KEK_FILE: kek,
+      CHANCERY_REGISTER_GRPC: '127.0.0.1:9',
     };
     wallet = await startWallet(env);
     cleanup.add('wallet', () => wallet.stop());
@@ -227,6 +228,24 @@ describe('the wallet service, started', () => {
     await expect(rpc.signDigest(request, { subjectToken: alice })).rejects.toMatchObject({
       code: 'WALLET_NOT_FOUND',
     });
+  });
+
+  test('an issuer key is for the tenant and the credential service, over their own connections', async () => {
+    const path = '/api/internal/wallets/w1nothing/issuer-cert-key';
+    const ask = async (connection: string, owner: string, claims: object = {}) => {
+      const token = await tenant.token('service', { client_id: owner, ...claims });
+      const { status, body } = await overHttps(await tenant.workload(connection), path, token);
+      return [status, JSON.parse(body).code];
+    };
+    expect(await ask('service-tenant', 'service-tenant')).toEqual([404, 'WALLET_NOT_FOUND']);
+    expect(await ask('service-credential', 'service-credential')).toEqual([404, 'WALLET_NOT_FOUND']);
+    for (const connection of ['service-credential', 'service-register', 'service-gateway']) {
+      expect(await ask(connection, 'service-tenant'), connection).toEqual([403, 'FORBIDDEN']);
+    }
+    expect(await ask('service-register', 'service-register')).toEqual([403, 'FORBIDDEN']);
+    const person = { platform_user_id: crypto.randomUUID(), roles: ['Administrator'] };
+    const human = await tenant.token('platform', { client_id: 'service-tenant', ...person });
+    expect((await overHttps(await tenant.workload('service-tenant'), path, human)).status).toBe(403);
   });
 
   test('a delegated token stands for its person, only over a connection of its service and not over HTTP', async () => {

@@ -15,7 +15,7 @@ import {
   SystemSignerService,
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import { connectAudit, connectMembers } from './clients.ts';
+import { connectAudit, connectFileChunks, connectMembers, connectRecords } from './clients.ts';
 import type { WalletConfig } from './config.ts';
 import { fileKek, type KekProvider } from './custody/kek.ts';
 import { Keyring } from './custody/keyring.ts';
@@ -23,6 +23,8 @@ import { createRewrapping } from './custody/rewrap/rewrap.ts';
 import { RsaGenerator } from './custody/rsa.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { WalletDatabase } from './database/schema.ts';
+import { createDownloads, type Downloads } from './encryption/files/downloads.ts';
+import type { Records } from './encryption/files/open-file.ts';
 import { encryptionHandlers } from './encryption/rpc.ts';
 import { eventHandlers, mayReadEvents } from './events/rpc.ts';
 import { mountRoutes, type WalletHttpDeps } from './http.ts';
@@ -33,12 +35,14 @@ import { controlKey } from './system-signer/keys.ts';
 import { systemSignerHandlers } from './system-signer/rpc.ts';
 import type { SignControlDeps } from './system-signer/sign-control.ts';
 import { createSignerStore } from './system-signer/store.ts';
+import { purgeNotices } from './wallets/holder/store.ts';
 import type { Members } from './wallets/organization/derive-key.ts';
 import { findSecret } from './wallets/records/store.ts';
 
 const reportEveryMs = 1_000;
 /** The largest request, of 256 wrapped keys of RSA or with long party information, has about 700 KiB. */
 const maxWalletRequestBytes = 1024 * 1024;
+const purgeEveryMs = 10 * 60_000;
 const rewrapEveryMs = 60_000;
 
 interface Parts extends ServiceParts {
@@ -60,7 +64,7 @@ export const createWallet = createService<WalletConfig, Parts>({
 });
 
 async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
-  const { config, runtime, bus } = base;
+  const { config, runtime, bus, cleanup } = base;
   const { log, clock, telemetry, installation } = runtime;
   const kek = openKek(config.CHANCERY_KEK_FILE);
   const db = await openStore<WalletDatabase>(base, { schema: 'wallet', migrations });
@@ -74,6 +78,7 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
     clock,
     log,
     refusals: startRefusalLog(base, token),
+    ...connectFiles(base, token),
     members: openMembers(base, token),
     deletionHours: config.CHANCERY_WALLET_DELETION_HOURS,
     verifier: createVerifier(nodeEd25519()),
@@ -84,6 +89,9 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
     checkpointsPerMinute: config.CHANCERY_CHECKPOINT_SIGNATURES_PER_MINUTE,
   };
   await controlKey(deps);
+  const purge = { name: 'expired-notices', everyMs: purgeEveryMs, run: () => db.transact(purgeNotices) };
+  const purges = startJob(purge, runtime);
+  cleanup.add('expired notices', () => purges.stop());
   startRewrapping(base, { db, kek });
   return { authenticator, deps };
 }
@@ -132,6 +140,20 @@ function startRefusalLog(
     await refusals.flush();
   });
   return refusals;
+}
+
+/** Sealed transactions, and the content of their files where the installation has a blueprint service. */
+function connectFiles(
+  { config, runtime, workload, cleanup }: ServiceBase<WalletConfig>,
+  token: () => Promise<string>,
+): { readonly records: Records; readonly downloads: Downloads } {
+  const options = { runtime, workload, token };
+  const records = connectRecords(config.CHANCERY_REGISTER_GRPC, options);
+  cleanup.add('register client', () => records.close());
+  const { CHANCERY_BLUEPRINT_GRPC: blueprint } = config;
+  const chunks = blueprint === undefined ? undefined : connectFileChunks(blueprint, options);
+  cleanup.add('blueprint client', () => chunks?.close());
+  return { records, downloads: createDownloads({ chunks, telemetry: runtime.telemetry }) };
 }
 
 function addServices(server: RpcServer, { deps }: Parts): void {

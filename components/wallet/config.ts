@@ -33,6 +33,10 @@ export const walletSettings = z.object({
     .max(10_000)
     .default(600)
     .describe('Checkpoint signatures of one register in any minute, over all replicas'),
+  CHANCERY_REGISTER_GRPC: endpoint.describe('Register service: sealed transactions (host:port)'),
+  CHANCERY_BLUEPRINT_GRPC: endpoint
+    .optional()
+    .describe('Blueprint service: content of files (host:port); without it downloads answer 503'),
   CHANCERY_TENANT_HTTPS: endpoint.describe('Tenant service: keys of tokens (host:port)'),
   CHANCERY_TENANT_GRPC: endpoint.describe('Tenant service: revocations (host:port)'),
   CHANCERY_TENANT_MTLS: endpoint.describe('Tenant service: token listener (host:port)'),

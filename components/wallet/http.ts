@@ -1,10 +1,17 @@
 import type { App } from '#kit/http/http.ts';
 import type { DecryptDeps } from './encryption/encrypt.ts';
+import { type FileDeps, mountFileRoutes } from './encryption/files/routes.ts';
 import { mountEncryptionRoutes } from './encryption/routes.ts';
 import type { GrantDeps } from './grants/grant.ts';
 import { mountGrantRoutes } from './grants/routes.ts';
+import type { IssuerKeyDeps } from './signing/issuer/issuer-key.ts';
+import { mountIssuerKeyRoutes } from './signing/issuer/routes.ts';
 import { mountSigningRoutes, type SigningRouteDeps } from './signing/routes.ts';
 import { mountValidatorKeyRoutes, type ValidatorKeyDeps } from './system-signer/routes.ts';
+import { type HistoryDeps, mountHistoryRoutes } from './wallets/holder/history-routes.ts';
+import type { HolderKeyDeps } from './wallets/holder/holder-key.ts';
+import { mountHolderKeyRoutes } from './wallets/holder/key-routes.ts';
+import { mountNoticeRoutes } from './wallets/holder/notice-routes.ts';
 import type { DeleteDeps } from './wallets/lifecycle/delete.ts';
 import { mountLifecycleRoutes } from './wallets/lifecycle/routes.ts';
 import { mountOrganizationKeyRoutes, type OrganizationKeyDeps } from './wallets/organization/routes.ts';
@@ -20,7 +27,11 @@ export type WalletHttpDeps = WalletRouteDeps &
   DeleteDeps &
   OrganizationKeyDeps &
   OwnDeps &
-  ValidatorKeyDeps;
+  ValidatorKeyDeps &
+  HistoryDeps &
+  HolderKeyDeps &
+  IssuerKeyDeps &
+  FileDeps;
 
 export function mountRoutes(app: App, deps: WalletHttpDeps): void {
   mountWalletRoutes(app, deps);
@@ -31,4 +42,9 @@ export function mountRoutes(app: App, deps: WalletHttpDeps): void {
   mountGrantRoutes(app, deps);
   mountServiceWalletRoutes(app, deps);
   mountValidatorKeyRoutes(app, deps);
+  mountNoticeRoutes(app, deps);
+  mountHolderKeyRoutes(app, deps);
+  mountHistoryRoutes(app, deps);
+  mountIssuerKeyRoutes(app, deps);
+  mountFileRoutes(app, deps);
 }

@@ -235,6 +235,7 @@ describe('OpenAPI for programs in any language', () => {
       .flatMap(([, content]) => Object.keys(content));
     expect([...new Set(media)].sort()).toEqual([
       'application/json',
+      'application/octet-stream',
       'application/problem+json',
       'application/x-ndjson',
       'application/x-www-form-urlencoded',

@@ -1,4 +1,4 @@
-import { createHmac, hash, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto';
 
 /** SHA-256 in one shot; text counts as UTF-8. 32 bytes. */
 export function sha256(data: string | Uint8Array): Uint8Array {
@@ -20,6 +20,15 @@ export function hmacSha512(key: string | Uint8Array, data: Uint8Array): Uint8Arr
 /** HMAC-SHA-256 (RFC 2104). 32 bytes. */
 export function hmacSha256(key: string | Uint8Array, data: string | Uint8Array): Uint8Array {
   return createHmac('sha256', key).update(data).digest();
+}
+
+/** HKDF-SHA-256 (RFC 5869). The caller wipes the key. */
+export function hkdfSha256(
+  secret: Uint8Array,
+  salt: Uint8Array,
+  { info, sizeBytes }: { readonly info: Uint8Array; readonly sizeBytes: number },
+): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, salt, info, sizeBytes));
 }
 
 /** Whether two secrets are equal, in time that depends on their lengths only. */

@@ -29,6 +29,8 @@ export const REGISTER_ATTESTATION: ContextName = 'platform:register-attestation'
 export const REGISTER_CONTROL: ContextName = 'platform:register-control';
 export const DOCKET_SIGNING: ContextName = 'platform:docket-signing';
 export const PAYLOAD_ENCRYPTION: ContextName = 'platform:payload-encryption';
+export const CITIZEN_HOLDER: ContextName = 'platform:citizen-holder';
+export const HAIP_ISSUER_SIGNING: ContextName = 'platform:haip-issuer-signing';
 
 /** `undefined` for a name that is not in the list; the comparison is exact. */
 export function findContext(name: string): { name: ContextName; slot: number; use: ContextUse } | undefined {

@@ -44,9 +44,12 @@ export class Keyring {
     this.#options = { capacity: 256, ttlMs: 10 * 60 * 1000, ...options };
   }
 
-  /** @throws AppError internal CUSTODY_TAMPERED, CUSTODY_KEY_MISMATCH, KEK_UNKNOWN or CUSTODY_MISSING. */
-  signer(owner: KeyOwner, path: string): Promise<Signer> {
-    const name = `${owner.id} ${path}`;
+  /**
+   * @param keyType of the key at the path, where it is not that of the wallet: a seed has keys of both curves
+   * @throws AppError internal CUSTODY_TAMPERED, CUSTODY_KEY_MISMATCH, KEK_UNKNOWN or CUSTODY_MISSING
+   */
+  signer(owner: KeyOwner, path: string, keyType: KeyType = owner.keyType): Promise<Signer> {
+    const name = `${owner.id} ${keyType} ${path}`;
     const nowMs = this.#options.clock.nowMs();
     const cached = this.#entries.get(name);
     this.#entries.delete(name);
@@ -54,19 +57,21 @@ export class Keyring {
       this.#entries.set(name, cached);
       return cached.signer;
     }
-    const signer = this.privateKey(owner, path).then(createSigner);
+    const signer = this.privateKey(owner, path, keyType).then(createSigner);
     this.#remember(name, { signer, expiresAtMs: nowMs + this.#options.ttlMs });
     return signer;
   }
 
   /** A private key that is not cached: for decryption and exports to a cipher. */
-  privateKey(owner: KeyOwner, path: string): Promise<PrivateKey> {
-    return this.withMaterial(owner, (material) => copyOfKeyAt(owner, material, path));
+  privateKey(owner: KeyOwner, path: string, keyType: KeyType = owner.keyType): Promise<PrivateKey> {
+    return this.withMaterial(owner, (material) => copyOfKeyAt(keyType, material, path));
   }
 
   /** Private keys in the order of the paths; the key material is decrypted once. */
   privateKeys(owner: KeyOwner, paths: readonly string[]): Promise<PrivateKey[]> {
-    return this.withMaterial(owner, (material) => paths.map((path) => copyOfKeyAt(owner, material, path)));
+    return this.withMaterial(owner, (material) =>
+      paths.map((path) => copyOfKeyAt(owner.keyType, material, path)),
+    );
   }
 
   /** Runs `use` on the opened key material of a wallet and wipes the material afterwards. */
@@ -105,8 +110,8 @@ export class Keyring {
   }
 }
 
-function copyOfKeyAt(owner: KeyOwner, material: KeyMaterial, path: string): PrivateKey {
-  const key = privateKeyAt(owner.keyType, material, path);
+function copyOfKeyAt(keyType: KeyType, material: KeyMaterial, path: string): PrivateKey {
+  const key = privateKeyAt(keyType, material, path);
   return { algorithm: key.algorithm, privateKey: Buffer.from(key.privateKey) };
 }
 

@@ -45,7 +45,8 @@ export function nodeMaterial(keyType: DerivableKeyType, seed: KeyMaterial, path:
 /**
  * The private key at a path of hardened levels. For a node, its own key is the primary one and every other path starts
  * at the node.
- * @throws AppError unprocessable DERIVATION_UNSUPPORTED for RSA and any path but the primary one
+ * @throws AppError unprocessable DERIVATION_UNSUPPORTED for RSA and any path but the primary one, and for a key of another
+ * type below an RSA key
  */
 export function privateKeyAt(keyType: KeyType, material: KeyMaterial, path: string): PrivateKey {
   if (keyType === 'RSA') {
@@ -54,6 +55,7 @@ export function privateKeyAt(keyType: KeyType, material: KeyMaterial, path: stri
     }
     return { algorithm: 'RSA-4096', privateKey: material.secret };
   }
+  if (material.purpose === 'pkcs8') throw refusal('DERIVATION_UNSUPPORTED');
   const { privateKey } =
     material.purpose === 'node'
       ? belowNode(CURVES[keyType], material.secret, path)

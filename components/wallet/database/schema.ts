@@ -132,6 +132,35 @@ interface SignerEpochTable {
   opened_at: Date;
 }
 
+/** The notice that a person waits for a credential: one a person, judged by the clock of the database. */
+interface ApplicationNoticeTable {
+  platform_user_id: string;
+  label: string;
+  set_at: Date;
+  expires_at: Date;
+}
+
+export const PRESENTATION_OUTCOMES = [
+  'Presented',
+  'DeclinedByCitizen',
+  'VerifierRejected',
+  'Acknowledged',
+] as const;
+
+interface PresentationTable {
+  platform_user_id: WriteOnce<string>;
+  id: WriteOnce<string>;
+  credential_id: string;
+  verifier_label: string | null;
+  verifier_did: string | null;
+  /** names only, never values */
+  disclosed_claims: string[];
+  presented_at: Date;
+  outcome: (typeof PRESENTATION_OUTCOMES)[number];
+  /** of the first report */
+  reported_at: WriteOnce<Date>;
+}
+
 export interface WalletDatabase {
   wallets: WalletTable;
   wallet_secrets: WalletSecretTable;
@@ -142,4 +171,6 @@ export interface WalletDatabase {
   signing_buckets: SigningBucketTable;
   signing_guard: SigningGuardTable;
   signer_epochs: SignerEpochTable;
+  application_notices: ApplicationNoticeTable;
+  presentations: PresentationTable;
 }

@@ -1,6 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
+import { decide } from '#core/identity/policies.ts';
 import type { Role } from '#core/identity/roles.ts';
 import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
@@ -13,6 +15,8 @@ import { Keyring } from '../custody/keyring.ts';
 import { RsaGenerator } from '../custody/rsa.ts';
 import { migrations } from '../database/migrations/list.ts';
 import type { WalletDatabase } from '../database/schema.ts';
+import { createDownloads, type FileChunks } from '../encryption/files/downloads.ts';
+import type { Records } from '../encryption/files/open-file.ts';
 import { mountRoutes, type WalletHttpDeps } from '../http.ts';
 import type { Refused } from '../refusals/log.ts';
 import { createSignerEvents } from '../system-signer/events.ts';
@@ -45,7 +49,17 @@ export interface ReplicaOptions {
   readonly controlPerMinute?: number;
   readonly checkpointsPerMinute?: number;
   readonly deletionHours?: number;
+  /** Sealed transactions; none when absent. */
+  readonly records?: Records;
+  /** Content of files; no service has any when absent. */
+  readonly chunks?: FileChunks;
 }
+
+const noRecords: Records = {
+  getSealed: async () => {
+    throw new AppError('not_found', 'TX_NOT_FOUND', 'there are none');
+  },
+};
 
 export async function openReplica(options: ReplicaOptions): Promise<Replica> {
   const clock = manualClock(startMs);
@@ -85,6 +99,8 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     installation: testInstallation,
     controlPerMinute: options.controlPerMinute ?? 10,
     checkpointsPerMinute: options.checkpointsPerMinute ?? 600,
+    records: options.records ?? noRecords,
+    downloads: createDownloads({ chunks: options.chunks, telemetry }),
   };
   return {
     db,
@@ -99,8 +115,11 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
 }
 
 /** A fresh database and one replica on it. */
-export async function openFixture(name: string): Promise<Replica & ReplicaOptions> {
-  const options = { url: await testDatabase(name), kek: randomBytes(32) };
+export async function openFixture(
+  name: string,
+  files: Pick<ReplicaOptions, 'records' | 'chunks'> = {},
+): Promise<Replica & ReplicaOptions> {
+  const options = { url: await testDatabase(name), kek: randomBytes(32), ...files };
   return { ...(await openReplica(options)), ...options };
 }
 
@@ -138,11 +157,16 @@ export function administrator(organizationId: string, roles: readonly Role[] = [
   return person({ organizationId, roles });
 }
 
-/** The routes, where `callerOf` maps a bearer token to the caller; an unknown token has none. */
+/** The routes and their policies, where `callers` maps a bearer token to the caller; an unknown token has none. */
 export function routesFor(replica: Replica, callers: ReadonlyMap<string, Caller>): App {
   const app = createHttpServer({ runtime: replica.runtime, title: 'wallet' });
   app.addHook('onRequest', async (request) => {
-    request.caller = callers.get(request.headers.authorization ?? '');
+    const caller = callers.get(request.headers.authorization ?? '');
+    request.caller = caller;
+    const { policy = 'Anonymous' } = request.routeOptions.config;
+    if (caller !== undefined && decide(policy, caller) !== 'allow') {
+      throw new AppError('forbidden', 'FORBIDDEN', 'the policy refuses the caller');
+    }
   });
   mountRoutes(app, replica.deps);
   return app;

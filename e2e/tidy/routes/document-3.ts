@@ -55,8 +55,6 @@ export const document3: readonly SpecifiedRoute[] = [
     'POST /api/wallets/org/{orgId}/derive-key RequireAdministrator',
     'POST /api/wallets/org/{orgId}/keys/{derivedKeyId}/rotate RequireAdministrator',
     'DELETE /api/wallets/org/{orgId}/keys/{derivedKeyId} RequireAdministrator',
-  ]),
-  ...routes('wallet', 'pending', [
     'GET /api/v1/wallets/{address}/files/download RequireAuthenticated',
     'GET /api/v1/wallet/pending-applications RequireConsumerAudience',
     'PUT /api/v1/wallet/pending-applications RequireConsumerAudience',
@@ -66,11 +64,13 @@ export const document3: readonly SpecifiedRoute[] = [
     'GET /api/v1/wallet/presentations RequireConsumerAudience',
     'DELETE /api/v1/wallet/presentations/{id} RequireConsumerAudience',
     'POST /api/v1/wallet/presentations/log RequireConsumerAudience',
+    'GET /api/internal/wallets/{address}/issuer-cert-key RequireService',
+    'POST /api/internal/wallets/{address}/issuer-cert-key/sign RequireService',
+  ]),
+  ...routes('wallet', 'pending', [
     'POST /api/v1/wallets/{walletAddress}/ethereum/transactions CanTransactEthereum',
     'POST /api/v1/wallets/{walletAddress}/ethereum/transactions/preview CanTransactEthereum',
     'GET /api/v1/ethereum/transactions/{chainId}/{txHash} RequireAuthenticated',
-    'GET /api/internal/wallets/{address}/issuer-cert-key RequireService',
-    'POST /api/internal/wallets/{address}/issuer-cert-key/sign RequireService',
   ]),
   // Credential exchange service
   ...routes('credential', 'pending', [

@@ -6,6 +6,7 @@ import { idempotencyKeys } from './0004-idempotency-keys.ts';
 import { serviceWallets } from './0005-service-wallets.ts';
 import { signingBatches } from './0006-signing-batches.ts';
 import { organizationKeys } from './0007-organization-keys.ts';
+import { holder } from './0009-holder.ts';
 
 export const migrations: Migration[] = [
   wallets,
@@ -15,4 +16,5 @@ export const migrations: Migration[] = [
   serviceWallets,
   signingBatches,
   organizationKeys,
+  holder,
 ];

@@ -109,6 +109,25 @@ export async function findOrganizationWallet(db: Db, organizationId: string): Pr
 }
 
 /**
+ * The wallet that holds the credentials of a person: the oldest own one with a key type that derives keys. A lock does
+ * not pass this on to another wallet, because credentials are bound to the key.
+ */
+export async function findHolderWallet(db: Db, platformUserId: string): Promise<Wallet | undefined> {
+  const row = await db
+    .selectFrom('wallets')
+    .selectAll()
+    .where('kind', '=', 'User')
+    .where('owner_user_id', '=', platformUserId)
+    .where('key_type', '<>', 'RSA')
+    .where('status', 'in', ['Active', 'Locked'])
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/**
  * The wallet of an organisation, which stays as it is until the transaction ends. `update`: for a change of it, which
  * waits for transactions that derive from it.
  */

@@ -375,6 +375,43 @@ export declare type SealedTransaction = Message<"chancery.register.v1.SealedTran
 export declare const SealedTransactionSchema: GenMessage<SealedTransaction>;
 
 /**
+ * @generated from message chancery.register.v1.GetSealedTransactionRequest
+ */
+export declare type GetSealedTransactionRequest = Message<"chancery.register.v1.GetSealedTransactionRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * @generated from field: string transaction_id = 2;
+   */
+  transactionId: string;
+};
+
+/**
+ * Describes the message chancery.register.v1.GetSealedTransactionRequest.
+ * Use `create(GetSealedTransactionRequestSchema)` to create a new message.
+ */
+export declare const GetSealedTransactionRequestSchema: GenMessage<GetSealedTransactionRequest>;
+
+/**
+ * @generated from message chancery.register.v1.GetSealedTransactionResponse
+ */
+export declare type GetSealedTransactionResponse = Message<"chancery.register.v1.GetSealedTransactionResponse"> & {
+  /**
+   * @generated from field: chancery.register.v1.SealedTransaction transaction = 1;
+   */
+  transaction?: SealedTransaction | undefined;
+};
+
+/**
+ * Describes the message chancery.register.v1.GetSealedTransactionResponse.
+ * Use `create(GetSealedTransactionResponseSchema)` to create a new message.
+ */
+export declare const GetSealedTransactionResponseSchema: GenMessage<GetSealedTransactionResponse>;
+
+/**
  * @generated from message chancery.register.v1.WriteDocketRequest
  */
 export declare type WriteDocketRequest = Message<"chancery.register.v1.WriteDocketRequest"> & {
@@ -1243,6 +1280,24 @@ export declare const LedgerService: GenService<{
     methodKind: "unary";
     input: typeof ListSubscriptionsRequestSchema;
     output: typeof ListSubscriptionsResponseSchema;
+  },
+}>;
+
+/**
+ * Sealed transactions for services that judge themselves what a person may read of them.
+ *
+ * @generated from service chancery.register.v1.RecordService
+ */
+export declare const RecordService: GenService<{
+  /**
+   * The exact bytes of a sealed transaction: NOT_FOUND when the register or the transaction is unknown or not sealed.
+   *
+   * @generated from rpc chancery.register.v1.RecordService.GetSealedTransaction
+   */
+  getSealedTransaction: {
+    methodKind: "unary";
+    input: typeof GetSealedTransactionRequestSchema;
+    output: typeof GetSealedTransactionResponseSchema;
   },
 }>;
 
