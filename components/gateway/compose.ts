@@ -11,6 +11,8 @@ import { endpointsOf, type GatewayConfig } from './config.ts';
 import { createClientReader } from './forwarding/client-address.ts';
 import type { ExpectPeer } from './forwarding/connector.ts';
 import { createForward } from './forwarding/forward.ts';
+import { createHeldCalls, type HeldCalls } from './forwarding/held-calls.ts';
+import { createHold } from './forwarding/hold.ts';
 import { startProbes } from './forwarding/jobs.ts';
 import { createSpanStepper, createTraceStepper } from './forwarding/trace.ts';
 import { createTunnels, type Tunnels } from './forwarding/upgrade.ts';
@@ -28,7 +30,10 @@ import { createListener } from './server.ts';
 /** Largest request body. */
 const bodyLimitBytes = 10 * 1024 * 1024;
 
-const maxTunnels = 10_000;
+/** Open WebSockets, event streams and polls of hubs. */
+const maxHeldCalls = 10_000;
+
+const maxStalledMs = 30_000;
 
 /** Longest time a service has to answer a WebSocket handshake. */
 const maxHandshakeMs = 10_000;
@@ -44,8 +49,8 @@ interface GatewayDependencies {
   readonly services?: readonly Service[];
   /** Opens its identity; the configured one when absent. */
   readonly identify?: (base: GatewayBase) => Promise<IdentitySource>;
-  /** The routing table; that of the services when absent. */
-  readonly table?: readonly RouteRule[];
+  /** Longest time a client of a hub may read nothing while data waits for it. */
+  readonly stalledMs?: number;
 }
 
 /** Builds the gateway: identity, upstream pools, own pages, public listener. */
@@ -55,14 +60,14 @@ export const createGateway = createGatewayOf({});
 export function createGatewayOf({
   services = listServices(),
   identify = openIdentity,
-  table = routingTableOf(services),
+  stalledMs = maxStalledMs,
 }: GatewayDependencies): Create<GatewayConfig> {
   return createProcess<GatewayConfig, Parts>({
     name: 'gateway',
     assemble: async (base) => {
       const identity = await identify(base);
       base.checks.push(identityCheck(identity, base.runtime));
-      return assemble(base, { services, identity, table });
+      return assemble(base, { services, identity, stalledMs });
     },
     listen: async (base, parts) => ({ http: await listenPublic(base, parts) }),
   });
@@ -73,16 +78,18 @@ interface Parts extends ProcessParts {
   readonly app: App;
   readonly reference: Reference;
   readonly tunnels: Tunnels;
+  readonly heldCalls: HeldCalls;
+  readonly stalledMs: number;
   readonly table: readonly RouteRule[];
 }
 
 interface Surface {
   readonly services: readonly Service[];
   readonly identity: IdentitySource;
-  readonly table: readonly RouteRule[];
+  readonly stalledMs: number;
 }
 
-async function assemble(base: GatewayBase, { services, identity, table }: Surface): Promise<Parts> {
+async function assemble(base: GatewayBase, { services, identity, stalledMs }: Surface): Promise<Parts> {
   const { config, runtime, cleanup } = base;
   const answerTimeoutMs = answerTimeoutOf(config);
   const members = new Set(services.filter((service) => service.members === true).map(({ name }) => name));
@@ -96,16 +103,29 @@ async function assemble(base: GatewayBase, { services, identity, table }: Surfac
   });
   cleanup.add('upstreams', () => upstreams.close());
   cleanup.add('probes', startProbes(upstreams.all));
+  const table = routingTableOf(services);
   const app = await openOwnPages(base, upstreams, table);
   const reference = createReference();
   cleanup.add('reference', () => reference.close());
+  const heldCalls = openHeldCalls(base);
   const tunnels = createTunnels({
     log: runtime.log,
     nowMs: () => runtime.clock.nowMs(),
-    maxTunnels,
+    heldCalls,
+    stalledMs,
     deadlineMs: Math.min(answerTimeoutMs, maxHandshakeMs),
   });
-  return { upstreams, app, reference, tunnels, table };
+  return { upstreams, app, reference, tunnels, heldCalls, stalledMs, table };
+}
+
+function openHeldCalls({ config, runtime }: GatewayBase): HeldCalls {
+  const heldCalls = createHeldCalls({
+    most: maxHeldCalls,
+    mostOfClient: config.CHANCERY_GATEWAY_HUB_CONNECTIONS,
+  });
+  const help = 'Open WebSockets, event streams and polls of hubs.';
+  runtime.telemetry.gauge('hub_connections', help, () => heldCalls.count());
+  return heldCalls;
 }
 
 const answerTimeoutOf = (config: GatewayConfig): number => config.CHANCERY_GATEWAY_ANSWER_SECONDS * 1000;
@@ -115,7 +135,7 @@ async function listenPublic({ config, runtime, cleanup }: GatewayBase, parts: Pa
   const server = openListener(config, runtime, parts);
   const host = config.CHANCERY_LISTEN_HOST;
   const port = await listen(server, host, config.CHANCERY_GATEWAY_PORT);
-  cleanup.add('listener', () => closeListener(server, parts.tunnels));
+  cleanup.add('listener', () => closeListener(server, parts.heldCalls));
   return `${host}:${port}`;
 }
 
@@ -162,6 +182,13 @@ function openListener(config: GatewayConfig, runtime: Runtime, parts: Parts): Se
     log,
     nowMs: () => clock.nowMs(),
   });
+  const hold = createHold({
+    upstreams: parts.upstreams,
+    heldCalls: parts.heldCalls,
+    stalledMs: parts.stalledMs,
+    log,
+    nowMs: () => clock.nowMs(),
+  });
   const traced = config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined;
   return createListener({
     match: createMatcher(parts.table),
@@ -171,6 +198,7 @@ function openListener(config: GatewayConfig, runtime: Runtime, parts: Parts): Se
     clock,
     destinations: {
       forward,
+      hold,
       serve: (request, response, target) => servePage(parts, request, response, target),
       tunnel: (handshake) => parts.tunnels.open(handshake, parts.upstreams.find(handshake.service)),
     },
@@ -200,12 +228,12 @@ async function listen(server: Server, host: string, port: number): Promise<numbe
   return bound.port;
 }
 
-/** Stops accepting connections, lets requests finish, then cuts the rest. */
-async function closeListener(server: Server, tunnels: Tunnels): Promise<void> {
+/** Stops accepting connections, ends the calls of hubs, lets other requests finish, then cuts the rest. */
+async function closeListener(server: Server, heldCalls: HeldCalls): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   server.close(() => resolve());
   server.closeIdleConnections();
-  tunnels.closeAll();
+  heldCalls.endAll();
   const timer = setTimeout(() => server.closeAllConnections(), drainMs);
   await promise;
   clearTimeout(timer);

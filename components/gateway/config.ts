@@ -79,6 +79,13 @@ const ownSettings = {
     .max(3600)
     .default(60)
     .describe('seconds a service has to begin its answer, and the longest pause within one; then 504'),
+  CHANCERY_GATEWAY_HUB_CONNECTIONS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(2000)
+    .describe('open WebSockets, event streams and polls of hubs per client address; more answer 429'),
   CHANCERY_TRUSTED_PROXIES: cidrList
     .default([])
     .describe('comma-separated CIDR blocks of proxies whose X-Forwarded-* headers are believed'),

@@ -11,11 +11,13 @@ interface Observed {
   readonly clientAddress: string;
   readonly traceId: string;
   readonly startedAt: number;
+  /** A stream or poll of a hub: its duration does not measure the service. */
+  readonly isHeld: boolean;
 }
 
 export type Observe = (observed: Observed) => void;
 
-/** Counts and times every request by service and status class; logs refusals and failures at info, the rest at debug. */
+/** Counts and times every request, except held ones, by service and status class; logs refusals and failures at info, the rest at debug. */
 export function createObserve(runtime: Runtime): Observe {
   const { log, telemetry } = runtime;
   const seconds = telemetry.histogram('request_seconds', 'Duration of requests through the gateway.', {
@@ -23,10 +25,8 @@ export function createObserve(runtime: Runtime): Observe {
   });
   return (observed) => {
     const durationMs = performance.now() - observed.startedAt;
-    seconds.observe(
-      { peer: observed.peer, status: `${Math.trunc(observed.status / 100)}xx` },
-      durationMs / 1000,
-    );
+    const labels = { peer: observed.peer, status: `${Math.trunc(observed.status / 100)}xx` };
+    if (!observed.isHeld) seconds.observe(labels, durationMs / 1000);
     const level = observed.status >= 400 ? 'info' : 'debug';
     if (!log.isLevelEnabled(level)) return;
     const { method, path, peer, status, clientAddress, traceId } = observed;

@@ -11,12 +11,15 @@ import type { StepTrace, TraceStep } from './forwarding/trace.ts';
 import type { Handshake } from './forwarding/upgrade.ts';
 import type { Observe } from './observe.ts';
 import type { Matcher } from './routing/match.ts';
+import { judgeQueryToken } from './routing/query-token.ts';
 import type { RouteRule } from './routing/table.ts';
 import { judgeTarget } from './routing/target.ts';
 
 /** Handlers of requests that are known to be public. */
 interface Destinations {
   forward(exchange: Exchange): void;
+  /** Forwards a GET to a hub: an event stream or a held poll. */
+  hold(exchange: Exchange): void;
   /** Answers one of the gateway's own pages; `target` is the internal path of the page. */
   serve(request: IncomingMessage, response: ServerResponse, target: string): void;
   /** Answers a handshake; resolves with the status. */
@@ -34,6 +37,9 @@ interface ListenerOptions {
 
 /** Methods that are forwarded. TRACE would echo credentials; CONNECT is for proxies of another kind. */
 const carriedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/** Methods of hubs: negotiation and messages, streams and polls, the end of a connection. */
+const hubMethods = ['GET', 'POST', 'DELETE'];
 
 /** Methods of the gateway's own pages. */
 const ownMethods = ['GET', 'HEAD'];
@@ -86,7 +92,7 @@ export function createListener(options: ListenerOptions): Server {
 }
 
 /**
- * `ignore`: an ordinary request, or one to a route without WebSockets, which is answered as if it had not requested an
+ * `ignore`: an ordinary request, or one to a route that is no hub, which is answered as if it had not requested an
  * upgrade (RFC 9110 7.8). `upgrade`: a handshake that is forwarded to the service. Otherwise the reason for the
  * refusal.
  */
@@ -97,7 +103,7 @@ function judgeUpgrade(
 ): 'ignore' | 'upgrade' | HandshakeFault {
   if (!asksForWebSocket(request.headers)) return 'ignore';
   const decision = judgeRequest(request, options.match);
-  if (decision.kind !== 'route' || decision.rule.webSocket !== true) return 'ignore';
+  if (decision.kind !== 'route' || decision.rule.hub !== true) return 'ignore';
   const fault = judgeHandshake(request);
   if (fault !== undefined) return fault;
   const { socket } = request;
@@ -127,7 +133,8 @@ async function openTunnel(
   trace.end(status);
   const { clientAddress } = client;
   const { traceId } = trace;
-  options.observe({ method: 'GET', path, peer: service, status, clientAddress, traceId, startedAt });
+  const isHeld = false;
+  options.observe({ method: 'GET', path, peer: service, status, clientAddress, traceId, startedAt, isHeld });
 }
 
 function receive(
@@ -142,12 +149,14 @@ function receive(
   const trace = options.stepTrace(method, request.headers['traceparent']);
   const client = options.readClient(request);
   const peer = decision.kind === 'route' ? decision.rule.service : 'none';
+  const isHeld = decision.kind === 'route' && decision.rule.hub === true && method === 'GET';
   response.once('close', () => {
     const status = response.headersSent ? response.statusCode : 499;
     trace.end(status);
     const { clientAddress } = client;
     const { traceId } = trace;
-    options.observe({ method, path: decision.path, peer, status, clientAddress, traceId, startedAt });
+    const { path } = decision;
+    options.observe({ method, path, peer, status, clientAddress, traceId, startedAt, isHeld });
   });
   const upgrade = judgeUpgrade(options, connections, request);
   if (asksForWebSocket(request.headers)) {
@@ -160,9 +169,14 @@ function receive(
   }
   const { target, path, rule } = decision;
   const service = serviceOf(rule);
+  const { destinations } = options;
   if (typeof upgrade === 'object') refuse(options, response, { ...upgrade, path }, trace);
-  else if (service === undefined) options.destinations.serve(request, response, target);
-  else options.destinations.forward({ request, response, target, path, service, client, trace });
+  else if (service === undefined) destinations.serve(request, response, target);
+  else {
+    const exchange = { request, response, target, path, service, client, trace };
+    if (isHeld) destinations.hold(exchange);
+    else destinations.forward(exchange);
+  }
 }
 
 function judgeRequest(request: IncomingMessage, match: Matcher): RequestDecision {
@@ -175,7 +189,7 @@ function judgeRequest(request: IncomingMessage, match: Matcher): RequestDecision
   if (target.kind !== 'clean' || rule === undefined) {
     return { kind: 'refuse', code: 'NOT_FOUND', detail: 'The resource does not exist.', path };
   }
-  const allow = rule.service === 'gateway' ? ownMethods : carriedMethods;
+  const allow = methodsOf(rule);
   if (!allow.includes(request.method ?? '')) {
     return {
       kind: 'refuse',
@@ -185,7 +199,14 @@ function judgeRequest(request: IncomingMessage, match: Matcher): RequestDecision
       allow,
     };
   }
+  const detail = judgeQueryToken(target.search, rule.hub === true);
+  if (detail !== undefined) return { kind: 'refuse', code: 'INVALID_REQUEST', detail, path };
   return { kind: 'route', rule, path, target: (rule.rewrite ?? path) + target.search };
+}
+
+function methodsOf(rule: RouteRule): readonly string[] {
+  if (rule.service === 'gateway') return ownMethods;
+  return rule.hub === true ? hubMethods : carriedMethods;
 }
 
 /** Servers differ in how they treat two hosts; Node keeps the first and hides the rest. */
@@ -241,5 +262,6 @@ function refuseConnection(options: ListenerOptions, error: NodeJS.ErrnoException
   socket.end(rawProblem({ ...problem, path: '/', traceId, nowMs: options.clock.nowMs() }));
   const { status } = gatewayProblems[problem.code];
   end(status);
-  options.observe({ method: '', path: '', peer: 'none', status, clientAddress, traceId, startedAt });
+  const refused = { method: '', path: '', peer: 'none', isHeld: false };
+  options.observe({ ...refused, status, clientAddress, traceId, startedAt });
 }

@@ -2,24 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { badHandshakes } from '#kit/testing/handshakes.ts';
 import { handshakeTo, openRawClient, type RawClient } from '#kit/testing/raw-client.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import type { RouteRule } from './routing/table.ts';
 import { type RawConnection, type RawService, secret, startRawService } from './testing/raw-service.ts';
 import { type ServiceAnswer, serviceAnswers } from './testing/service-answers.ts';
-import {
-  createTestWorld,
-  routingTable,
-  spiffeId,
-  type TestGateway,
-  type TestWorld,
-} from './testing/world.ts';
+import { createTestWorld, spiffeId, type TestGateway, type TestWorld } from './testing/world.ts';
 
 const hub = '/hubs/register/x';
-
-/** A table in which one hub may upgrade, as the installation's will once a service serves WebSockets. */
-const withHub: readonly RouteRule[] = [
-  { path: '/hubs/register/**', service: 'register', webSocket: true },
-  ...routingTable,
-];
 
 const behind = [
   'GET /api/internal/x HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n',
@@ -46,11 +33,8 @@ describe('a gateway before a service that serves every request', () => {
     world = await createTestWorld();
     const identity = await world.authority.issue(spiffeId('service-register'));
     service = await startRawService(identity, (connection) => void writeParts(connection));
-    gateway = await world.startGateway(
-      { register: service.address },
-      { CHANCERY_GATEWAY_ANSWER_SECONDS: '1' },
-      withHub,
-    );
+    const settings = { CHANCERY_GATEWAY_ANSWER_SECONDS: '1' };
+    gateway = await world.startGateway({ register: service.address }, settings);
   });
   afterAll(async () => {
     await world.stop();

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { handshakeTo, openRawClient, sampleKey } from '#kit/testing/raw-client.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { acceptOf } from './forwarding/handshake.ts';
-import type { RouteRule } from './routing/table.ts';
 import { agreement, type RawService, type Script, startRawService } from './testing/raw-service.ts';
 import {
   call,
@@ -14,12 +13,6 @@ import {
   type TestWorld,
 } from './testing/world.ts';
 
-const hubs: readonly RouteRule[] = [
-  { path: '/hubs/register/**', service: 'register', webSocket: true },
-  { path: '/hubs/tenant/**', service: 'tenant', webSocket: true },
-  { path: '/hubs/wallet/**', service: 'wallet', webSocket: true },
-  ...routingTable,
-];
 const hub = '/hubs/register/x';
 
 /** Agrees, and echoes every byte after the handshake. */
@@ -39,7 +32,7 @@ describe('WebSocket pass-through', () => {
     const identity = await world.authority.issue(spiffeId('service-register'));
     service = await startRawService(identity, (connection) => script(connection));
     const services = { register: service.address, tenant: '127.0.0.1:9' };
-    gateway = await world.startGateway(services, { CHANCERY_GATEWAY_ANSWER_SECONDS: '1' }, hubs);
+    gateway = await world.startGateway(services, { CHANCERY_GATEWAY_ANSWER_SECONDS: '1' });
   });
 
   afterAll(async () => {
@@ -190,7 +183,7 @@ describe('WebSocket pass-through', () => {
       if (request.url === '/api/registers/held') setImmediate(() => response.end('held'));
       else response.end('reached');
     });
-    const other = await world.startGateway({ register: http.address }, {}, hubs);
+    const other = await world.startGateway({ register: http.address });
     const first = 'GET /api/registers/held HTTP/1.1\r\nhost: h\r\n\r\n';
     const text = await sendRaw(other.port, `${first}${handshakeTo(hub)}`);
     expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400']);
@@ -209,7 +202,7 @@ describe('WebSocket pass-through', () => {
     const impostor = await world.startService('register', (_request, response) => response.end(), {
       identity,
     });
-    const other = await world.startGateway({ register: impostor.address }, {}, hubs);
+    const other = await world.startGateway({ register: impostor.address });
     expect(await sendRaw(other.port, handshakeTo(hub))).toMatch(/^HTTP\/1\.1 502 /);
   });
 
@@ -235,7 +228,7 @@ describe('WebSocket pass-through', () => {
   });
 
   it('closes tunnels and pending handshakes when the gateway stops', async () => {
-    const other = await world.startGateway({ register: service.address }, {}, hubs);
+    const other = await world.startGateway({ register: service.address });
     script = (connection) => {
       if (connection.received.includes('/hubs/register/slow')) return;
       echo(connection);
@@ -274,25 +267,27 @@ describe('the routes of the installation', () => {
 
   afterAll(() => world.stop());
 
-  it('serve no WebSockets: a handshake is an ordinary request, and the last one of its connection', async () => {
-    expect(routingTable.filter((rule) => rule.webSocket === true)).toEqual([]);
-    for (const path of ['/hubs/tenant/x', '/api/me/x']) {
-      const client = openRawClient(gateway.port);
-      client.write(handshakeTo(path));
-      await waitFor(() => held.length > 0);
-      client.write('POST /api/me/behind HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n');
-      // by then the gateway has read the earlier bytes
-      await call(gateway.port, '/health');
-      held.pop()?.();
-      await waitFor(() => client.isClosed());
-      expect(client.text().match(/HTTP\/1\.1 \d+/g), path).toEqual(['HTTP/1.1 404']);
-      expect(client.text()).toMatch(/\r\nconnection: close\r\n/i);
-    }
+  it('serve WebSockets at hubs alone: elsewhere a handshake is a request, and the last of its connection', async () => {
+    expect(routingTable.filter(({ hub }) => hub === true).map(({ path }) => path)).toEqual(
+      ['tenant', 'wallet', 'register', 'blueprint', 'chat'].map((name) => `/hubs/${name}/**`),
+    );
+    const client = openRawClient(gateway.port);
+    client.write(handshakeTo('/api/me/x'));
+    await waitFor(() => held.length > 0);
+    client.write('POST /api/me/behind HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n');
+    // by then the gateway has read the earlier bytes
+    await call(gateway.port, '/health');
+    held.pop()?.();
+    await waitFor(() => client.isClosed());
+    expect(client.text().match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 404']);
+    expect(client.text()).toMatch(/\r\nconnection: close\r\n/i);
+    const unbuilt = await sendRaw(gateway.port, handshakeTo('/hubs/chat'));
+    expect(unbuilt).toMatch(/^HTTP\/1\.1 503 .*connection: close/is);
     const internal = await sendRaw(gateway.port, handshakeTo('/hubs/%2e%2e/api/internal/x'));
     expect(internal).toMatch(/^HTTP\/1\.1 404 .*connection: close/is);
     const own = await sendRaw(gateway.port, handshakeTo('/health'));
     expect(own).toMatch(/^HTTP\/1\.1 200 .*connection: close/is);
-    expect(seen).toEqual(['GET /hubs/tenant/x no upgrade', 'GET /api/me/x no upgrade']);
+    expect(seen).toEqual(['GET /api/me/x no upgrade']);
     expect(upgrades).toBe(0);
   });
 

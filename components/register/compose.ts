@@ -4,6 +4,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
 import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
 import type { Database } from '#kit/db/db.ts';
+import { type Hub, openHub } from '#kit/hub/hub.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
 import {
   createService,
@@ -23,6 +24,7 @@ import { addRecordService } from './ledger/transactions/rpc.ts';
 import { assembleLedger, type Ledger } from './ledger.ts';
 import { addDirectoryService } from './registers/directory/rpc.ts';
 import { addEventService } from './registers/feed/rpc.ts';
+import { registerHub } from './registers/hub/hub.ts';
 import { startHousekeeping } from './system/housekeeping/jobs.ts';
 
 interface Parts extends ServiceParts {
@@ -30,6 +32,7 @@ interface Parts extends ServiceParts {
   readonly database: Database<RegisterSchema>;
   readonly verifier: Verifier;
   readonly clock: Clock;
+  readonly hub: Hub;
 }
 
 /** Builds the register service; resolves when it listens, its schema is migrated and tokens can be verified. */
@@ -38,7 +41,8 @@ export const createRegister = createService<RegisterConfig, Parts>({
   title: 'Chancery register service',
   assemble,
   rpc: addServices,
-  routes: (app, { ledger }) => mountRoutes(app, ledger.deps),
+  routes: (app, { ledger, hub }) => mountRoutes(app, ledger.deps, hub),
+  stopping: ({ hub }) => hub.stop(),
 });
 
 async function assemble(base: ServiceBase<RegisterConfig>): Promise<Parts> {
@@ -61,7 +65,9 @@ async function assemble(base: ServiceBase<RegisterConfig>): Promise<Parts> {
   cleanup.add('housekeeping', startHousekeeping({ ...runtime, database }));
   const unsubscribe = bus.subscribe(SUBJECTS.registerEvents, () => ledger.confirmations.recheck());
   cleanup.add('register events', unsubscribe);
-  return { authenticator, ledger, database, verifier, clock };
+  const hub = await openHub(registerHub(database.read), { runtime, bus, authenticator, workload });
+  cleanup.add('hub', () => hub.stop());
+  return { authenticator, ledger, database, verifier, clock, hub };
 }
 
 function addServices(server: RpcServer, { ledger, database, verifier, clock }: Parts): void {

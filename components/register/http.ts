@@ -1,5 +1,6 @@
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import type { App } from '#kit/http/http.ts';
+import { type Hub, mountHub } from '#kit/hub/hub.ts';
 import { type BlueprintsDeps, mountBlueprints } from './blueprints/publishing/routes.ts';
 import { mountPolicy, type PolicyDeps } from './governance/policy/routes.ts';
 import { type GovernanceDeps, mountGovernance } from './governance/proposals/routes.ts';
@@ -14,6 +15,7 @@ import { mountOData, type ODataDeps } from './queries/odata/routes.ts';
 import { mountParticipants, type ParticipantsDeps } from './queries/participants/routes.ts';
 import { mountProjection, type ProjectionRouteDeps } from './queries/projection/routes.ts';
 import { mountProofs, type ProofsDeps } from './queries/proofs/routes.ts';
+import { registerHubPath } from './registers/hub/hub.ts';
 import { mountRegisters, type RegistersDeps } from './registers/lifecycle/routes.ts';
 import { type ManagedDeps, mountManaged } from './registers/managed/routes.ts';
 import { mountSystemRegister, type SystemRegisterDeps } from './system/system-register/routes.ts';
@@ -40,8 +42,10 @@ export interface Deps {
   readonly recovery: RecoveryRouteDeps;
 }
 
-/** Mounts every HTTP route of the register service. Members of `deps` are read by handlers only. */
-export function mountRoutes(app: App, deps: Deps): void {
+/**
+ * Mounts every HTTP route of the register service, and its hub. Members of `deps` and `hub` are read by handlers only.
+ */
+export function mountRoutes(app: App, deps: Deps, hub: Hub): void {
   const { idempotency } = deps;
   mountRegisters(app, { ...deps.registers, idempotency });
   mountTransactions(app, { ...deps.transactions, idempotency });
@@ -60,4 +64,5 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountBlueprints(app, { ...deps.blueprints, idempotency });
   mountSystemRegister(app, deps.systemRegister);
   mountRecovery(app, deps.recovery);
+  mountHub(app, registerHubPath, () => hub);
 }

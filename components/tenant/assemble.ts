@@ -3,7 +3,7 @@ import { SUBJECTS } from '#core/events/subjects.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { listServices, type Service } from '#core/identity/services.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
-import type { RevocationView } from '#kit/auth/auth.ts';
+import type { CallerCheck, RevocationView } from '#kit/auth/auth.ts';
 import { type Authenticator, createAuthenticator, createRevocationView, givenKeys } from '#kit/auth/auth.ts';
 import type { Bus } from '#kit/bus/bus.ts';
 import type { Database } from '#kit/db/db.ts';
@@ -53,8 +53,10 @@ export interface Tenant {
   readonly principals: PrincipalDirectory;
   readonly mintLog: MintLog;
   readonly limiter: RateLimiter;
-  readonly authenticator: Authenticator;
+  readonly authenticator: Authenticator & CallerCheck;
   readonly revocations: RevocationView;
+  /** Wakes the readers of inbox events on every replica. */
+  readonly notifyInboxes: () => void;
   /** The token of this service for its outgoing calls. */
   readonly ownToken: () => Promise<string>;
 }
@@ -93,6 +95,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     append: (events) => db.transact((tx) => appendAudit(tx, ...events)),
   });
   const limiter = createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock });
+  const notifyInboxes = () => bus.publish(SUBJECTS.tenantInboxes);
   const notifyPrincipals = () => bus.publish(SUBJECTS.tenantEvents);
   const sharedSecretsDisabled = config.ServiceAuth__DisableSharedSecrets;
   const mint: MintDeps = {
@@ -117,7 +120,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
   const rotate = { ...managePrincipals, sharedSecretsDisabled };
   const { refreshKey } = protection;
   const findUnknown = createUnknownAddresses(protection.addressKey);
-  const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey, findUnknown };
+  const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey, findUnknown, notifyInboxes };
   const deps = { ...publicDeps(wiring), internal: { mint, rotate, log: runtime.log } };
   const ownToken = createOwnToken({ principals, issuer });
   return {
@@ -130,6 +133,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     limiter,
     authenticator,
     revocations,
+    notifyInboxes,
     ownToken,
   };
 }
@@ -142,10 +146,11 @@ interface Wiring {
   readonly authenticator: Authenticator;
   readonly refreshKey: Uint8Array;
   readonly findUnknown: FindUnknown;
+  readonly notifyInboxes: () => void;
 }
 
 function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
-  const { parts, issuer, refreshKey, passwords } = wiring;
+  const { parts, issuer, refreshKey, passwords, notifyInboxes } = wiring;
   const { config, runtime, db, bus } = parts;
   const { clock, log, installation } = runtime;
   const notify = () => bus.publish(SUBJECTS.tenantRevocations);
@@ -164,7 +169,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   const passwordPolicy = createPasswordPolicy(config.CHANCERY_PASSWORD_MIN_LENGTH);
   const grant = {
     signIn,
-    refresh: { db, clock, issuer, refreshKey, notify },
+    refresh: { db, clock, issuer, refreshKey, notify, notifyInboxes },
     passwordGrantEnabled: config.CHANCERY_PASSWORD_GRANT_ENABLED,
   };
   return {
@@ -172,9 +177,9 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     idempotency: createRequestKeys(parts),
     organizations: { db, clock },
     governance: { db, clock, notify },
-    users: { db, clock, notify, passwords, passwordPolicy },
+    users: { db, clock, notify, notifyInboxes, passwords, passwordPolicy },
     audit: { db, clock },
-    inbox: { db, clock },
+    inbox: { db, clock, notify: notifyInboxes },
     signIn: { signIn, signOut: { db, clock, notify } },
     switching: { db, clock, issuer, refreshKey },
     tokens: { grant, revoke, log },

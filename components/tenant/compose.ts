@@ -3,6 +3,7 @@ import { listServices, type Service } from '#core/identity/services.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
 import { startJobs } from '#kit/clock/jobs.ts';
 import { createHttpServer, listenHttp } from '#kit/http/http.ts';
+import { type Hub, openHub } from '#kit/hub/hub.ts';
 import type { Cleanup, Create, Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
 import { createService, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
@@ -23,6 +24,7 @@ import type { TenantConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { TenantDatabase } from './database/schema.ts';
 import { mountInternalRoutes, mountRoutes } from './http.ts';
+import { tenantHub } from './people/inbox/hub.ts';
 import { mayFindMembers, membershipRpc } from './people/memberships/rpc.ts';
 import { mintDelegatedToken } from './platform/principals/delegate.ts';
 import { mintServiceToken } from './platform/principals/mint.ts';
@@ -39,6 +41,7 @@ interface Built extends ServiceParts {
   readonly workload: Workload;
   readonly parts: Parts;
   readonly cleanup: Cleanup;
+  readonly hub: Hub;
 }
 
 /**
@@ -53,7 +56,8 @@ export function createTenantOf(services: readonly Service[]): Create<TenantConfi
     title: 'Tenant',
     assemble: (base) => assemble(base, services),
     rpc: addServices,
-    routes: (app, { tenant }) => mountRoutes(app, tenant.deps),
+    routes: (app, { tenant, hub }) => mountRoutes(app, tenant.deps, () => hub),
+    stopping: ({ hub }) => hub.stop(),
     listen: async (_base, built) => ({
       internal: await listenInternal(built),
       mtls: await listenTokens(built),
@@ -74,9 +78,11 @@ async function assemble(base: ServiceBase<TenantConfig>, services: readonly Serv
   cleanup.add('revocations', () => revocations.stop());
   base.checks.push({ name: 'revocations', check: () => revocations.assertFresh() });
   cleanup.add('mint log', () => mintLog.flush());
+  const hub = await openHub(tenantHub(db.read), { runtime, bus, authenticator, workload });
+  cleanup.add('hub', () => hub.stop());
   const jobs = startJobs(upkeepJobs(parts, tenant), runtime);
   cleanup.add('jobs', () => jobs.stop());
-  return { authenticator, limiter, config, runtime, tenant, workload, parts, cleanup };
+  return { authenticator, limiter, config, runtime, tenant, workload, parts, cleanup, hub };
 }
 
 /** Starts after the listeners and waits for no other service, because the wallet service needs this one to start. */

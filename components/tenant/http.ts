@@ -1,11 +1,13 @@
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import type { App } from '#kit/http/http.ts';
+import { type Hub, mountHub } from '#kit/hub/hub.ts';
 import type { AuditDeps } from './audit/refusals.ts';
 import { mountAudit } from './audit/routes.ts';
 import type { CreateOrganizationDeps } from './organizations/create.ts';
 import { mountManaged } from './organizations/managed/routes.ts';
 import { mountOrganizations } from './organizations/routes.ts';
 import type { StatusDeps } from './organizations/status.ts';
+import { tenantHubPath } from './people/inbox/hub.ts';
 import { type InboxDeps, mountInbox } from './people/inbox/routes.ts';
 import { mountUsers, type UserDeps } from './people/users/routes.ts';
 import { type InternalDeps, mountInternal } from './platform/principals/routes.ts';
@@ -31,8 +33,11 @@ export interface Deps {
   readonly internal: InternalDeps;
 }
 
-/** The routes of the mutual-TLS listener: those behind the gateway, and those that only the operator may call. */
-export function mountRoutes(app: App, deps: Deps): void {
+/**
+ * The routes of the mutual-TLS listener: those behind the gateway, with the hub, and those that only the operator may
+ * call. `hub` is called by handlers only.
+ */
+export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
   mountMetadata(app, deps.metadata);
   const { idempotency } = deps;
   mountOrganizations(app, { ...deps.organizations, idempotency });
@@ -44,6 +49,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountSignIn(app, deps.signIn);
   mountSwitching(app, deps.switching);
   mountTokens(app, deps.tokens);
+  mountHub(app, tenantHubPath, hub);
 }
 
 /** The routes of the internal listener without TLS. */

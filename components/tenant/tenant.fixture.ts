@@ -8,6 +8,7 @@ import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Env, loadConfig } from '#kit/config/config.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
+import { type Hub, openHub } from '#kit/hub/hub.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
@@ -16,6 +17,7 @@ import { tenantSettings } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { TenantDatabase } from './database/schema.ts';
 import { mountInternalRoutes, mountRoutes } from './http.ts';
+import { tenantHub } from './people/inbox/hub.ts';
 
 export const adminEmail = 'admin@example.org';
 export const adminPassword = 'blue kettle winter parade';
@@ -69,6 +71,8 @@ export interface TestTenant extends Tenant {
   readonly app: App;
   readonly internal: App;
   readonly files: TenantFiles;
+  /** Opens the hub, which runs statements of its own. */
+  startHub(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -90,7 +94,8 @@ export async function startReplica(files: TenantFiles): Promise<TestTenant> {
     telemetry,
     migrations,
   });
-  const tenant = await assembleTenant({ config, runtime, db, bus: localBus() });
+  const bus = localBus();
+  const tenant = await assembleTenant({ config, runtime, db, bus });
   await tenant.revocations.start();
   const app = createHttpServer({ runtime, title: 'Tenant' });
   const internalTelemetry = createTelemetry({ service: 'tenant-internal' });
@@ -102,16 +107,25 @@ export async function startReplica(files: TenantFiles): Promise<TestTenant> {
     authPlugin(each, tenant.authenticator);
     tenant.limiter.install(each);
   }
-  mountRoutes(app, tenant.deps);
+  let hub: Hub | undefined;
+  mountRoutes(app, tenant.deps, () => {
+    if (hub === undefined) throw new Error('the hub is not started');
+    return hub;
+  });
   mountInternalRoutes(internal, tenant.deps);
+  const startHub = async () => {
+    const { authenticator } = tenant;
+    hub = await openHub(tenantHub(db.read), { runtime, bus, authenticator });
+  };
   const stop = async () => {
+    await hub?.stop();
     tenant.revocations.stop();
     await app.close();
     await internal.close();
     await db.close();
     await files.remove();
   };
-  return { ...tenant, db, clock, runtime, app, internal, files, stop };
+  return { ...tenant, db, clock, runtime, app, internal, files, startHub, stop };
 }
 
 function localBus(): Bus {

@@ -1,4 +1,5 @@
 import type { Job } from '#kit/clock/jobs.ts';
+import { pruneEvents } from '#kit/db/outbox.ts';
 import { pruneCaps } from '#kit/rate-limit/security-cap.ts';
 import type { Parts, Tenant } from './assemble.ts';
 import { pruneAudit } from './audit/log/store.ts';
@@ -11,14 +12,17 @@ import { pruneFamilies } from './tokens/sessions/store.ts';
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
 const auditBatch = 5_000;
+/** The hub replays a day of events. */
+const keptEventsDays = 2;
 
 /** Periodic jobs of the service: key rotation, the mint log, and deletion of expired rows. */
 export function upkeepJobs(
   parts: Pick<Parts, 'db' | 'runtime'>,
-  tenant: Pick<Tenant, 'keys' | 'mintLog'>,
+  tenant: Pick<Tenant, 'keys' | 'mintLog' | 'notifyInboxes'>,
 ): Job[] {
   const { db, runtime } = parts;
   const { clock } = runtime;
+  const { notifyInboxes } = tenant;
   return [
     { name: 'signing-keys', everyMs: minuteMs, run: () => tenant.keys.refresh() },
     { name: 'mint-log', everyMs: 1_000, run: () => tenant.mintLog.flush() },
@@ -32,10 +36,11 @@ export function upkeepJobs(
           await pruneRevocations(tx, nowMs);
           await pruneFamilies(tx, nowMs - dayMs);
           await pruneLadders(tx, nowMs);
+          await pruneEvents(tx, keptEventsDays);
         });
       },
     },
-    { name: 'lock-reports', everyMs: 5_000, run: () => reportLocks({ db, clock }) },
+    { name: 'lock-reports', everyMs: 5_000, run: () => reportLocks({ db, clock, notifyInboxes }) },
     {
       name: 'deleted-organizations',
       everyMs: 60 * minuteMs,

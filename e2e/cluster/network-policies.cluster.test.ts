@@ -64,6 +64,7 @@ test('each service reaches the services that it calls, and no others', async () 
       at('service-tenant', 7000),
       at('service-tenant', 8443),
       at('service-register', 7000),
+      at('service-wallet', 7443),
       at('svid-issuer', 8443),
       at('postgres', 5432),
       at('nats', 4222),

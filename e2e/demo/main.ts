@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Api, createApi } from '../harness/api.ts';
 import { checkEvidence, collectEvidence, type Evidence, flipOneByte } from '../harness/evidence.ts';
+import { connectHub, type HubClient } from '../harness/hub.ts';
 import {
   createRegister,
   createWallet,
@@ -17,7 +18,7 @@ import { createOutsideKey, signSubmission } from '../harness/outside.ts';
 import { mintWithSvid, refusedWithWrongSvid } from '../harness/service-token.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { verifyAccessToken } from '../harness/token.ts';
-import { inParallel } from '../harness/wait.ts';
+import { inParallel, until } from '../harness/wait.ts';
 import { fourValidators } from './four-validators.ts';
 import { createSteps, duration, explain, type Steps } from './steps.ts';
 import { walletKeys } from './wallet-keys.ts';
@@ -81,6 +82,7 @@ async function fillRegister(
 ): Promise<Ledger> {
   const { api, token } = caller;
   const { registerId, owner } = made;
+  const follower = await followRegister(steps, caller, registerId);
   const startedAt = performance.now();
   await steps.run(`submit ${throughRegister} transactions through the register service`, async () => {
     const numbers = Array.from({ length: throughRegister }, (_, n) => n);
@@ -109,7 +111,27 @@ async function fillRegister(
     const seconds = (performance.now() - startedAt) / 1000;
     return [`${throughRegister + signedOutside} confirmed`, (throughRegister + signedOutside) / seconds];
   });
+  await steps.run('compare with what the hub has told', async () => {
+    const count = (target: string) => follower.signals.filter((one) => one.target === target).length;
+    const all = throughRegister + signedOutside;
+    await until('the signals of the hub', 5_000, async () =>
+      count('TransactionConfirmed') >= all ? true : undefined,
+    );
+    await follower.stop();
+    return [`${count('TransactionConfirmed')} transactions in ${count('DocketSealed')} dockets`, undefined];
+  });
   return { registerId, confirmedPerSecond };
+}
+
+/** A client of the hub of registers, from now on. */
+async function followRegister(steps: Steps, { api, token }: Caller, registerId: string): Promise<HubClient> {
+  return steps.run('follow the register over the hub', async () => {
+    const targets = ['DocketSealed', 'TransactionConfirmed'];
+    const hub = new URL('/hubs/register', api.baseUrl);
+    const client = await connectHub(hub, { token, transport: 'WebSockets', targets });
+    await client.invoke('SubscribeToRegister', registerId);
+    return ['a WebSocket through the gateway', client];
+  });
 }
 
 async function verifyOffline(steps: Steps, { api, token }: Caller, registerId: string): Promise<Evidence> {

@@ -7,6 +7,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   fastify: [
     'components/kit/http/*',
     'components/kit/auth/*',
+    'components/kit/hub/*',
     'components/kit/rate-limit/*',
     'components/gateway/openapi/*',
     'components/tenant/*',
@@ -32,6 +33,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
     'components/validator/network/transport/wire.ts',
   ],
   '@nats-io/transport-node': ['components/kit/bus/*'],
+  ws: ['components/kit/hub/*'],
   // storage
   kysely: ['*/store.ts', '*/database/*', 'components/kit/db/*', 'components/kit/rate-limit/security-cap.ts'],
   pg: ['*/store.ts', 'components/kit/db/*', 'components/standalone/*', 'tools/images/postgres/*'],
@@ -58,6 +60,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   // images
   rolldown: ['tools/images/layers/bundle.ts'],
   // tests
+  '@microsoft/signalr': [],
   vitest: [],
   'fast-check': [],
 };

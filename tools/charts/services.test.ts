@@ -14,7 +14,7 @@ it('a service can be reached by its callers only', () => {
   const { edges, toValidators } = chartServices();
   expect(edges['service-register']).toEqual({
     7000: ['service-wallet', 'validators', 'service-operator'],
-    7443: ['service-gateway', 'service-operator'],
+    7443: ['service-gateway', 'service-register', 'service-operator'],
   });
   expect(edges['service-gateway']).toEqual({});
   expect(toValidators).toEqual({

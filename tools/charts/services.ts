@@ -26,7 +26,10 @@ export function chartServices(services = listServices()): ChartServices {
   const served = services.filter(({ status }) => status === 'served');
   const single = served.filter(({ members }) => members !== true);
   const pods = ({ name, members }: Service) => (members === true ? memberPods : clientIdOf(name));
-  const portsTo = (caller: Service, callee: string) => (caller.calls[callee] ?? []).map(portOf);
+  const portsTo = (caller: Service, callee: string) => [
+    ...(caller.calls[callee] ?? []).map(portOf),
+    ...(caller.name === callee ? replicaPorts(caller) : []),
+  ];
   const callersOf = (callee: string, port: number) =>
     served.filter((caller) => portsTo(caller, callee).includes(port)).map(pods);
   const doorsOf = ({ name }: Service) => {
@@ -43,6 +46,11 @@ export function chartServices(services = listServices()): ChartServices {
         .map((caller) => [clientIdOf(caller.name), portsTo(caller, 'validator').toSorted((a, b) => a - b)]),
     ),
   };
+}
+
+/** Replicas of a service with a hub hand polls and event streams to the replica that owns the connection. */
+function replicaPorts({ routes }: Service): readonly number[] {
+  return routes.some(({ hub }) => hub === true) ? [portOf('https')] : [];
 }
 
 function portOf(listener: ListenerName): number {

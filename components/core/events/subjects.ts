@@ -5,8 +5,10 @@
 export const SUBJECTS = {
   /** Rows of the tenant service's revocation log. */
   tenantRevocations: 'doorbell.tenant.revocations',
-  /** The tenant service's outbox. */
+  /** Principals of the tenant service changed. */
   tenantEvents: 'doorbell.tenant.events',
+  /** The tenant service's outbox: inboxes of people. */
+  tenantInboxes: 'doorbell.tenant.inboxes',
   /** The wallet service's outbox. */
   walletEvents: 'doorbell.wallet.events',
   /** The register service's outbox: dockets, transactions, registers. */

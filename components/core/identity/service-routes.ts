@@ -1,11 +1,11 @@
 /**
  * One public path of a service. Segments of `path`: a literal, `{name}` (one segment), `{name:hex32}` (a register id),
- * `**` at the end (this path and everything below it). `rewrite` replaces the path. `webSocket` allows an upgrade, and
- * only for a service that answers handshakes itself; none does yet.
+ * `**` at the end (this path and everything below it). `rewrite` replaces the path. `hub` is the path of a real-time
+ * hub: WebSockets, event streams, held polls, and the access token in the query.
  */
 export interface RouteRule {
   readonly path: string;
-  readonly webSocket?: true;
+  readonly hub?: true;
   readonly rewrite?: string;
 }
 
@@ -31,14 +31,14 @@ export const ROUTES = {
     { path: '/auth/social/callback' },
     { path: '/.well-known/jwks.json' },
     { path: '/.well-known/oauth-authorization-server/api/service-auth' },
-    { path: '/hubs/tenant/**' },
+    { path: '/hubs/tenant/**', hub: true },
   ],
   wallet: [
     { path: '/api/wallets/**' },
     { path: '/api/v1/wallets/**' },
     { path: '/api/v1/wallet/**' },
     { path: '/api/v1/ethereum/**' },
-    { path: '/hubs/wallet/**' },
+    { path: '/hubs/wallet/**', hub: true },
   ],
   peer: [
     { path: '/api/registers/available' },
@@ -59,7 +59,7 @@ export const ROUTES = {
     { path: '/api/validators/**' },
     { path: '/odata/**' },
     { path: '/health/sync' },
-    { path: '/hubs/register/**' },
+    { path: '/hubs/register/**', hub: true },
   ],
   validator: [
     { path: '/api/v1/transactions/**' },
@@ -78,8 +78,8 @@ export const ROUTES = {
     { path: '/api/instances/**' },
     { path: '/api/operations/**' },
     { path: '/api/workflows/**' },
-    { path: '/hubs/blueprint/**' },
-    { path: '/hubs/chat/**' },
+    { path: '/hubs/blueprint/**', hub: true },
+    { path: '/hubs/chat/**', hub: true },
   ],
   credential: [
     { path: '/.well-known/openid-credential-issuer' },

@@ -11,6 +11,7 @@ export const gatewayProblems = {
   REQUEST_TIMEOUT: { status: 408, title: 'Request timeout' },
   PAYLOAD_TOO_LARGE: { status: 413, title: 'Payload too large' },
   UPGRADE_REQUIRED: { status: 426, title: 'Upgrade required' },
+  RATE_LIMITED: { status: 429, title: 'Too many requests' },
   HEADERS_TOO_LARGE: { status: 431, title: 'Request header fields too large' },
   INTERNAL_ERROR: { status: 500, title: 'Internal error' },
   BAD_GATEWAY: { status: 502, title: 'Bad gateway' },
@@ -19,6 +20,12 @@ export const gatewayProblems = {
 } as const;
 
 export type ProblemCode = keyof typeof gatewayProblems;
+
+/** `Retry-After` by code, in seconds. */
+const retryAfterSeconds: Readonly<Partial<Record<ProblemCode, string>>> = {
+  SERVICE_UNAVAILABLE: '1',
+  RATE_LIMITED: '10',
+};
 
 interface Problem {
   readonly code: ProblemCode;
@@ -61,7 +68,8 @@ function problemHeaders(problem: Problem, body: string): string[] {
     'no-store',
     ...securityHeaders,
   ];
-  if (problem.code === 'SERVICE_UNAVAILABLE') headers.push('retry-after', '1');
+  const retryAfter = retryAfterSeconds[problem.code];
+  if (retryAfter !== undefined) headers.push('retry-after', retryAfter);
   if (problem.allow !== undefined) headers.push('allow', problem.allow.join(', '));
   const options = problem.close === true ? ['close'] : [];
   if (problem.code === 'UPGRADE_REQUIRED') {

@@ -41,6 +41,11 @@ interface Reception {
   asksElsewhere(): boolean;
   /** Called once, at the end. */
   settle(failure: CallFailure | undefined): void;
+  /**
+   * The answer is a stream or a held poll: its head is sent at once, and a client that reads nothing for `stalledMs`
+   * while data waits is disconnected.
+   */
+  readonly streams?: { readonly stalledMs: number };
 }
 
 /**
@@ -83,6 +88,7 @@ export class ResponseCarrier {
     const length = headers['content-length'];
     if (length !== undefined) this.#expectedBytes = Number(length);
     this.#response.writeHead(status, flat);
+    if (this.#reception.streams !== undefined && length === undefined) this.#response.flushHeaders();
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
@@ -95,7 +101,24 @@ export class ResponseCarrier {
     }
     if (this.#response.write(chunk)) return;
     controller.pause();
-    this.#response.once('drain', () => controller.resume());
+    const unwatch = this.#watchStall();
+    this.#response.once('drain', () => {
+      unwatch();
+      controller.resume();
+    });
+  }
+
+  /** Returns the function that stops the watch. */
+  #watchStall(): () => void {
+    const { streams } = this.#reception;
+    if (streams === undefined) return () => undefined;
+    const timer = setTimeout(() => this.#response.destroy(), streams.stalledMs);
+    const stop = () => clearTimeout(timer);
+    this.#response.once('close', stop);
+    return () => {
+      stop();
+      this.#response.off('close', stop);
+    };
   }
 
   onResponseEnd(): void {

@@ -10,6 +10,7 @@ import type { ClientFacts } from './client-address.ts';
 import type { CallFailure } from './exchange.ts';
 import { judgeFailure } from './failure.ts';
 import { judgeSwitch, switchHeaders } from './handshake.ts';
+import { type HeldCalls, heldProblems } from './held-calls.ts';
 import { handshakeHeaders } from './request-headers.ts';
 import { requestUpgrade, type UpgradeAnswer } from './request-upgrade.ts';
 import { clientHeaders } from './response-headers.ts';
@@ -37,15 +38,15 @@ export interface Tunnels {
    * @returns the status that the client got; 499 when it disconnected before.
    */
   open(handshake: Handshake, upstream: Upstream | undefined): Promise<number>;
-  /** Closes every open tunnel and every pending handshake. */
-  closeAll(): void;
 }
 
 interface TunnelOptions {
   readonly log: Logger;
   readonly nowMs: () => number;
-  /** Maximum concurrent tunnels, including handshakes; more are refused with 503. */
-  readonly maxTunnels: number;
+  /** Counts tunnels, including pending handshakes. */
+  readonly heldCalls: HeldCalls;
+  /** Longest time one side of a tunnel may read nothing while data waits. */
+  readonly stalledMs: number;
   /** Time from the handshake to the end of the service's answer. */
   readonly deadlineMs: number;
 }
@@ -55,22 +56,22 @@ const clientGone = 499;
 
 /** WebSocket pass-through. No byte of a client reaches a service outside of a request or an agreed WebSocket. */
 export function createTunnels(options: TunnelOptions): Tunnels {
-  const open = new Set<Duplex>();
   return {
     open: async (handshake, upstream) => {
-      const { socket } = handshake;
-      const isFull = open.size >= options.maxTunnels;
-      open.add(socket);
-      socket.once('close', () => open.delete(socket));
+      const { socket, client } = handshake;
       socket.on('error', () => socket.destroy());
-      if (upstream === undefined || isFull)
+      if (upstream === undefined)
         return refuse(handshake, options, 'SERVICE_UNAVAILABLE', 'The service is not available.');
+      const held = options.heldCalls.take(client.clientAddress, () => socket.destroy());
+      if (typeof held === 'string') {
+        const { code, detail } = heldProblems[held];
+        return refuse(handshake, options, code, detail);
+      }
+      socket.once('close', () => held.release());
+      if (socket.destroyed) held.release();
       if (handshake.head.length > 0) return refuseEarlyBytes(handshake, options);
       const outcome = await ask(handshake, upstream, options.deadlineMs);
       return settle(handshake, options, outcome);
-    },
-    closeAll: () => {
-      for (const socket of open) socket.destroy();
     },
   };
 }
@@ -137,7 +138,7 @@ function settle(handshake: Handshake, options: TunnelOptions, outcome: Outcome):
   }
   socket.write(rawHead(101, [...switchHeaders(outcome.headers), ...securityHeaders]));
   if (outcome.head.length > 0) socket.write(outcome.head);
-  join(socket, outcome.socket);
+  join(socket, outcome.socket, options.stalledMs);
   return 101;
 }
 
@@ -162,7 +163,7 @@ function passOn({ client, socket }: Handshake, answer: Extract<UpgradeAnswer, { 
 /** Time for the second direction of a tunnel to end after the first. */
 const halfClosedMs = 5000;
 
-function join(client: Duplex, service: Duplex): void {
+function join(client: Duplex, service: Duplex, stalledMs: number): void {
   const destroy = () => {
     client.destroy();
     service.destroy();
@@ -177,9 +178,29 @@ function join(client: Duplex, service: Duplex): void {
     from.once('close', () => {
       if (!from.readableEnded) destroy();
     });
+    watchStall(from, to, { stalledMs, destroy });
     from.pipe(to);
   }
   if (client.destroyed || service.destroyed) destroy();
+}
+
+interface Stall {
+  readonly stalledMs: number;
+  readonly destroy: () => void;
+}
+
+/** Destroys a tunnel when `to` reads nothing while data from `from` waits for it. */
+function watchStall(from: Duplex, to: Duplex, { stalledMs, destroy }: Stall): void {
+  let timer: NodeJS.Timeout | undefined;
+  const stop = () => {
+    clearTimeout(timer);
+    timer = undefined;
+  };
+  from.on('pause', () => {
+    if (to.writableNeedDrain) timer ??= setTimeout(destroy, stalledMs);
+  });
+  to.on('drain', stop);
+  to.once('close', stop);
 }
 
 function answerFailure(handshake: Handshake, options: TunnelOptions, failure: CallFailure): number {

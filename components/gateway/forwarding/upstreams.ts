@@ -14,6 +14,8 @@ export interface IdentitySource {
 interface Target {
   /** The pool of the current SVID; must not be kept across awaits. */
   pool(): Pool;
+  /** The same for streams and held polls of hubs: without a limit of connections, which `HeldCalls` bounds. */
+  heldPool(): Pool;
   openSocket(): Promise<TLSSocket>;
   /** Whether requests are pending. */
   isBusy(): boolean;
@@ -57,6 +59,9 @@ interface UpstreamOptions {
 
 /** Maximum pending requests per service; more are refused with 503 instead of queued. */
 export const maxInFlight = 4096;
+
+/** Shortest time for the answer to a poll that a hub holds for 25 s, and for the next ping of a stream. */
+const minHeldMs = 30_000;
 
 /**
  * Builds the upstreams. After an SVID rotation new pools are used at once; old pools complete their requests and close.
@@ -128,8 +133,9 @@ function createTarget(service: string, endpoint: Endpoint, options: UpstreamOpti
     });
   return {
     pool: () => live.pool,
+    heldPool: () => live.held,
     openSocket: () => live.connector.open(endpoint),
-    isBusy: () => [live.pool, ...closing].some((pool) => pool.stats.size > 0),
+    isBusy: () => [live.pool, live.held, ...closing].some((pool) => pool.stats.size > 0),
     askHealth: async (signal: AbortSignal) => {
       const { statusCode, body } = await live.probing.request({ path: '/health', method: 'GET', signal });
       await body.dump();
@@ -137,17 +143,17 @@ function createTarget(service: string, endpoint: Endpoint, options: UpstreamOpti
     },
     giveUp: () => {
       log.warn({ peer: service, origin }, 'an endpoint does not answer; its pending requests are aborted');
-      const { pool, probing } = live;
+      const { pool, held, probing } = live;
       live = openPools(origin, service, options);
-      for (const each of [pool, probing, ...closing]) void destroy(each);
+      for (const each of [pool, held, probing, ...closing]) void destroy(each);
     },
     renew: () => {
-      const { pool, probing } = live;
+      const { pool, held, probing } = live;
       live = openPools(origin, service, options);
-      for (const each of [pool, probing]) retire(each);
+      for (const each of [pool, held, probing]) retire(each);
     },
     close: async () => {
-      await Promise.all([live.pool, live.probing].map((pool) => pool.destroy()));
+      await Promise.all([live.pool, live.held, live.probing].map((pool) => pool.destroy()));
     },
   };
 }
@@ -155,20 +161,22 @@ function createTarget(service: string, endpoint: Endpoint, options: UpstreamOpti
 interface Pools {
   readonly connector: Connector;
   readonly pool: Pool;
+  readonly held: Pool;
   readonly probing: Pool;
 }
 
 function openPools(origin: string, service: string, options: UpstreamOptions): Pools {
   const connector = createConnector(options.identity.current(), options.expect(service));
-  const open = (connections: number) =>
+  const open = (connections: number | null, timeoutMs = options.answerTimeoutMs) =>
     new Pool(origin, {
       connections,
       connect: connector.connect,
       pipelining: 1,
-      headersTimeout: options.answerTimeoutMs,
-      bodyTimeout: options.answerTimeoutMs,
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
       keepAliveTimeout: 4000,
       keepAliveMaxTimeout: 60_000,
     });
-  return { connector, pool: open(options.connections), probing: open(1) };
+  const held = open(null, Math.max(options.answerTimeoutMs, minHeldMs));
+  return { connector, pool: open(options.connections), held, probing: open(1) };
 }

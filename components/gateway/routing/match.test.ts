@@ -70,11 +70,11 @@ describe('routing table', () => {
     expect(match(path)).toBeUndefined();
   });
 
-  it('contains only known services, none of which serves WebSockets', () => {
+  it('contains only known services, and hubs below one path', () => {
     expect(routingTable.length).toBeGreaterThan(40);
     for (const rule of routingTable) {
       expect(services.map(({ name }) => name)).toContain(rule.service);
-      expect(rule.webSocket, rule.path).toBeUndefined();
+      expect(rule.hub === true, rule.path).toBe(rule.path.startsWith('/hubs/'));
     }
   });
 

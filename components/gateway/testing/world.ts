@@ -9,7 +9,7 @@ import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/ru
 import { createGatewayOf } from '../compose.ts';
 import { gatewaySettings } from '../config.ts';
 import type { Identity } from '../forwarding/connector.ts';
-import { type RouteRule, routingTableOf } from '../routing/table.ts';
+import { routingTableOf } from '../routing/table.ts';
 import { createTestAuthority, type TestAuthority } from './certificates.ts';
 
 /** The routing table of an installation. */
@@ -53,7 +53,7 @@ export interface TestWorld {
   startGateway(
     services: Partial<Record<ServiceName, string>>,
     env?: Record<string, string>,
-    table?: readonly RouteRule[],
+    stalledMs?: number,
   ): Promise<TestGateway>;
   stop(): Promise<void>;
 }
@@ -81,7 +81,7 @@ export async function createTestWorld(): Promise<TestWorld> {
       cleanup.add(service, () => started.stop());
       return started;
     },
-    startGateway: async (services, env = {}, table = routingTable) => {
+    startGateway: async (services, env = {}, stalledMs = 30_000) => {
       const config = loadConfig(gatewaySettings, {
         CHANCERY_INSTALLATION: testInstallation,
         CHANCERY_LISTEN_HOST: '127.0.0.1',
@@ -102,7 +102,7 @@ export async function createTestWorld(): Promise<TestWorld> {
           return () => void listeners.delete(listener);
         },
       };
-      const create = createGatewayOf({ identify: async () => source, table });
+      const create = createGatewayOf({ identify: async () => source, stalledMs });
       const component = await create(config, testRuntimeOf(runtime));
       cleanup.add('gateway', () => component.stop());
       return {

@@ -3,6 +3,7 @@ import {
   type Authenticator,
   type AuthenticatorOptions,
   createAuthenticator as build,
+  type CallerCheck,
 } from './authenticator.ts';
 import {
   remoteKeys as fetchedKeys,
@@ -19,7 +20,7 @@ import {
 import { type ServiceTokensOptions, createServiceTokens as tokensOf } from './service-tokens.ts';
 import { openTenantSession, type TenantSession, type TenantSessionOptions } from './tenant.ts';
 
-export type { Authenticator } from './authenticator.ts';
+export type { Authenticator, CallerCheck } from './authenticator.ts';
 export type {
   Revocation,
   RevocationCursor,
@@ -37,7 +38,7 @@ export type { TenantSession, TenantSessionOptions } from './tenant.ts';
  * Errors of authenticate: unauthenticated/UNAUTHORIZED, unavailable/REVOCATIONS_STALE,
  * unavailable/TOKEN_KEYS_UNAVAILABLE.
  */
-export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator & CallerCheck {
   return build(options);
 }
 

@@ -22,6 +22,15 @@ export interface Authenticator {
   authenticate(token: string): Promise<Caller>;
 }
 
+/** Judges callers whose token was verified before, for connections that outlive a request. */
+export interface CallerCheck {
+  /**
+   * Errors: unauthenticated/UNAUTHORIZED when the token has expired or was revoked since,
+   * unavailable/REVOCATIONS_STALE.
+   */
+  assertCurrent(caller: Caller): void;
+}
+
 export interface AuthenticatorOptions {
   readonly installation: string;
   readonly keys: TokenKeys;
@@ -35,7 +44,7 @@ export interface AuthenticatorOptions {
  * every call. Each segment must be base64url without padding, white space or trailing bits (RFC 7515, section 2). An
  * ECDSA signature has a second valid form, (r, n - s), so revocation uses the `jti` and never the bytes of a token.
  */
-export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator & CallerCheck {
   const { keys, revocations, clock, installation } = options;
   const verified = new Map<string, Caller>();
 
@@ -47,7 +56,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     return caller;
   };
 
+  const assertCurrent = (caller: Caller): void => {
+    revocations.assertFresh();
+    if (clock.nowMs() >= caller.expiresAtMs + skewSeconds * 1000) throw refused('it has expired');
+    if (revocations.isRevoked(caller)) throw refused('it was revoked');
+  };
+
   return {
+    assertCurrent,
     authenticate: async (token) => {
       revocations.assertFresh();
       if (token.length > tokenLimitCharacters) throw refused('it is too long');

@@ -3,7 +3,7 @@ import { TLSSocket } from 'node:tls';
 import type { FastifyRequest } from 'fastify';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
-import { decide } from '#core/identity/policies.ts';
+import { decide, type PolicyName } from '#core/identity/policies.ts';
 import { type App, peerSpiffeId } from '#kit/http/http.ts';
 import { clientIdOfName, parseSpiffeId } from '#kit/workload/svid.ts';
 import type { Authenticator } from './authenticator.ts';
@@ -17,17 +17,30 @@ const GATEWAY_CLIENT_ID = 'service-gateway';
 /** Implements authPlugin of auth.ts. */
 export function enforcePolicies(app: App, authenticator: Authenticator): void {
   app.addHook('onRequest', async (request) => {
-    const { policy, optionalToken = false } = request.routeOptions.config;
+    const { policy, optionalToken = false, hub = false } = request.routeOptions.config;
     const isInternal = INTERNAL_ROUTE.test(request.routeOptions.url ?? '');
     if (isInternal) assertNotGateway(request);
-    const { authorization } = request.headers;
+    const authorization = authorizationOf(request, hub);
     // Unknown paths have no policy and are answered 404.
     const isAnonymous = policy === undefined || policy === 'Anonymous';
     if (isAnonymous && !(optionalToken && authorization !== undefined)) return;
     request.caller = await identify(authenticator, authorization);
-    if (!isAnonymous && decide(policy, request.caller) !== 'allow') throw forbidden();
+    if (!isAnonymous) assertAllowed(policy, request.caller, hub);
     if (isInternal || policy === 'RequireOperator') assertOwnConnection(request, request.caller);
   });
+}
+
+/** The Authorization header; of a request to a hub without one, the token of its query in the same form. */
+function authorizationOf({ headers, query }: FastifyRequest, isHub: boolean): string | undefined {
+  if (headers.authorization !== undefined || !isHub) return headers.authorization;
+  const { access_token: token } = query as Readonly<Record<string, unknown>>;
+  return typeof token === 'string' ? `Bearer ${token}` : undefined;
+}
+
+function assertAllowed(policy: PolicyName, caller: Caller, isHub: boolean): void {
+  if (decide(policy, caller) === 'allow') return;
+  if (isHub) throw new AppError('unauthenticated', 'UNAUTHORIZED', 'The token names no platform user.');
+  throw forbidden();
 }
 
 function forbidden(): AppError {

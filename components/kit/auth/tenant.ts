@@ -10,7 +10,7 @@ import {
   RevocationService,
   RevocationKind as WireKind,
 } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
-import { type Authenticator, createAuthenticator } from './authenticator.ts';
+import { type Authenticator, type CallerCheck, createAuthenticator } from './authenticator.ts';
 import { remoteKeys } from './keys.ts';
 import { type Address, requestOverMtls } from './mtls.ts';
 import {
@@ -50,7 +50,7 @@ export interface TenantSessionOptions {
 }
 
 export interface TenantSession {
-  readonly authenticator: Authenticator;
+  readonly authenticator: Authenticator & CallerCheck;
   /** For rpc servers: the same function as authenticator.authenticate. */
   readonly authenticate: Authenticator['authenticate'];
   readonly revocations: RevocationView;

@@ -6,6 +6,7 @@ import { type Database, openDatabase } from './db.ts';
 import {
   appendEvent,
   formatCursor,
+  hasEventsAfter,
   latestCursor,
   type OutboxCursor,
   outboxMigration,
@@ -13,6 +14,7 @@ import {
   parseCursor,
   pruneEvents,
   readEvents,
+  readKeptEvents,
 } from './outbox.ts';
 
 type Empty = Record<never, never>;
@@ -86,6 +88,55 @@ describe('outbox', () => {
     }
     expect(seen).toEqual(['a', 'b', 'c', 'd', 'e']);
     expect(await latestCursor(db.read)).toEqual(cursor);
+  });
+
+  it('orders by number: 9 before 10, and 999 before 1000', async () => {
+    const numbers = ['9', '10', '99', '100', '999', '1000'];
+    for (const number of numbers) {
+      await db.pool.query(
+        `insert into outbox (transaction_id, sequence, kind, key, data)
+          overriding system value values ('2', $1::text::bigint, 'written', $1, '{}')`,
+        [number],
+      );
+    }
+    await db.pool.query(
+      `insert into outbox (transaction_id, kind, key, data) values ('10', 'written', 'last', '{}')`,
+    );
+    const read = await readEvents(db.read, outboxStart, 10);
+    expect(read.map(({ key }) => key)).toEqual([...numbers, 'last']);
+    const kept = await readKeptEvents(db.read, { since: new Date(0), after: outboxStart, limit: 10 });
+    expect(kept).toEqual(read);
+    expect((await latestCursor(db.read)).transactionId).toBe(10n);
+  });
+
+  it('finds the events of a time, a key and kinds', async () => {
+    await write('a', 'b');
+    await db.transact((tx) => appendEvent(tx, { kind: 'erased', key: 'a', data: {} }));
+    await db.pool.query(
+      `insert into outbox (kind, key, data, created_at) values ('written', 'a', '{}', now() - interval '1 hour')`,
+    );
+    const since = new Date(Date.now() - 60_000);
+    const find = async (filter: { key?: string; kinds?: string[] }) => {
+      const found = await readKeptEvents(db.read, { ...filter, since, after: outboxStart, limit: 10 });
+      return found.map(({ kind, key }) => `${kind} ${key}`);
+    };
+    await waitFor(async () => (await find({})).length === 3);
+    expect(await find({ key: 'a' })).toEqual(['written a', 'erased a']);
+    expect(await find({ key: 'a', kinds: ['erased'] })).toEqual(['erased a']);
+    expect(await find({ kinds: ['written'] })).toEqual(['written a', 'written b']);
+  });
+
+  it('knows of events that are held back', async () => {
+    const early = await openWrite('early');
+    await write('late');
+    expect(await readEvents(db.read, outboxStart, 10)).toEqual([]);
+    expect(await hasEventsAfter(db.read, outboxStart)).toBe(true);
+    await early.commit();
+    const cursor = await waitFor(async () => {
+      const read = await readEvents(db.read, outboxStart, 10);
+      return read.length === 2 && read.at(-1)?.cursor;
+    });
+    expect(await hasEventsAfter(db.read, cursor)).toBe(false);
   });
 
   it('carries kind, key, data and time', async () => {

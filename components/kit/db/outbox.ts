@@ -77,15 +77,64 @@ export async function readEvents<DB>(
     from outbox
     where transaction_id < pg_snapshot_xmin(pg_current_snapshot())
       and (transaction_id, sequence) > (${cursor.transactionId.toString()}::xid8, ${cursor.sequence.toString()}::bigint)
-    order by transaction_id, sequence
+    order by outbox.transaction_id, outbox.sequence
     limit ${limit}`.execute(db);
-  return rows.map((row) => ({
+  return rows.map(eventOf);
+}
+
+function eventOf(row: OutboxRow): OutboxEvent {
+  return {
     cursor: { transactionId: BigInt(row.transaction_id), sequence: BigInt(row.sequence) },
     kind: row.kind,
     key: row.key,
     data: row.data,
     createdAt: row.created_at,
-  }));
+  };
+}
+
+/** What a search for kept events reads. */
+interface KeptEvents {
+  /** Events whose transaction began at this instant or later. */
+  readonly since: Date;
+  readonly after: OutboxCursor;
+  /** Any when absent. */
+  readonly key?: string;
+  /** Any when absent. */
+  readonly kinds?: readonly string[];
+  /** 1 or more. */
+  readonly limit: number;
+}
+
+/** Like readEvents, for the events of a time, a key and some kinds; nothing older than the retention is there. */
+export async function readKeptEvents<DB>(
+  db: Reader<DB>,
+  { since, after, key, kinds, limit }: KeptEvents,
+): Promise<readonly OutboxEvent[]> {
+  const ofKey = key === undefined ? sql`true` : sql`key = ${key}`;
+  const ofKinds = kinds === undefined ? sql`true` : sql`kind = any(${kinds})`;
+  const { rows } =
+    await sql<OutboxRow>`select transaction_id::text, sequence::text, kind, key, data, created_at
+    from outbox
+    where transaction_id < pg_snapshot_xmin(pg_current_snapshot())
+      and (transaction_id, sequence) > (${after.transactionId.toString()}::xid8, ${after.sequence.toString()}::bigint)
+      and created_at >= ${since} and ${ofKey} and ${ofKinds}
+    order by outbox.transaction_id, outbox.sequence
+    limit ${limit}`.execute(db);
+  return rows.map(eventOf);
+}
+
+/** Whether an event after `cursor` is committed, although readEvents may not return it yet. */
+export async function hasEventsAfter<DB>(db: Reader<DB>, cursor: OutboxCursor): Promise<boolean> {
+  const { rows } = await sql<{ found: boolean }>`select exists (select 1 from outbox
+    where (transaction_id, sequence) > (${cursor.transactionId.toString()}::xid8, ${cursor.sequence.toString()}::bigint)
+    ) as found`.execute(db);
+  return rows[0]?.found === true;
+}
+
+/** Whether a position is before another one. */
+export function isBefore(one: OutboxCursor, other: OutboxCursor): boolean {
+  if (one.transactionId !== other.transactionId) return one.transactionId < other.transactionId;
+  return one.sequence < other.sequence;
 }
 
 /** The cursor behind all present events; a new consumer that needs no history starts here. */
@@ -93,7 +142,7 @@ export async function latestCursor<DB>(db: Reader<DB>): Promise<OutboxCursor> {
   const { rows } = await sql<{ transaction_id: string; sequence: string }>`
     select transaction_id::text, sequence::text from outbox
     where transaction_id < pg_snapshot_xmin(pg_current_snapshot())
-    order by transaction_id desc, sequence desc limit 1`.execute(db);
+    order by outbox.transaction_id desc, outbox.sequence desc limit 1`.execute(db);
   const [row] = rows;
   return row === undefined
     ? outboxStart

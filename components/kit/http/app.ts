@@ -14,6 +14,11 @@ declare module 'fastify' {
     policy?: PolicyName;
     /** On an anonymous route: a token that is sent is verified and identifies the caller. */
     optionalToken?: boolean;
+    /**
+     * A route of a hub: the token may be `access_token` of the query, because browsers send no header with a WebSocket
+     * or an event stream; a caller that the policy refuses is answered 401.
+     */
+    hub?: boolean;
     /** Throughput limit of the route. */
     rateLimit?: RateLimitPolicy;
     /** Keeps the JSON text in `request.rawBody`; `only` also skips parsing it into `request.body`. */
@@ -24,6 +29,11 @@ declare module 'fastify' {
     answers?: DeclaredAnswers;
     /** Declared refusals, those that any route may answer included. */
     refusals?: readonly DeclaredRefusal[];
+  }
+
+  interface FastifyInstance {
+    /** Paths of GET routes that accept WebSocket handshakes. */
+    readonly webSocketPaths: Set<string>;
   }
 
   interface FastifyRequest {

@@ -36,7 +36,7 @@ import {
   serverTlsServer,
   type TlsSource,
 } from './tls.ts';
-import { serveWithoutUpgrades } from './upgrades.ts';
+import { serveWithoutUpgrades, upgradeOf } from './upgrades.ts';
 
 export type { App } from './app.ts';
 export type { AnswerHeaders } from './declared-answers.ts';
@@ -45,6 +45,7 @@ export type { OpsServer, ReadinessCheck } from './ops.ts';
 export type { PageQuery } from './paging.ts';
 export type { ReadonlyDeep } from './readonly.ts';
 export type { TlsMaterial, TlsSource } from './tls.ts';
+export type { Upgrade } from './upgrades.ts';
 export {
   addRoute,
   answer,
@@ -69,6 +70,7 @@ export {
   problemSchema,
   refusalOf,
   serveWithoutUpgrades,
+  upgradeOf,
   withoutUnusedSchemas,
 };
 
@@ -96,6 +98,7 @@ export interface HttpServerOptions {
  */
 export function createHttpServer(options: HttpServerOptions): App {
   const { https } = options;
+  const webSocketPaths = new Set<string>();
   const app: App = fastify({
     bodyLimit: options.bodyLimitBytes ?? 1_048_576,
     trustProxy: options.trustForwarded === true && ((_address: string, hop: number) => hop === 0),
@@ -107,12 +110,14 @@ export function createHttpServer(options: HttpServerOptions): App {
       sendRefusal(options.runtime, refusalOf(error), request, reply),
     clientErrorHandler: refuseConnection,
     serverFactory: (handler) => {
-      if (https === undefined) return plainServer(handler);
+      const serving = { handler, webSocketPaths };
+      if (https === undefined) return plainServer(serving);
       return options.clientCertificates === false
-        ? serverTlsServer(https, handler)
-        : mutualTlsServer(https, handler);
+        ? serverTlsServer(https, serving)
+        : mutualTlsServer(https, serving);
     },
   }).withTypeProvider<ZodTypes>();
+  app.decorate('webSocketPaths', webSocketPaths);
   const routes = collectRoutes(app);
   addBodies(app);
   addObservation(app, options.runtime);

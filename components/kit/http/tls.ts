@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import type { FastifyRequest } from 'fastify';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import { readSvid, type SvidFacts } from '#kit/workload/svid.ts';
-import { type Handler, serveWithoutUpgrades } from './upgrades.ts';
+import { type Handler, serveWithUpgrades } from './upgrades.ts';
 
 /** Certificate material of a listener, PEM. Client certificates are verified against `ca`. */
 export interface TlsMaterial {
@@ -28,25 +28,32 @@ export const listenerLimits = {
   requestTimeout: 120_000,
 } as const;
 
+/** How a listener answers: ordinary requests, and handshakes at the paths of its WebSockets. */
+interface Serving {
+  readonly handler: Handler;
+  readonly webSocketPaths: ReadonlySet<string>;
+}
+
 /** A plain listener. */
-export function plainServer(handler: Handler): Server {
-  return serveWithoutUpgrades(createServer(listenerLimits), handler);
+export function plainServer({ handler, webSocketPaths }: Serving): Server {
+  const create = (upgrades: ServerOptions) => createServer({ ...listenerLimits, ...upgrades });
+  return serveWithUpgrades(create, handler, webSocketPaths);
 }
 
 /**
  * A listener with mutual TLS 1.3 that requires a client certificate of the same trust domain and serves HTTP/1.1.
  * Certificates are replaced in place on rotation; open connections stay open.
  */
-export function mutualTlsServer(source: TlsSource, handler: Handler): Server {
-  return tlsServer(source, handler, { requestCert: true, rejectUnauthorized: true });
+export function mutualTlsServer(source: TlsSource, serving: Serving): Server {
+  return tlsServer(source, serving, { requestCert: true, rejectUnauthorized: true });
 }
 
 /** The same without client certificates, for callers that have none yet. */
-export function serverTlsServer(source: TlsSource, handler: Handler): Server {
-  return tlsServer(source, handler, {});
+export function serverTlsServer(source: TlsSource, serving: Serving): Server {
+  return tlsServer(source, serving, {});
 }
 
-function tlsServer(source: TlsSource, handler: Handler, clients: ServerOptions): Server {
+function tlsServer(source: TlsSource, serving: Serving, clients: ServerOptions): Server {
   const options: ServerOptions = {
     ...listenerLimits,
     ...material(source),
@@ -54,7 +61,8 @@ function tlsServer(source: TlsSource, handler: Handler, clients: ServerOptions):
     minVersion: 'TLSv1.3',
     ALPNProtocols: ['http/1.1'],
   };
-  const server = serveWithoutUpgrades(createTlsServer(options), handler);
+  const create = (upgrades: ServerOptions) => createTlsServer({ ...options, ...upgrades });
+  const server = serveWithUpgrades(create, serving.handler, serving.webSocketPaths);
   const stopListening = source.onRotate(() =>
     server.setSecureContext({ ...material(source), minVersion: 'TLSv1.3' }),
   );

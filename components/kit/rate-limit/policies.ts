@@ -1,5 +1,12 @@
 /** Named throughput limits. A route declares one as `config.rateLimit`. */
-export type RateLimitPolicy = 'Api' | 'Strict' | 'PlatformAuth' | 'Authentication' | 'TotpValidate' | 'Token';
+export type RateLimitPolicy =
+  | 'Api'
+  | 'Strict'
+  | 'PlatformAuth'
+  | 'Authentication'
+  | 'TotpValidate'
+  | 'Token'
+  | 'Hub';
 
 /** The key by which requests of a policy are counted. */
 type RateLimitKey = 'subject' | 'client' | 'address';
@@ -29,5 +36,6 @@ export const rateLimitRules: Readonly<Record<RateLimitPolicy, RateLimitRule>> = 
   PlatformAuth: { kind: 'window', limit: 10, windowSeconds: 60, key: 'address' },
   Authentication: { kind: 'window', limit: 60, windowSeconds: 60, key: 'address' },
   TotpValidate: { kind: 'window', limit: 5, windowSeconds: 60, key: 'address' },
+  Hub: { kind: 'bucket', limit: 1_000, refillPerSecond: 500, key: 'subject' },
   Token: { kind: 'window', limit: 100, windowSeconds: 60, key: 'client' },
 };

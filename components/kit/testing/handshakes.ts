@@ -47,7 +47,7 @@ export function badHandshakes(hub: string): readonly BadHandshake[] {
     { name: 'another Connection', bytes: handshakeTo(hub, { connection: 'keep-alive' }), status: 400 },
     { name: 'two Connection headers', bytes: handshakeTo(hub, { CONNECTION: 'Upgrade' }), status: 400 },
     { name: 'an Upgrade on a POST', bytes: handshakeTo(hub, {}, `POST ${hub} HTTP/1.1`), status: 400 },
-    { name: 'an Upgrade on a HEAD', bytes: handshakeTo(hub, {}, `HEAD ${hub} HTTP/1.1`), status: 400 },
+    { name: 'an Upgrade on a HEAD', bytes: handshakeTo(hub, {}, `HEAD ${hub} HTTP/1.1`), status: 405 },
     { name: 'HTTP/1.0', bytes: handshakeTo(hub, {}, `GET ${hub} HTTP/1.0`), status: 400 },
     { name: 'HTTP/2.0', bytes: handshakeTo(hub, {}, `GET ${hub} HTTP/2.0`), status: 400 },
     { name: 'no Host', bytes: handshakeTo(hub, { host: undefined }), status: 400 },

@@ -1,6 +1,7 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { AppError } from '#core/errors/errors.ts';
+import { SUBJECTS } from '#core/events/subjects.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { applyControl } from '#core/ledger/governance/apply.ts';
@@ -12,6 +13,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
 import { openDatabase } from '#kit/db/db.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
+import { openHub } from '#kit/hub/hub.ts';
 import type { RpcContext } from '#kit/rpc/rpc.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
@@ -23,6 +25,7 @@ import type { DocketBundle } from '../ledger/dockets/docket.ts';
 import { loadState } from '../ledger/writing/chain.ts';
 import { assembleLedger } from '../ledger.ts';
 import { announce } from '../registers/directory/store.ts';
+import { registerHub } from '../registers/hub/hub.ts';
 import { buildDocket, type TestMember } from './build-docket.ts';
 import { fakeValidators } from './fake-validators.ts';
 import { fakeWallets } from './fake-wallets.ts';
@@ -58,6 +61,13 @@ const callers: Readonly<Record<string, Caller>> = {
   stranger: {
     ...person,
     subject: 'stranger',
+    organizationId: '22222222-2222-4222-8222-222222222222',
+    roles: ['Administrator'],
+  },
+  outsider: {
+    ...person,
+    subject: 'outsider',
+    platformUserId: 'outsider',
     organizationId: '22222222-2222-4222-8222-222222222222',
     roles: ['Administrator'],
   },
@@ -163,6 +173,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
   const wallets = fakeWallets();
   const validators = fakeValidators(allMembers);
   const pool = createVerifyPool({ workers: 0 });
+  const wakes = new Set<() => void>();
   const ledger = assembleLedger({
     database,
     wallets,
@@ -170,7 +181,12 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     verifier: createVerifier(nodeEd25519()),
     pool,
     runtime,
-    bus: { publish: (subject) => options.onWake?.(subject) },
+    bus: {
+      publish: (subject) => {
+        options.onWake?.(subject);
+        if (subject === SUBJECTS.registerEvents) for (const wake of wakes) wake();
+      },
+    },
     settings: {
       ...testSettings,
       CHANCERY_SYSTEM_REGISTER_VALIDATORS: options.systemRegister ?? 0,
@@ -186,7 +202,17 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
       return caller;
     },
   });
-  mountRoutes(app, ledger.deps);
+  const hub = await openHub(registerHub(database.read), {
+    runtime,
+    bus: {
+      subscribe: (_subject, wake) => {
+        wakes.add(wake);
+        return () => wakes.delete(wake);
+      },
+    },
+    authenticator: { assertCurrent: () => undefined },
+  });
+  mountRoutes(app, ledger.deps, hub);
   const introduce = ({ validatorId, key }: TestMember) => {
     const { publicKey, algorithm } = key;
     const entry = { validatorId, publicKey, algorithm, endpoint: '127.0.0.1:1', version: '1' };
@@ -194,13 +220,13 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     return database.transact((tx) => announce(tx, { ...entry, announcedAt }));
   };
   for (const member of members) await introduce(member);
-  return { introduce, members, runtime, database, wallets, validators, pool, ledger, app };
+  return { introduce, members, runtime, database, wallets, validators, pool, ledger, app, hub };
 }
 
 /** The register service on its own database, with wallets and validators in memory. */
 export async function startTestRegister(name: string, options: TestRegisterOptions = {}) {
   const opened = await openTestLedger(name, options);
-  const { runtime, database, wallets, validators, members, pool, ledger, app } = opened;
+  const { runtime, database, wallets, validators, members, pool, ledger, app, hub } = opened;
   const verifier = createVerifier(nodeEd25519());
   const loading = { database, verifier, clock: runtime.clock };
   const call = (method: Method, path: string, request: TestRequest = {}) =>
@@ -287,6 +313,7 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
     seal,
     createRegister,
     async stop() {
+      await hub.stop();
       await ledger.stop();
       await app.close();
       await pool.close();

@@ -22,6 +22,8 @@ export interface RefreshDeps extends SessionIssuer {
   readonly clock: Clock;
   /** Notifies all services of new revocations. */
   readonly notify: () => void;
+  /** Called after the person was notified. */
+  readonly notifyInboxes: () => void;
 }
 
 interface RefreshRequest {
@@ -50,7 +52,10 @@ export async function refresh(deps: RefreshDeps, request: RefreshRequest): Promi
     if (verdict === 'reuse') return endReusedFamily(deps, { tx, family, origin: request.origin });
     return renew(deps, { tx, family, request, rotates: verdict === 'rotate' });
   });
-  if (outcome === 'reuse') deps.notify();
+  if (outcome === 'reuse') {
+    deps.notify();
+    deps.notifyInboxes();
+  }
   if (outcome === 'dead' || outcome === 'reuse') throw refusal('INVALID_REFRESH_TOKEN');
   if (outcome === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
   return issueSession(deps, outcome);

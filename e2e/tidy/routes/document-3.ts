@@ -106,6 +106,6 @@ export const document3: readonly SpecifiedRoute[] = [
     'GET /hubs/chat RequireAuthenticated',
   ]),
   ...routes('wallet', 'pending', ['GET /hubs/wallet RequirePlatformUser']),
-  ...routes('register', 'pending', ['GET /hubs/register RequirePlatformUser']),
-  ...routes('tenant', 'pending', ['GET /hubs/tenant RequirePlatformUser']),
+  ...routes('register', 'served', ['GET /hubs/register RequirePlatformUser']),
+  ...routes('tenant', 'served', ['GET /hubs/tenant RequirePlatformUser']),
 ];

@@ -130,6 +130,17 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /odata/Dockets/$count RequireAuthenticated',
     'POST /odata/$batch RequireAuthenticated',
   ]),
+  // Hubs: negotiation, records of event streams and polls, and their end
+  ...routes('register', 'served', [
+    'POST /hubs/register/negotiate RequirePlatformUser',
+    'POST /hubs/register RequirePlatformUser',
+    'DELETE /hubs/register RequirePlatformUser',
+  ]),
+  ...routes('tenant', 'served', [
+    'POST /hubs/tenant/negotiate RequirePlatformUser',
+    'POST /hubs/tenant RequirePlatformUser',
+    'DELETE /hubs/tenant RequirePlatformUser',
+  ]),
   // Proofs
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/transactions/{txId}/record RequireAuthenticated',

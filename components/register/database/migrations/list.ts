@@ -10,6 +10,7 @@ import { segmentsMigration } from './0008-segments.ts';
 import { publicationsMigration } from './0009-publications.ts';
 import { typesMigration } from './0010-types.ts';
 import { valuesMigration } from './0011-values.ts';
+import { hubsMigration } from './0012-hubs.ts';
 
 export const migrations: readonly Migration[] = [
   ledgerMigration,
@@ -23,4 +24,5 @@ export const migrations: readonly Migration[] = [
   publicationsMigration,
   typesMigration,
   valuesMigration,
+  hubsMigration,
 ];

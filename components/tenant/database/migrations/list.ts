@@ -10,6 +10,7 @@ import { inbox } from './0008-inbox.ts';
 import { accountHomes } from './0009-account-homes.ts';
 import { signInNetworks } from './0010-sign-in-networks.ts';
 import { delegatedDecryption } from './0011-delegated-decryption.ts';
+import { events } from './0012-events.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -23,4 +24,5 @@ export const migrations: readonly Migration[] = [
   accountHomes,
   signInNetworks,
   delegatedDecryption,
+  events,
 ];

@@ -26,7 +26,10 @@ interface Notice {
 
 const maxLength = { title: 200, summary: 1000 } as const;
 
-/** Writes the inbox entry in the transaction of the event, so that both commit or neither does. */
+/**
+ * Writes the inbox entry in the transaction of the event, so that both commit or neither does. The caller publishes the
+ * wake signal after the commit.
+ */
 export async function notifyPerson(tx: Transactor<TenantDatabase>, notice: Notice): Promise<void> {
   const { platformUserId, category, severity = 'Info', eventKey, about, naturalKey, atMs } = notice;
   await insertEntry(tx, {

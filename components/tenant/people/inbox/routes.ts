@@ -20,6 +20,8 @@ import { countUnread, findEntry, insertEntry, markAllRead, pageEntries, stampEnt
 export interface InboxDeps {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
+  /** Called after each change of an inbox. */
+  readonly notify: () => void;
 }
 
 /** The inbox of a person (specification document 1, section 4). */
@@ -94,8 +96,9 @@ function mountStamping(app: App, deps: InboxDeps): void {
       refusals: refusals('INBOX_ENTRY_NOT_FOUND'),
       handle: async ({ caller, params }) => {
         const at = { platformUserId: requirePerson(caller), id: params.id, atMs: deps.clock.nowMs() };
-        const isThere = await deps.db.transact((tx) => stampEntry(tx, at, column));
-        if (!isThere) throw refusal('INBOX_ENTRY_NOT_FOUND');
+        const stamped = await deps.db.transact((tx) => stampEntry(tx, at, column));
+        if (stamped === undefined) throw refusal('INBOX_ENTRY_NOT_FOUND');
+        if (stamped.wasUnread) deps.notify();
       },
     });
   }
@@ -109,7 +112,9 @@ function mountStamping(app: App, deps: InboxDeps): void {
     refusals: [],
     handle: async ({ caller }) => {
       const person = requirePerson(caller);
-      return { marked: await deps.db.transact((tx) => markAllRead(tx, person, deps.clock.nowMs())) };
+      const marked = await deps.db.transact((tx) => markAllRead(tx, person, deps.clock.nowMs()));
+      if (marked > 0) deps.notify();
+      return { marked };
     },
   });
 }
@@ -147,6 +152,7 @@ function mountWriting(app: App, deps: InboxDeps): void {
         if (!(await accountExists(tx, newEntry.platformUserId))) throw refusal('USER_NOT_FOUND');
         return insertEntry(tx, { ...newEntry, occurredAtMs, writerServiceId });
       });
+      if (isNew) deps.notify();
       const written = { ...presentEntry(entry), platformUserId: entry.platformUserId };
       return answer(isNew ? 201 : 200, { entry: written, idempotent: !isNew });
     },

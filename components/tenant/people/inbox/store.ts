@@ -1,6 +1,9 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { type Selectable, sql } from 'kysely';
+import { inboxEntriesSeen, inboxEntryAdded } from '#core/events/tenant-events.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
+import { appendEvent } from '#kit/db/outbox.ts';
+import { currentTraceparent, parseTraceparent } from '#kit/telemetry/telemetry.ts';
 import type { InboxEntryTable, TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import {
@@ -15,7 +18,7 @@ import {
 
 type DB = TenantDatabase;
 
-/** Inserts an entry, or returns the existing entry of the same event. */
+/** Inserts an entry with its event in the outbox, or returns the existing entry of the same event. */
 export async function insertEntry(
   tx: Transactor<DB>,
   entry: NewEntry,
@@ -42,7 +45,11 @@ export async function insertEntry(
     .onConflict((conflict) => conflict.columns(['platform_user_id', 'source_event_id']).doNothing())
     .returningAll()
     .executeTakeFirst();
-  if (inserted !== undefined) return { entry: toEntry(inserted), isNew: true };
+  if (inserted !== undefined) {
+    const { id: entryId, platform_user_id: platformUserId } = inserted;
+    await appendEvent(tx, inboxEntryAdded({ platformUserId, entryId, traceId: currentTraceId() }));
+    return { entry: toEntry(inserted), isNew: true };
+  }
   const existing = await tx
     .selectFrom('inbox_entries')
     .selectAll()
@@ -82,14 +89,24 @@ export async function pageEntries(
 
 /** Entries that are neither read nor dismissed. */
 export async function countUnread(db: Reader<DB>, platformUserId: string): Promise<number> {
-  const { total } = await db
+  const counts = await countUnreadOf(db, [platformUserId]);
+  return counts.get(platformUserId) ?? 0;
+}
+
+/** The same of several people; a person without unread entries is absent. */
+export async function countUnreadOf(
+  db: Reader<DB>,
+  platformUserIds: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
     .selectFrom('inbox_entries')
-    .select(sql<number>`count(*)::int`.as('total'))
-    .where('platform_user_id', '=', platformUserId)
+    .select(['platform_user_id', sql<number>`count(*)::int`.as('total')])
+    .where('platform_user_id', 'in', platformUserIds)
     .where('read_at', 'is', null)
     .where('dismissed_at', 'is', null)
-    .executeTakeFirstOrThrow();
-  return total;
+    .groupBy('platform_user_id')
+    .execute();
+  return new Map(rows.map((row) => [row.platform_user_id, row.total]));
 }
 
 export async function findEntry(
@@ -106,23 +123,36 @@ export async function findEntry(
   return row && toEntry(row);
 }
 
-/** Sets a timestamp of an entry; a repetition keeps the first time. False when the person has no such entry. */
+/**
+ * Sets a timestamp of an entry; a repetition keeps the first time. An event is written when the entry was unread.
+ * Undefined when the person has no such entry, else whether it was unread.
+ */
 export async function stampEntry(
   tx: Transactor<DB>,
   at: { readonly platformUserId: string; readonly id: string; readonly atMs: number },
   stamp: 'read_at' | 'dismissed_at',
-): Promise<boolean> {
-  const stamped = await tx
-    .updateTable('inbox_entries')
-    .set({ [stamp]: sql`coalesce(${sql.ref(stamp)}, ${new Date(at.atMs)})` })
-    .where('id', '=', at.id)
-    .where('platform_user_id', '=', at.platformUserId)
-    .returning('id')
+): Promise<{ readonly wasUnread: boolean } | undefined> {
+  const { platformUserId, id } = at;
+  const before = await tx
+    .selectFrom('inbox_entries')
+    .select(['read_at', 'dismissed_at'])
+    .where('id', '=', id)
+    .where('platform_user_id', '=', platformUserId)
+    .forUpdate()
     .executeTakeFirst();
-  return stamped !== undefined;
+  if (before === undefined) return undefined;
+  const wasUnread = before.read_at === null && before.dismissed_at === null;
+  if (before[stamp] !== null) return { wasUnread };
+  await tx
+    .updateTable('inbox_entries')
+    .set({ [stamp]: new Date(at.atMs) })
+    .where('id', '=', id)
+    .execute();
+  if (wasUnread) await appendEvent(tx, inboxEntriesSeen({ platformUserId, traceId: currentTraceId() }));
+  return { wasUnread };
 }
 
-/** Marks all entries as read that are neither read nor dismissed; returns their number. */
+/** Marks all entries as read that are neither read nor dismissed, with one event; returns their number. */
 export async function markAllRead(tx: Transactor<DB>, platformUserId: string, atMs: number): Promise<number> {
   const marked = await tx
     .updateTable('inbox_entries')
@@ -131,7 +161,13 @@ export async function markAllRead(tx: Transactor<DB>, platformUserId: string, at
     .where('read_at', 'is', null)
     .where('dismissed_at', 'is', null)
     .executeTakeFirstOrThrow();
-  return Number(marked.numUpdatedRows);
+  const count = Number(marked.numUpdatedRows);
+  if (count > 0) await appendEvent(tx, inboxEntriesSeen({ platformUserId, traceId: currentTraceId() }));
+  return count;
+}
+
+function currentTraceId(): string | undefined {
+  return parseTraceparent(currentTraceparent())?.traceId;
 }
 
 function toEntry(row: Selectable<InboxEntryTable>): Entry {

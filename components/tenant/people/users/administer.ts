@@ -21,6 +21,8 @@ export interface AdministerDeps {
   readonly clock: Clock;
   /** Notifies all services of new revocations. */
   readonly notify: () => void;
+  /** Called after the person was notified. */
+  readonly notifyInboxes: () => void;
 }
 
 /** An administrative act on a user of an organisation. */
@@ -94,7 +96,10 @@ async function change(deps: AdministerDeps, act: UserAct, requested: Change): Pr
     await record(tx, deps, { act, user, requested, organizationName: organization.name });
     return { before: user, after: next };
   });
-  if (after !== before) deps.notify();
+  if (after !== before) {
+    deps.notify();
+    deps.notifyInboxes();
+  }
   return after;
 }
 

@@ -34,6 +34,8 @@ export interface CreateUserDeps {
   readonly clock: Clock;
   readonly passwords: Passwords;
   readonly passwordPolicy: PasswordPolicy;
+  /** Called after a new membership, of which the person is notified. */
+  readonly notifyInboxes: () => void;
 }
 
 /**
@@ -63,6 +65,7 @@ export async function createUser(
         ? refusal('ALREADY_A_MEMBER', { cause })
         : cause;
     });
+  deps.notifyInboxes();
   return { ...user, ...ids, emailVerified: false, status: 'Active', lastLoginAtMs: undefined };
 }
 

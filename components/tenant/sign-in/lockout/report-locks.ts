@@ -15,6 +15,8 @@ const batch = 100;
 export async function reportLocks(deps: {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
+  /** Called after each batch, whose people are notified. */
+  readonly notifyInboxes: () => void;
 }): Promise<void> {
   const { db, clock } = deps;
   let taken = batch;
@@ -24,6 +26,7 @@ export async function reportLocks(deps: {
       for (const lock of locks) await report(tx, lock, clock.nowMs());
       return locks.length;
     });
+    if (taken > 0) deps.notifyInboxes();
   }
 }
 

@@ -1,0 +1,33 @@
+import type { Caller } from '#core/identity/claims.ts';
+import type { CallerCheck } from '#kit/auth/auth.ts';
+import type { Bus } from '#kit/bus/bus.ts';
+import type { Timers } from '#kit/clock/timing.ts';
+import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import type { Workload } from '#kit/workload/workload.ts';
+import type { HubLimits } from './limits.ts';
+import type { HubLog } from './log.ts';
+import type { Subscription } from './subscriptions.ts';
+
+/** What a component declares of its hub. */
+export interface HubDeclaration<DB> {
+  readonly path: `/hubs/${string}`;
+  /** Methods that clients invoke; any other one is answered `Method not found.`. */
+  readonly subscriptions: readonly Subscription[];
+  /**
+   * Groups of a connection from its start; none when absent. With `?since=` it first gets what it missed, and then
+   * `Replayed(replayed, complete)`.
+   */
+  readonly groupsOf?: (caller: Caller) => readonly string[];
+  readonly log: HubLog<DB>;
+}
+
+export interface HubParts {
+  readonly runtime: Runtime;
+  readonly bus: Pick<Bus, 'subscribe'>;
+  readonly authenticator: CallerCheck;
+  /** This replica's identity, for requests of connections that another replica owns; without it there is one replica. */
+  readonly workload?: Workload | undefined;
+  /** Those of the process when absent; they do not keep it alive. */
+  readonly timers?: Timers | undefined;
+  readonly limits?: Partial<HubLimits> | undefined;
+}

@@ -1,0 +1,258 @@
+import type { Bus } from '#kit/bus/bus.ts';
+import { backgroundTimers, sleep, type Timers } from '#kit/clock/timing.ts';
+import type { Reader } from '#kit/db/db.ts';
+import {
+  hasEventsAfter,
+  isBefore,
+  latestCursor,
+  type OutboxCursor,
+  type OutboxEvent,
+  outboxStart,
+  readEvents,
+  readKeptEvents,
+} from '#kit/db/outbox.ts';
+import { type Follower, followLog } from '#kit/events/follow.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { HubLimits } from './limits.ts';
+import type { Signal } from './signal.ts';
+
+const pollMs = 1_000;
+const pageRows = 64;
+/** Pauses while a running transaction holds events back. */
+const shortestPauseMs = 10;
+const longestPauseMs = 500;
+/** Rows of a replay that are turned into signals together; one row may give many. */
+const stepRows = 8;
+
+/** Which rows of the outbox concern a group; absent members do not restrict. */
+interface RowFilter {
+  readonly key?: string;
+  readonly kinds?: readonly string[];
+}
+
+/** The event log of the component that serves the hub. */
+export interface HubLog<DB> {
+  /** A schema with the outbox. */
+  readonly db: Reader<DB>;
+  /** Subject of its wake signal. */
+  readonly subject: string;
+  /**
+   * The signals of rows, in their order. Rows that clients do not get have none. A row with many signals needs those
+   * of groups alone for which `isHeld` is true.
+   */
+  signalsOf(events: readonly OutboxEvent[], isHeld: (group: string) => boolean): Promise<readonly Signal[]>;
+  /** The rows that a replay of a group reads. */
+  filterOf(group: string): RowFilter;
+}
+
+/** The log as a feed reads it. */
+export interface LogSource extends Pick<HubLog<never>, 'subject' | 'signalsOf' | 'filterOf'> {
+  latest(): Promise<OutboxCursor>;
+  read(after: OutboxCursor, limit: number): Promise<readonly OutboxEvent[]>;
+  /** Whether events after a position are committed that `read` does not return yet. */
+  hasMore(after: OutboxCursor): Promise<boolean>;
+  readKept(search: Parameters<typeof readKeptEvents>[1]): Promise<readonly OutboxEvent[]>;
+}
+
+/** The declared log with its reads. */
+export function logSource<DB>(declared: HubLog<DB>): LogSource {
+  const { db, subject } = declared;
+  return {
+    subject,
+    signalsOf: (events, isHeld) => declared.signalsOf(events, isHeld),
+    filterOf: (group) => declared.filterOf(group),
+    latest: () => latestCursor(db),
+    read: (after, limit) => readEvents(db, after, limit),
+    hasMore: (after) => hasEventsAfter(db, after),
+    readKept: (search) => readKeptEvents(db, search),
+  };
+}
+
+interface FeedOptions {
+  readonly source: LogSource;
+  readonly limits: HubLimits;
+  readonly bus: Pick<Bus, 'subscribe'>;
+  readonly log: Logger;
+  readonly timers: Timers | undefined;
+  readonly nowMs: () => number;
+  /** Groups with connections here, and groups that are being joined. */
+  readonly isHeld: (group: string) => boolean;
+  readonly deliver: (signals: readonly Signal[]) => Promise<void>;
+}
+
+/** What a replay sent. `complete` is false when signals are missing: the client reads the state by REST. */
+export interface Replay {
+  readonly replayed: number;
+  readonly complete: boolean;
+}
+
+/**
+ * Follows the outbox of the component from a position in memory. A page is read and delivered under a lock, and so is
+ * the step from a replay to the live signals, which leaves no gap between them.
+ */
+export class Feed {
+  readonly #options: FeedOptions;
+  #cursor: OutboxCursor = outboxStart;
+  #lock: Promise<unknown> = Promise.resolve();
+  #follower: Follower | undefined;
+  #pauseMs: number = shortestPauseMs;
+  #replays = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(options: FeedOptions) {
+    this.#options = options;
+  }
+
+  /** Starts behind all present events. */
+  async start(): Promise<void> {
+    const { source, bus, log, timers } = this.#options;
+    this.#cursor = await source.latest();
+    this.#follower = followLog({
+      readPage: (signal) => this.#readAhead(signal),
+      bus,
+      subject: source.subject,
+      pollMs,
+      log,
+      timers,
+      report: (error) => ({
+        level: 'warn',
+        fields: { err: error },
+        message: 'events of the hub cannot be read',
+      }),
+      recovered: 'events of the hub are read again',
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#follower?.stop();
+  }
+
+  /** Runs `join` between two pages. */
+  join(join: () => void): Promise<void> {
+    return this.#exclusive(async () => join());
+  }
+
+  /**
+   * Sends the signals of a group since an instant, oldest first, and joins it without a gap. `isHeld` must be true of
+   * the group from before the call on.
+   */
+  async replay(
+    group: string,
+    sinceMs: number,
+    to: { readonly send: (signals: readonly Signal[]) => Promise<void>; readonly join: () => void },
+  ): Promise<Replay> {
+    const { limits, nowMs } = this.#options;
+    const earliestMs = nowMs() - limits.replayMs;
+    const run = new Run(
+      this.#options,
+      group,
+      new Date(Math.max(sinceMs - limits.replayOverlapMs, earliestMs)),
+      to.send,
+    );
+    await this.#limited(() => run.readAll());
+    await this.#exclusive(async () => {
+      while (!run.isFull && isBefore(run.cursor, this.#cursor)) await run.readAll();
+      to.join();
+    });
+    return { replayed: run.sent, complete: !run.isFull && sinceMs >= earliestMs };
+  }
+
+  /**
+   * Reads a page. A running transaction holds back the events of later ones that have committed; no wake signal tells of
+   * its end, so the page is read again after a pause that grows.
+   */
+  async #readAhead(signal: AbortSignal): Promise<boolean> {
+    const isComplete = await this.#exclusive(() => this.#readPage());
+    if (!isComplete) return false;
+    if (!(await this.#options.source.hasMore(this.#cursor))) {
+      this.#pauseMs = shortestPauseMs;
+      return true;
+    }
+    await sleep(this.#options.timers ?? backgroundTimers(), this.#pauseMs, signal);
+    this.#pauseMs = Math.min(2 * this.#pauseMs, longestPauseMs);
+    return false;
+  }
+
+  async #readPage(): Promise<boolean> {
+    const { source, deliver, isHeld } = this.#options;
+    const events = await source.read(this.#cursor, pageRows);
+    if (events.length > 0) await deliver(await source.signalsOf(events, isHeld));
+    this.#cursor = events.at(-1)?.cursor ?? this.#cursor;
+    return events.length < pageRows;
+  }
+
+  #exclusive<T>(act: () => Promise<T>): Promise<T> {
+    const result = this.#lock.then(act);
+    this.#lock = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Bounds the replays that read at one time, so that connections of the pool remain for the live signals. */
+  async #limited(act: () => Promise<void>): Promise<void> {
+    if (this.#replays >= this.#options.limits.replays) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else {
+      this.#replays += 1;
+    }
+    try {
+      await act();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#replays -= 1;
+      else next();
+    }
+  }
+}
+
+/** One replay: reads the log from an instant to its end, as often as it is called. */
+class Run {
+  readonly #options: FeedOptions;
+  readonly #group: string;
+  readonly #since: Date;
+  readonly #send: (signals: readonly Signal[]) => Promise<void>;
+  cursor: OutboxCursor = outboxStart;
+  sent = 0;
+  isFull = false;
+
+  constructor(
+    options: FeedOptions,
+    group: string,
+    since: Date,
+    send: (signals: readonly Signal[]) => Promise<void>,
+  ) {
+    this.#options = options;
+    this.#group = group;
+    this.#since = since;
+    this.#send = send;
+  }
+
+  async readAll(): Promise<void> {
+    const { source, limits } = this.#options;
+    // Every row up to here is visible to the reads that follow.
+    const end = await source.latest();
+    for (let isComplete = false; !isComplete && !this.isFull; ) {
+      const rows = await source.readKept({
+        ...source.filterOf(this.#group),
+        since: this.#since,
+        after: this.cursor,
+        limit: pageRows,
+      });
+      await this.#sendRows(rows, limits.replaySignals);
+      isComplete = rows.length < pageRows;
+    }
+    if (isBefore(this.cursor, end)) this.cursor = end;
+  }
+
+  async #sendRows(rows: readonly OutboxEvent[], limit: number): Promise<void> {
+    for (let from = 0; from < rows.length && !this.isFull; from += stepRows) {
+      const step = rows.slice(from, from + stepRows);
+      const signals = await this.#options.source.signalsOf(step, (group) => group === this.#group);
+      const own = signals.filter(({ groups }) => groups.includes(this.#group));
+      const fitting = own.slice(0, limit - this.sent);
+      this.isFull = fitting.length < own.length;
+      this.sent += fitting.length;
+      this.cursor = step.at(-1)?.cursor ?? this.cursor;
+      if (fitting.length > 0) await this.#send(fitting);
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import { isUtf8 } from 'node:buffer';
+import { z } from 'zod';
+import { AppError } from '#core/errors/errors.ts';
+
+/** Ends every record of the SignalR hub protocol, JSON. */
+const separator = 0x1e;
+
+/** The client broke the protocol: the connection is closed with this text. */
+function protocolError(message: string): AppError {
+  return new AppError('invalid', 'HUB_PROTOCOL', message);
+}
+
+/** Joins the pieces of a byte stream and splits them into records. */
+export class RecordSplitter {
+  readonly #limitBytes: number;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
+  }
+
+  /**
+   * The records that a piece completes, without their separators.
+   *
+   * Errors: invalid/HUB_PROTOCOL for a record over the limit or with invalid UTF-8.
+   */
+  *push(piece: Buffer): Generator<string> {
+    for (let from = 0; from < piece.length; ) {
+      const end = piece.indexOf(separator, from);
+      const part = piece.subarray(from, end === -1 ? piece.length : end);
+      this.#bytes += part.length;
+      if (this.#bytes > this.#limitBytes) throw protocolError(`A record exceeds ${this.#limitBytes} bytes.`);
+      this.#pieces.push(part);
+      if (end === -1) return;
+      yield this.#take();
+      from = end + 1;
+    }
+  }
+
+  #take(): string {
+    const bytes = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces);
+    this.#pieces = [];
+    this.#bytes = 0;
+    if (bytes === undefined || !isUtf8(bytes)) throw protocolError('A record is not valid UTF-8.');
+    return bytes.toString('utf8');
+  }
+}
+
+/** A record with its separator. */
+export function recordOf(message: object): Buffer {
+  return Buffer.from(`${JSON.stringify(message)}\u001e`, 'utf8');
+}
+
+export const pingRecord = { type: 6 } as const;
+
+/** The record of a completed invocation. */
+export function completionOf(invocationId: string, outcome: { result: unknown } | { error: string }): Buffer {
+  return recordOf({ type: 3, invocationId, ...outcome });
+}
+
+/** The record that ends a connection; the client reconnects by itself when it may. */
+export function closeRecord(error: string | undefined, allowReconnect: boolean): Buffer {
+  return recordOf({
+    type: 7,
+    ...(error !== undefined && { error }),
+    ...(allowReconnect && { allowReconnect }),
+  });
+}
+
+/** The record of a signal. */
+export function invocationOf(target: string, args: readonly unknown[]): Buffer {
+  return recordOf({ type: 1, target, arguments: args });
+}
+
+const handshakeSchema = z.object({ protocol: z.string(), version: z.number() });
+
+/** Judges the first record of a client; returns the text of its refusal. */
+export function judgeHandshake(text: string): string | undefined {
+  const parsed = handshakeSchema.safeParse(parseJson(text));
+  if (!parsed.success) return 'The handshake is malformed.';
+  const { protocol, version } = parsed.data;
+  if (protocol !== 'json') return 'Only the protocol json is supported.';
+  return version === 1 ? undefined : 'Only version 1 of the protocol json is supported.';
+}
+
+/** A record of a client, as far as a hub acts on it. */
+export type ClientMessage =
+  | {
+      readonly kind: 'invocation';
+      readonly target: string;
+      readonly arguments: readonly unknown[];
+      /** Absent when the client wants no answer. */
+      readonly invocationId: string | undefined;
+    }
+  | { readonly kind: 'ping' }
+  | { readonly kind: 'close' }
+  /** Completions, and types of later versions. */
+  | { readonly kind: 'other' };
+
+const typedSchema = z.object({ type: z.int() });
+const invocationSchema = z.object({
+  target: z.string().min(1).max(128),
+  arguments: z.array(z.unknown()).max(16),
+  invocationId: z.string().min(1).max(128).nullish(),
+});
+
+/**
+ * Parses a record after the handshake.
+ *
+ * Errors: invalid/HUB_PROTOCOL.
+ */
+export function parseMessage(text: string): ClientMessage {
+  const json = parseJson(text);
+  const typed = typedSchema.safeParse(json);
+  if (!typed.success) throw protocolError('A record is malformed.');
+  switch (typed.data.type) {
+    case 1:
+    // The invocation of a stream, which no method here answers.
+    case 4: {
+      const invocation = invocationSchema.safeParse(json);
+      if (!invocation.success) throw protocolError('An invocation is malformed.');
+      const { target, arguments: args, invocationId } = invocation.data;
+      return { kind: 'invocation', target, arguments: args, invocationId: invocationId ?? undefined };
+    }
+    case 6:
+      return { kind: 'ping' };
+    case 7:
+      return { kind: 'close' };
+    default:
+      return { kind: 'other' };
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}

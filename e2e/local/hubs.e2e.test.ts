@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { freePorts } from '../../components/standalone/state/ports.ts';
+import { type Api, createApi } from '../harness/api.ts';
+import { startBalancer } from '../harness/balancer.ts';
+import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
+import { connectHub, type HubClient, type Received, TRANSPORTS, type Transport } from '../harness/hub.ts';
+import {
+  createRegister,
+  createWallet,
+  signIn,
+  submitThroughRegister,
+  type Wallet,
+  waitOnline,
+} from '../harness/journey.ts';
+import { createOperator } from '../harness/operator.ts';
+import { type OwnProcess, startLike, startOf } from '../harness/running-process.ts';
+import { mintWithSvid } from '../harness/service-token.ts';
+import { type LocalSystem, startSystem } from '../harness/system.ts';
+import { until } from '../harness/wait.ts';
+
+const inboxTargets = ['InboxEntryAdded', 'InboxUnreadCountUpdated'];
+const registerTargets = ['DocketSealed', 'RegisterHeightUpdated', 'TransactionConfirmed'];
+
+describe.runIf(process.platform === 'linux')('hubs through the gateway', () => {
+  let dataDir = '';
+  let system: LocalSystem;
+  let api: Api;
+  let root = '';
+  let anna: Person;
+  let userId = '';
+  let write: (title: string) => Promise<string>;
+
+  beforeAll(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'chancery-hubs-'));
+    system = await startSystem({ dataDir, args: ['--processes'], deadlineMs: 90_000 });
+    api = createApi(system.state.gatewayUrl);
+    root = (await signIn(api, system.state)).access_token;
+    anna = await createPerson(api, root, await createOrganization(api, root, 'hubs'), {
+      name: 'anna',
+      role: 'User',
+    });
+    const me = await api.expect(200, 'GET', '/api/auth/me', { token: anna.token });
+    userId = z.object({ platformUserId: z.string() }).parse(me.body).platformUserId;
+    const { call } = createOperator(system.state);
+    const as = { certificate: 'service-wallet', token: 'service-wallet' };
+    write = async (title) => {
+      const sourceEventId = randomUUID();
+      const entry = {
+        platformUserId: userId,
+        category: 'System',
+        correlationKey: 'hubs',
+        title,
+        sourceEventId,
+      };
+      const { status, body } = await call('tenant', 'POST /api/internal/inbox', entry, as);
+      expect(status).toBe(201);
+      return body.entry.id;
+    };
+  });
+  afterAll(async () => {
+    await system.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  async function connect(url: string, transport: Transport, targets = inboxTargets): Promise<HubClient> {
+    const client = await connectHub(url, { token: anna.token, transport, targets });
+    onTestFinished(() => client.stop());
+    return client;
+  }
+  const hub = (name: string, query = '') => `${system.state.gatewayUrl}/hubs/${name}${query}`;
+  const added = ({ signals }: HubClient) =>
+    signals.flatMap(({ target, args }) => (target === 'InboxEntryAdded' ? [args[0]] : []));
+  const lastCount = ({ signals }: HubClient) =>
+    signals.findLast(({ target }) => target === 'InboxUnreadCountUpdated')?.args[0];
+  const unread = async () => {
+    const { body } = await api.expect(200, 'GET', '/api/me/inbox/unread-count', { token: anna.token });
+    return z.object({ unread: z.number() }).parse(body).unread;
+  };
+  const within = (what: string, isTrue: () => boolean) =>
+    until(what, 10_000, async () => (isTrue() ? true : undefined));
+
+  test.each(TRANSPORTS)('signals of the inbox arrive within a second over %s', async (transport) => {
+    const client = await connect(hub('tenant'), transport);
+    const before = await unread();
+    const entryId = await write(`over ${transport}`);
+    const writtenAt = performance.now();
+    await within('the new entry and its count', () => lastCount(client) === before + 1);
+    const [first, second] = client.signals;
+    expect(first).toMatchObject({ target: 'InboxEntryAdded' });
+    expect(first?.args).toEqual([entryId, expect.stringMatching(/Z$/), expect.stringMatching(/^[0-9a-f]*$/)]);
+    expect(second?.args).toEqual([before + 1, first?.args[1], first?.args[2]]);
+    expect((second?.atMs ?? Number.POSITIVE_INFINITY) - writtenAt).toBeLessThan(1_000);
+    await api.expect(204, 'POST', `/api/me/inbox/${entryId}/read`, { token: anna.token });
+    await within('the count after reading', () => lastCount(client) === before);
+    expect(added(client)).toEqual([entryId]);
+  });
+
+  test('a hub refuses a service, a stranger, and a token at other routes', async () => {
+    const { token } = await mintWithSvid(system.state, 'service-wallet');
+    const negotiate = '/hubs/tenant/negotiate?negotiateVersion=1';
+    expect([401, 403]).toContain((await api.send('POST', negotiate, { token })).status);
+    expect((await api.send('POST', negotiate)).status).toBe(401);
+    expect((await api.send('GET', `/api/me/inbox?access_token=${anna.token}`)).status).toBe(400);
+    for (const transport of TRANSPORTS) {
+      const refused = connectHub(hub('tenant'), { token, transport, targets: [] });
+      await expect(refused, transport).rejects.toThrow();
+    }
+  });
+
+  test('no log has the token of a client', () => {
+    const texts = ['gateway', 'tenant'].map((name) =>
+      readFileSync(join(dataDir, 'logs', `${name}.log`), 'utf8'),
+    );
+    for (const text of texts) {
+      expect(text.length).toBeGreaterThan(0);
+      expect(text).not.toContain(anna.token);
+    }
+  });
+
+  describe('with a second gateway and a second tenant service', () => {
+    let gateway: OwnProcess | undefined;
+    let replica: OwnProcess | undefined;
+    let secondUrl = '';
+    let ports: Readonly<Record<string, string>> = {};
+    const startOfOne = (name: string) =>
+      startOf(system.current().processes.find((one) => one.name === name)?.pid);
+
+    beforeAll(async () => {
+      const free = (await freePorts(7)).map(String);
+      const [ops = '', https = '', grpc = '', mtls = '', internal = '', gatewayOps = '', port = ''] = free;
+      ports = {
+        CHANCERY_OPS_PORT: ops,
+        CHANCERY_HTTPS_PORT: https,
+        CHANCERY_GRPC_PORT: grpc,
+        CHANCERY_TENANT_MTLS_PORT: mtls,
+        CHANCERY_TENANT_INTERNAL_PORT: internal,
+      };
+      replica = await startLike(startOfOne('tenant'), ports);
+      gateway = await startLike(startOfOne('gateway'), {
+        CHANCERY_OPS_PORT: gatewayOps,
+        CHANCERY_GATEWAY_PORT: port,
+        CHANCERY_TENANT_HTTPS: `127.0.0.1:${https}`,
+      });
+      secondUrl = `http://127.0.0.1:${port}/hubs/tenant`;
+    });
+    afterAll(async () => {
+      await gateway?.kill();
+      await replica?.kill();
+    });
+
+    test.each(TRANSPORTS)('a change through one of them is signalled by both, over %s', async (transport) => {
+      const clients = [await connect(hub('tenant'), transport), await connect(secondUrl, transport)];
+      const entryId = await write(`to both over ${transport}`);
+      const writtenAt = performance.now();
+      for (const { signals } of clients) {
+        const isEntry = ({ args }: Received) => args[0] === entryId;
+        await within('the entry', () => signals.some(isEntry));
+        expect((signals.find(isEntry)?.atMs ?? 0) - writtenAt).toBeLessThan(1_000);
+      }
+    });
+
+    test.each(TRANSPORTS)(
+      'each request may reach another gateway and another service, over %s',
+      async (by) => {
+        const gateways = [system.state.gatewayUrl, secondUrl].map((url) => Number(new URL(url).port));
+        const balancer = await startBalancer(gateways);
+        onTestFinished(() => balancer.stop());
+        const clients: HubClient[] = [];
+        for (let n = 0; n < 3; n += 1) clients.push(await connect(`${balancer.url}/hubs/tenant`, by));
+        const ids = [await write(`elsewhere, 1, over ${by}`), await write(`elsewhere, 2, over ${by}`)];
+        for (const client of clients) await within('both entries', () => added(client).length >= 2);
+        for (const client of clients) expect(added(client).slice(-2)).toEqual(ids);
+        for (const count of balancer.counts) expect(count).toBeGreaterThan(1);
+      },
+    );
+
+    test.each(TRANSPORTS)('kill -9 of a tenant service loses no signal, over %s', async (transport) => {
+      const client = await connect(secondUrl, transport);
+      const seen = await write(`before the kill over ${transport}`);
+      await within('the entry before', () => added(client).includes(seen));
+      const since = String(client.signals.at(-1)?.args[1]);
+      await replica?.kill();
+      await within('the end of the connection', () => client.isClosed());
+      const missed = [await write('while away, 1'), await write('while away, 2')];
+      const again = await connect(hub('tenant', `?since=${encodeURIComponent(since)}`), transport);
+      const later = await write('after the return');
+      await within('everything since', () => added(again).includes(later));
+      // some signals may be repeated
+      const expected = [...missed, later];
+      const heard = [...new Set(added(again).map(String))];
+      expect(heard.filter((id) => expected.includes(id))).toEqual(expected);
+      replica = await startLike(startOfOne('tenant'), ports);
+      const back = await connect(secondUrl, transport);
+      const last = await write('with the service again');
+      await within('the last entry', () => added(back).includes(last));
+    });
+  });
+
+  describe('of registers', () => {
+    let owner: Wallet;
+    let registerId = '';
+
+    beforeAll(async () => {
+      owner = await createWallet(api, root, 'ED25519');
+      registerId = await createRegister(api, root, 'Followed', owner);
+      await waitOnline(api, root, registerId);
+    });
+
+    test.each(TRANSPORTS)('a sealed transaction is signalled within a second over %s', async (transport) => {
+      const client = await connectHub(hub('register'), { token: root, transport, targets: registerTargets });
+      onTestFinished(() => client.stop());
+      await client.invoke('SubscribeToRegister', registerId);
+      const submission = { registerId, sender: owner.walletAddress, payload: { transport } };
+      const txId = await submitThroughRegister(api, root, submission);
+      await within('the transaction', () => client.signals.some(({ args }) => args[1] === txId));
+      const confirmed = client.signals.find(({ args }) => args[1] === txId);
+      const sealedAt = Date.parse(String(confirmed?.args[2]));
+      const receivedAt = performance.timeOrigin + (confirmed?.atMs ?? 0);
+      expect(receivedAt - sealedAt).toBeLessThan(1_000);
+      expect(client.signals.map(({ target }) => target)).toContain('DocketSealed');
+    });
+  });
+});
