@@ -17,7 +17,7 @@ import { insertGrant } from './store.ts';
 
 /**
  * Every answer of a use of keys: kind of wallet, caller, grant, key and state. A cell is the answer for an active wallet
- * and for a locked one, and for a rotated one of kind Derived.
+ * and for a locked one.
  *
  * Grants: right and contexts, `a` for platform:register-attestation, `p` for platform:payload-encryption.
  * Columns: signing with the primary key, with the contexts register-attestation, payload-encryption and
@@ -91,7 +91,7 @@ interface Row {
   readonly kind: string;
   readonly who: string;
   readonly grant: string;
-  /** by column, an answer for each state */
+  /** by column, for an active and for a locked wallet */
   readonly cells: readonly string[];
 }
 
@@ -102,10 +102,6 @@ const ROWS: readonly Row[] = MATRIX.trim()
     const [kind = '', who = '', grant = '', ...cells] = line.split('|').map((cell) => cell.trim());
     return { kind, who, grant, cells };
   });
-
-function statesOf(kind: string): readonly string[] {
-  return kind === 'Derived' ? ['Active', 'Locked', 'Rotated'] : ['Active', 'Locked'];
-}
 
 describe('the rights to use the keys of a wallet', () => {
   const organizationId = randomUUID();
@@ -123,12 +119,6 @@ describe('the rights to use the keys of a wallet', () => {
     client.callers.set('owner', owner).set('admin', admin);
     wallets.set('User', await client.made('owner', 'NISTP256'));
     wallets.set('Organization', await client.made('admin', 'NISTP256', { organizationId }));
-    const userId = officer.platformUserId ?? '';
-    replica.members.add(`${organizationId} ${userId}`);
-    const derived = await client.call('admin', `POST /api/wallets/org/${organizationId}/derive-key`, {
-      body: { userId, usage: 'Governance' },
-    });
-    wallets.set('Derived', { id: derived.body.derivedKeyId, walletAddress: derived.body.walletAddress });
     await replica.db.pool.query('UPDATE wallet_grants SET ended_at = now()');
     const own = await ownWallet(replica.deps, serviceToken(SERVICE), 'matrix');
     wallets.set('Service', { id: own.id, walletAddress: own.address });
@@ -250,13 +240,6 @@ describe('the rights to use the keys of a wallet', () => {
     await replica.db.pool.query('UPDATE wallet_grants SET ended_at = now() WHERE id = $1', [id]);
   }
 
-  function setState(id: string, state: string) {
-    const statement = `UPDATE wallets SET status = $2, key_status = CASE WHEN kind = 'Derived' THEN $3 END WHERE id = $1`;
-    const isRotated = state === 'Rotated';
-    const status = isRotated ? 'Active' : state;
-    return replica.db.pool.query(statement, [id, status, isRotated ? state : 'Active']);
-  }
-
   const answer = (act: Promise<string>): Promise<string> =>
     act.catch((error: unknown) => {
       if (!isAppError(error)) throw error;
@@ -302,8 +285,8 @@ describe('the rights to use the keys of a wallet', () => {
     const [payload, primary] = wrapped.get(kind) ?? [];
     if (payload === undefined || primary === undefined) throw new Error(`no keys for ${kind}`);
     const found: string[][] = [];
-    for (const state of statesOf(kind)) {
-      await setState(id, state);
+    for (const status of ['Active', 'Locked']) {
+      await replica.db.pool.query('UPDATE wallets SET status = $2 WHERE id = $1', [id, status]);
       const signed = SIGNING.map((context) => answer(sign(walletAddress, subject, context)));
       const read = [payload, primary].map((key) => answer(unwrap(walletAddress, subject, key)));
       found.push(await Promise.all([...signed, ...read]));
@@ -311,10 +294,11 @@ describe('the rights to use the keys of a wallet', () => {
       for (const index of [0, 1, 4]) {
         const list = await answer(listed(walletAddress, subject, SIGNING[index] ?? ''));
         const isListed = found.at(-1)?.[index] === 'ok';
-        expect(list === 'ok', `listed for ${SIGNING[index]}, ${state}`).toBe(isListed);
+        expect(list === 'ok', `listed for ${SIGNING[index]}, ${status}`).toBe(isListed);
       }
     }
-    await setState(id, 'Active');
-    expect(cells.map((_cell, index) => found.map((codes) => codes[index]).join(' '))).toEqual(cells);
+    await replica.db.pool.query(`UPDATE wallets SET status = 'Active' WHERE id = $1`, [id]);
+    const [active = [], locked = []] = found;
+    expect(active.map((code, index) => `${code} ${locked[index]}`)).toEqual(cells);
   });
 });

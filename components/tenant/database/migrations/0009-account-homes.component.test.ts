@@ -321,5 +321,5 @@ it('the number of statements does not grow with the number of accounts', async (
   );
   await after.close();
   expect(accounts).toEqual({ total: 1_000, with_password: 250, pairs: 1_000 });
-  expect(statements.length).toBeLessThan(50);
+  expect(statements.length).toBeLessThan(100);
 });
