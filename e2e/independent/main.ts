@@ -172,6 +172,7 @@ async function main(): Promise<void> {
       ...(await governedRegister(system.state, dataDir)),
       ...(await systemRegister(system.state, account, dataDir)),
       await script('odata_client.py', [gatewayUrl, registerId, ...account]),
+      await script('hub_client.py', [gatewayUrl, registerId, ...account]),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
       await script('spiffe_client.py', [
         system.state.spiffeSockets['service-register'] ?? '',
