@@ -1,11 +1,11 @@
 import type { Caller } from '#core/identity/claims.ts';
-import { PAYLOAD_ENCRYPTION } from '../custody/contexts.ts';
 import type { Keyring } from '../custody/keyring.ts';
 import { refusal } from '../errors.ts';
-import { type AuthorityDeps, authorizeUse, authorizeView } from '../grants/authority.ts';
+import { type AuthorityDeps, authorizeView } from '../grants/authority.ts';
 import { getWallet } from '../wallets/records/store.ts';
 import { assertUsable } from '../wallets/records/usable.ts';
 import type { Wallet } from '../wallets/records/wallet.ts';
+import { authorizeDecrypt } from './authorize-decrypt.ts';
 import { decryptWith, encryptFor, requestedKey } from './jwe.ts';
 import { keyPath } from './key-id.ts';
 
@@ -39,14 +39,7 @@ export async function decryptAs(
   idOrAddress: string,
   jwe: string,
 ): Promise<string> {
-  const wallet = await getWallet(deps.db.read, idOrAddress);
-  const authority = await authorizeUse(deps, caller, wallet, {
-    act: 'wallet.decrypt',
-    derivationPath: PAYLOAD_ENCRYPTION,
-    context: PAYLOAD_ENCRYPTION,
-    hybridMode: false,
-  });
-  assertUsable(wallet, 'decrypt');
+  const { wallet, authority } = await authorizeDecrypt(deps, caller, idOrAddress);
   const requested = requestedKey(jwe, wallet.address);
   if (authority === 'delegate' && requested === 'primary') throw refusal('WALLET_ACCESS_DENIED');
   const key = await deps.keyring.privateKey(wallet, keyPath(requested));

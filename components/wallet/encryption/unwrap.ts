@@ -4,13 +4,11 @@ import { KEYS_UNWRAPPED, type KeysUnwrapped } from '#core/events/key-use-events.
 import type { Caller } from '#core/identity/claims.ts';
 import type { Database } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
-import { PAYLOAD_ENCRYPTION } from '../custody/contexts.ts';
 import type { Keyring } from '../custody/keyring.ts';
 import type { WalletDatabase } from '../database/schema.ts';
-import { type AuthorityDeps, authorizeUse } from '../grants/authority.ts';
-import { getWallet } from '../wallets/records/store.ts';
-import { assertUsable } from '../wallets/records/usable.ts';
+import type { AuthorityDeps } from '../grants/authority.ts';
 import type { Wallet } from '../wallets/records/wallet.ts';
+import { authorizeDecrypt } from './authorize-decrypt.ts';
 import { findKeyUse, type KeyUse, keyPath } from './key-id.ts';
 import { ephemeralKeyObject, KEY_WRAP, privateKeyObject } from './key-objects.ts';
 import { unwrapAgreedKey } from './key-wrap.ts';
@@ -59,14 +57,7 @@ export async function unwrapAs(
   caller: Caller,
   request: UnwrapRequest,
 ): Promise<readonly UnwrappedKey[]> {
-  const wallet = await getWallet(deps.db.read, request.wallet);
-  const authority = await authorizeUse(deps, caller, wallet, {
-    act: 'wallet.decrypt',
-    derivationPath: PAYLOAD_ENCRYPTION,
-    context: PAYLOAD_ENCRYPTION,
-    hybridMode: false,
-  });
-  assertUsable(wallet, 'decrypt');
+  const { wallet, authority } = await authorizeDecrypt(deps, caller, request.wallet);
   const mayUse = (use: KeyUse) => authority === 'owner' || use === 'payload-encryption';
   const named = request.keys.map(({ kid }) => findKeyUse(kid, wallet.address));
   const opened = await openKeys(deps, wallet, [...new Set(named)].filter(isPresent).filter(mayUse));

@@ -16,12 +16,9 @@ import type { JsonObject } from '#core/encoding/json.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { parseRecord } from '#core/ledger/record.ts';
-import { PAYLOAD_ENCRYPTION } from '../../custody/contexts.ts';
 import { refusal } from '../../errors.ts';
-import { authorizeUse } from '../../grants/authority.ts';
-import { getWallet } from '../../wallets/records/store.ts';
-import { assertUsable } from '../../wallets/records/usable.ts';
 import type { Wallet } from '../../wallets/records/wallet.ts';
+import { authorizeDecrypt } from '../authorize-decrypt.ts';
 import type { DecryptDeps } from '../encrypt.ts';
 import { type KeyUse, keyId, keyPath } from '../key-id.ts';
 import { KEY_WRAP, privateKeyObject } from '../key-objects.ts';
@@ -54,14 +51,7 @@ interface FilePlace {
  * unprocessable DECRYPT_FAILED, unavailable REGISTER_UNAVAILABLE
  */
 export async function openFile(deps: OpenFileDeps, caller: Caller, place: FilePlace): Promise<FileReference> {
-  const wallet = await getWallet(deps.db.read, place.wallet);
-  const authority = await authorizeUse(deps, caller, wallet, {
-    act: 'wallet.decrypt',
-    derivationPath: PAYLOAD_ENCRYPTION,
-    context: PAYLOAD_ENCRYPTION,
-    hybridMode: false,
-  });
-  assertUsable(wallet, 'decrypt');
+  const { wallet, authority } = await authorizeDecrypt(deps, caller, place.wallet);
   const envelope = await readEnvelope(deps.records, place);
   const addressed = (envelope?.groups ?? []).flatMap((group) => addressedTo(wallet, authority, group));
   if (envelope === undefined || addressed.length === 0) throw refusal('NOT_A_RECIPIENT');
