@@ -32,7 +32,8 @@ interface Download {
 export interface Downloads {
   /**
    * Opens the content of a file once its first chunk is verified. Each further chunk is verified before it is sent, and
-   * the file's hash before the last one; a failure aborts the stream. The key of the file is wiped at the end.
+   * the file's hash before the last one; a failure aborts the stream. The key of the file is wiped when the stream closes,
+   * and when the download is refused.
    * @throws AppError unavailable FILES_UNAVAILABLE, rate_limited DOWNLOAD_LIMIT, gone FILE_PURGED, not_found
    * FILE_NOT_FOUND, unprocessable FILE_CORRUPT
    */
@@ -53,29 +54,36 @@ export function createDownloads(options: DownloadsOptions): Downloads {
       throw refusal('DOWNLOAD_LIMIT', { retryAfterSeconds: 10 });
     running.push(subject);
   };
+  const end = (subject: string): void => void running.splice(running.indexOf(subject), 1);
   const failed = (error: unknown): void => failures.inc({ code: isAppError(error) ? error.code : 'UNKNOWN' });
 
-  return {
-    async open({ file, registerId, subject }) {
-      if (chunks === undefined) throw refusal('FILES_UNAVAILABLE');
-      begin(subject);
-      const end = (): void => {
-        running.splice(running.indexOf(subject), 1);
+  const start = async (from: FileChunks, { file, registerId, subject }: Download): Promise<Readable> => {
+    begin(subject);
+    const pieces = verifiedChunks(file, (chunkId) => readChunk(from, registerId, chunkId), registerId);
+    try {
+      const first = await pieces.next();
+      const content = untilStalled(first, pieces, stallMs, () => stream.destroy(refusal('DOWNLOAD_STALLED')));
+      const stream = Readable.from(content, { objectMode: false, highWaterMark: 1 });
+      stream.once('error', failed);
+      stream.once('close', () => {
+        end(subject);
         file.fileKey.fill(0);
-      };
-      const pieces = verifiedChunks(file, (chunkId) => readChunk(chunks, registerId, chunkId), registerId);
+      });
+      return stream;
+    } catch (error) {
+      failed(error);
+      end(subject);
+      throw error;
+    }
+  };
+
+  return {
+    async open(download) {
       try {
-        const first = await pieces.next();
-        const content = untilStalled(first, pieces, stallMs, () =>
-          stream.destroy(refusal('DOWNLOAD_STALLED')),
-        );
-        const stream = Readable.from(content, { objectMode: false, highWaterMark: 1 });
-        stream.once('error', failed);
-        stream.once('close', end);
-        return stream;
+        if (chunks === undefined) throw refusal('FILES_UNAVAILABLE');
+        return await start(chunks, download);
       } catch (error) {
-        failed(error);
-        end();
+        download.file.fileKey.fill(0);
         throw error;
       }
     },
