@@ -283,6 +283,7 @@ export class HubServer implements ConnectionHost {
       connection.tick(now);
       if (!connection.hasEnded) this.#judge.tick(connection, now);
     }
+    this.#judge.judgeDue();
     this.#sessions.prune(now);
   }
 }
