@@ -5,6 +5,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { type Database, openDatabase } from './db.ts';
 import {
   appendEvent,
+  cursorBefore,
   formatCursor,
   hasEventsAfter,
   latestCursor,
@@ -124,6 +125,31 @@ describe('outbox', () => {
     expect(await find({ key: 'a' })).toEqual(['written a', 'erased a']);
     expect(await find({ key: 'a', kinds: ['erased'] })).toEqual(['erased a']);
     expect(await find({ kinds: ['written'] })).toEqual(['written a', 'written b']);
+  });
+
+  it('finds a position before every event of a time, also of transactions that overlap', async () => {
+    const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+    // A transaction gets its id at its first write, which may be long after its beginning.
+    for (const [id, minutes] of [
+      [10, 300],
+      [20, 66],
+      [30, 10],
+      [40, 64],
+      [50, 8],
+    ] as const) {
+      await db.pool.query(
+        `insert into outbox (transaction_id, kind, key, data, created_at)
+          values ($1::text::xid8, 'written', $1::text, '{}', $2)`,
+        [String(id), minutesAgo(minutes)],
+      );
+    }
+    const positionOf = async (minutes: number) =>
+      (await cursorBefore(db.read, minutesAgo(minutes))).transactionId;
+    // 40 began within the hour before: 30, with a lower id, may have begun since.
+    expect(await positionOf(5)).toBe(20n);
+    expect(await positionOf(11)).toBe(10n);
+    expect(await positionOf(300)).toBe(0n);
+    expect(await positionOf(-600)).toBe(50n);
   });
 
   it('knows of events that are held back', async () => {

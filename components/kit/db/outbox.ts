@@ -24,9 +24,12 @@ interface NewEvent {
   readonly data: unknown;
 }
 
-interface OutboxRow {
+interface OutboxPosition {
   readonly transaction_id: string;
   readonly sequence: string;
+}
+
+interface OutboxRow extends OutboxPosition {
   readonly kind: string;
   readonly key: string;
   readonly data: unknown;
@@ -123,6 +126,19 @@ export async function readKeptEvents<DB>(
   return rows.map(eventOf);
 }
 
+/**
+ * A position before every event whose transaction began at `since` or later, found without a scan: that of an event from
+ * more than an hour before. A transaction that had begun then and lasted less than an hour got its id before any that
+ * began at `since`; `statement_timeout` and `idle_in_transaction_session_timeout` end longer ones.
+ */
+export async function cursorBefore<DB>(db: Reader<DB>, since: Date): Promise<OutboxCursor> {
+  const { rows } = await sql<OutboxPosition>`
+    select transaction_id::text, sequence::text from outbox
+    where created_at < ${since}::timestamptz - interval '1 hour'
+    order by created_at desc limit 1`.execute(db);
+  return positionOf(rows);
+}
+
 /** Whether an event after `cursor` is committed, although readEvents may not return it yet. */
 export async function hasEventsAfter<DB>(db: Reader<DB>, cursor: OutboxCursor): Promise<boolean> {
   const { rows } = await sql<{ found: boolean }>`select exists (select 1 from outbox
@@ -139,11 +155,14 @@ export function isBefore(one: OutboxCursor, other: OutboxCursor): boolean {
 
 /** The cursor behind all present events; a new consumer that needs no history starts here. */
 export async function latestCursor<DB>(db: Reader<DB>): Promise<OutboxCursor> {
-  const { rows } = await sql<{ transaction_id: string; sequence: string }>`
+  const { rows } = await sql<OutboxPosition>`
     select transaction_id::text, sequence::text from outbox
     where transaction_id < pg_snapshot_xmin(pg_current_snapshot())
     order by outbox.transaction_id desc, outbox.sequence desc limit 1`.execute(db);
-  const [row] = rows;
+  return positionOf(rows);
+}
+
+function positionOf([row]: readonly OutboxPosition[]): OutboxCursor {
   return row === undefined
     ? outboxStart
     : { transactionId: BigInt(row.transaction_id), sequence: BigInt(row.sequence) };

@@ -52,6 +52,13 @@ export function testLog(): TestLog {
     source: {
       subject: 'rooms',
       latest: async () => rows.at(-1)?.cursor ?? outboxStart,
+      before: async (since) => {
+        const first = rows.find(({ createdAt }) => createdAt >= since);
+        return (
+          rows.findLast((row) => first === undefined || isBefore(row.cursor, first.cursor))?.cursor ??
+          outboxStart
+        );
+      },
       read: async (cursor, limit) => after(cursor).slice(0, limit),
       hasMore: async () => false,
       readKept: async ({ since, after: cursor, key, limit }) =>

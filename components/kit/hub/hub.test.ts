@@ -161,6 +161,43 @@ describe('a hub', () => {
     expect(await connection.invoke('Enter', 'd', minutesAgo(-60))).toEqual(replay(0));
   });
 
+  it('runs one replay of a user at a time; those of other users go on', async () => {
+    const hub = await startTestHub();
+    hub.log.say('b', 3);
+    const { readKept } = hub.log.source;
+    const release = Promise.withResolvers<void>();
+    const reads: string[] = [];
+    hub.log.source.readKept = async (search) => {
+      reads.push(search.key ?? '');
+      if (search.key === 'slow') await release.promise;
+      return await readKept(search);
+    };
+    const since = new Date(Date.now() - 60_000).toISOString();
+    const [one, two, leaving, bob] = [
+      await connectClient(hub.url),
+      await connectClient(hub.url),
+      await connectClient(hub.url),
+      await connectClient(hub.url, { token: 'bob' }),
+    ];
+    const slow = one.connection.invoke('Enter', 'slow', since);
+    await waitFor(() => reads.length === 1);
+    const waiting = two.connection.invoke('Enter', 'b', since);
+    const left = leaving.connection.invoke('Enter', 'c', since).catch(() => 'left');
+    expect(await bob.connection.invoke('Enter', 'b', since)).toEqual(replay(3));
+    await leaving.connection.stop();
+    expect(await left).toBe('left');
+    await waitFor(async () => {
+      const metrics = await hub.runtime.telemetry.registry.metrics();
+      return /hub_connections\{hub="\/hubs\/rooms"\} 3\n/.test(metrics);
+    });
+    expect(reads).toEqual(['slow', 'b']);
+    release.resolve();
+    expect(await slow).toEqual(replay(0));
+    expect(await waiting).toEqual(replay(3));
+    expect(two.said).toEqual(bob.said);
+    expect(reads).not.toContain('c');
+  });
+
   it('sends a signal of several groups once, and dissolves a group that ends', async () => {
     const hub = await startTestHub();
     hub.log.signalsOf = async (events) =>

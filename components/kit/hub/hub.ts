@@ -31,7 +31,8 @@
  * ```
  *
  * Policy of all its routes is RequirePlatformUser: services have no hubs. Signals are delivered at least once and in
- * the order of the outbox. A replay (`since`) and the live signals have no gap between them.
+ * the order of the outbox. A replay (`since`) and the live signals have no gap between them. One replay of a user runs at a
+ * time; further ones wait.
  */
 import type { Migration } from '#kit/db/db.ts';
 import type { App } from '#kit/http/http.ts';

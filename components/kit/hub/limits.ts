@@ -31,7 +31,7 @@ export const hubLimits = {
   connectionsPerUser: 20,
   connectionsPerReplica: 10_000,
   groupsPerConnection: 100,
-  /** Replays that read the log at one time. */
+  /** Replays that read the log at one time, each of another user. */
   replays: 4,
   replayMs: 24 * 3_600_000,
   replaySignals: 1_000,

@@ -2,6 +2,7 @@ import type { Bus } from '#kit/bus/bus.ts';
 import { backgroundTimers, sleep, type Timers } from '#kit/clock/timing.ts';
 import type { Reader } from '#kit/db/db.ts';
 import {
+  cursorBefore,
   hasEventsAfter,
   isBefore,
   latestCursor,
@@ -14,6 +15,7 @@ import {
 import { type Follower, followLog } from '#kit/events/follow.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { HubLimits } from './limits.ts';
+import { ReplayQueue } from './replay-queue.ts';
 import type { Signal } from './signal.ts';
 
 const pollMs = 1_000;
@@ -48,6 +50,8 @@ export interface HubLog<DB> {
 /** The log as a feed reads it. */
 export interface LogSource extends Pick<HubLog<never>, 'subject' | 'signalsOf' | 'filterOf'> {
   latest(): Promise<OutboxCursor>;
+  /** A position before every event whose transaction began at an instant or later. */
+  before(since: Date): Promise<OutboxCursor>;
   read(after: OutboxCursor, limit: number): Promise<readonly OutboxEvent[]>;
   /** Whether events after a position are committed that `read` does not return yet. */
   hasMore(after: OutboxCursor): Promise<boolean>;
@@ -62,6 +66,7 @@ export function logSource<DB>(declared: HubLog<DB>): LogSource {
     signalsOf: (events, isHeld) => declared.signalsOf(events, isHeld),
     filterOf: (group) => declared.filterOf(group),
     latest: () => latestCursor(db),
+    before: (since) => cursorBefore(db, since),
     read: (after, limit) => readEvents(db, after, limit),
     hasMore: (after) => hasEventsAfter(db, after),
     readKept: (search) => readKeptEvents(db, search),
@@ -80,6 +85,16 @@ interface FeedOptions {
   readonly deliver: (signals: readonly Signal[]) => Promise<void>;
 }
 
+/** The client of a replay. */
+export interface ReplayClient {
+  readonly userId: string;
+  /** Whether the connection is still open; the replay ends when it is not. */
+  readonly isWanted: () => boolean;
+  readonly send: (signals: readonly Signal[]) => Promise<void>;
+  /** Joins the group. */
+  readonly join: () => void;
+}
+
 /** What a replay sent. `complete` is false when signals are missing: the client reads the state by REST. */
 export interface Replay {
   readonly replayed: number;
@@ -96,11 +111,11 @@ export class Feed {
   #lock: Promise<unknown> = Promise.resolve();
   #follower: Follower | undefined;
   #pauseMs: number = shortestPauseMs;
-  #replays = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #replays: ReplayQueue;
 
   constructor(options: FeedOptions) {
     this.#options = options;
+    this.#replays = new ReplayQueue(options.limits.replays);
   }
 
   /** Starts behind all present events. */
@@ -133,28 +148,20 @@ export class Feed {
   }
 
   /**
-   * Sends the signals of a group since an instant, oldest first, and joins it without a gap. `isHeld` must be true of
-   * the group from before the call on.
+   * Sends the signals of a group since an instant, oldest first, and joins it without a gap. Waits while another replay
+   * of the user runs. `isHeld` must be true of the group from before the call on.
    */
-  async replay(
-    group: string,
-    sinceMs: number,
-    to: { readonly send: (signals: readonly Signal[]) => Promise<void>; readonly join: () => void },
-  ): Promise<Replay> {
+  async replay(group: string, sinceMs: number, client: ReplayClient): Promise<Replay> {
     const { limits, nowMs } = this.#options;
     const earliestMs = nowMs() - limits.replayMs;
-    const run = new Run(
-      this.#options,
-      group,
-      new Date(Math.max(sinceMs - limits.replayOverlapMs, earliestMs)),
-      to.send,
-    );
-    await this.#limited(() => run.readAll());
+    const since = new Date(Math.max(sinceMs - limits.replayOverlapMs, earliestMs));
+    const run = new Run(this.#options, { group, since, client });
+    await this.#replays.run(client.userId, client.isWanted, () => run.readAll());
     await this.#exclusive(async () => {
-      while (!run.isFull && isBefore(run.cursor, this.#cursor)) await run.readAll();
-      to.join();
+      while (!run.isOver && isBefore(run.cursor, this.#cursor)) await run.readAll();
+      client.join();
     });
-    return { replayed: run.sent, complete: !run.isFull && sinceMs >= earliestMs };
+    return { replayed: run.sent, complete: !run.isOver && sinceMs >= earliestMs };
   }
 
   /**
@@ -186,73 +193,68 @@ export class Feed {
     this.#lock = result.catch(() => undefined);
     return result;
   }
+}
 
-  /** Bounds the replays that read at one time, so that connections of the pool remain for the live signals. */
-  async #limited(act: () => Promise<void>): Promise<void> {
-    if (this.#replays >= this.#options.limits.replays) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    } else {
-      this.#replays += 1;
-    }
-    try {
-      await act();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#replays -= 1;
-      else next();
-    }
-  }
+interface Replayed {
+  readonly group: string;
+  readonly since: Date;
+  readonly client: Pick<ReplayClient, 'isWanted' | 'send'>;
 }
 
 /** One replay: reads the log from an instant to its end, as often as it is called. */
 class Run {
   readonly #options: FeedOptions;
-  readonly #group: string;
-  readonly #since: Date;
-  readonly #send: (signals: readonly Signal[]) => Promise<void>;
-  cursor: OutboxCursor = outboxStart;
+  readonly #replayed: Replayed;
+  #cursor: OutboxCursor | undefined;
+  #isFull = false;
   sent = 0;
-  isFull = false;
 
-  constructor(
-    options: FeedOptions,
-    group: string,
-    since: Date,
-    send: (signals: readonly Signal[]) => Promise<void>,
-  ) {
+  constructor(options: FeedOptions, replayed: Replayed) {
     this.#options = options;
-    this.#group = group;
-    this.#since = since;
-    this.#send = send;
+    this.#replayed = replayed;
+  }
+
+  /** Everything up to here was read. */
+  get cursor(): OutboxCursor {
+    return this.#cursor ?? outboxStart;
+  }
+
+  /** Nothing more is sent, although signals may be missing. */
+  get isOver(): boolean {
+    return this.#isFull || !this.#replayed.client.isWanted();
   }
 
   async readAll(): Promise<void> {
-    const { source, limits } = this.#options;
+    const { source } = this.#options;
+    const { group, since } = this.#replayed;
+    this.#cursor ??= await source.before(since);
     // Every row up to here is visible to the reads that follow.
     const end = await source.latest();
-    for (let isComplete = false; !isComplete && !this.isFull; ) {
+    for (let isComplete = false; !isComplete && !this.isOver; ) {
       const rows = await source.readKept({
-        ...source.filterOf(this.#group),
-        since: this.#since,
+        ...source.filterOf(group),
+        since,
         after: this.cursor,
         limit: pageRows,
       });
-      await this.#sendRows(rows, limits.replaySignals);
+      await this.#sendRows(rows);
       isComplete = rows.length < pageRows;
     }
-    if (isBefore(this.cursor, end)) this.cursor = end;
+    if (isBefore(this.cursor, end)) this.#cursor = end;
   }
 
-  async #sendRows(rows: readonly OutboxEvent[], limit: number): Promise<void> {
-    for (let from = 0; from < rows.length && !this.isFull; from += stepRows) {
+  async #sendRows(rows: readonly OutboxEvent[]): Promise<void> {
+    const { source, limits } = this.#options;
+    const { group, client } = this.#replayed;
+    for (let from = 0; from < rows.length && !this.isOver; from += stepRows) {
       const step = rows.slice(from, from + stepRows);
-      const signals = await this.#options.source.signalsOf(step, (group) => group === this.#group);
-      const own = signals.filter(({ groups }) => groups.includes(this.#group));
-      const fitting = own.slice(0, limit - this.sent);
-      this.isFull = fitting.length < own.length;
+      const signals = await source.signalsOf(step, (each) => each === group);
+      const own = signals.filter(({ groups }) => groups.includes(group));
+      const fitting = own.slice(0, limits.replaySignals - this.sent);
+      this.#isFull = fitting.length < own.length;
       this.sent += fitting.length;
-      this.cursor = step.at(-1)?.cursor ?? this.cursor;
-      if (fitting.length > 0) await this.#send(fitting);
+      this.#cursor = step.at(-1)?.cursor ?? this.#cursor;
+      if (fitting.length > 0) await client.send(fitting);
     }
   }
 }

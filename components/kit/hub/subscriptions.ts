@@ -138,8 +138,12 @@ export class Subscriptions {
     joining.set(group, (joining.get(group) ?? 0) + 1);
     try {
       if (sinceMs !== undefined) {
-        const send = async (signals: readonly Signal[]) => sendAll(connection, signals, limits.batchBytes);
-        return await feed.replay(group, sinceMs, { send, join });
+        return await feed.replay(group, sinceMs, {
+          userId: connection.userId,
+          isWanted: () => !connection.hasEnded,
+          send: async (signals) => sendAll(connection, signals, limits.batchBytes),
+          join,
+        });
       }
       await feed.join(join);
       return nothingMissed;
