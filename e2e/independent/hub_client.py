@@ -7,25 +7,14 @@ import argparse
 import asyncio
 import datetime
 import re
-import sys
 
 import requests
 from pysignalr.client import SignalRClient
 
+from checks import Checks
+
 DEADLINE_SECONDS = 60
 EVENTS = ("DocketSealed", "DocketConfirmed", "RegisterHeightUpdated", "TransactionConfirmed", "RegisterCreated")
-
-
-class Checks:
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def outcome(self, what, holds):
-        print(f"{'ok ' if holds else 'NOT'} {what}")
-        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
-
-    def equal(self, what, found, expected):
-        self.outcome(what if found == expected else f"{what}: {found!r}, expected {expected!r}", found == expected)
 
 
 def sign_in(base_url, email, password):
@@ -132,8 +121,7 @@ def main():
     checks = Checks()
     token = sign_in(arguments.base_url, arguments.email, password)
     asyncio.run(follow(checks, arguments.base_url, token, arguments.register_id))
-    print(f"{checks.passed} passed, {checks.failed} failed")
-    sys.exit(checks.failed > 0)
+    checks.close()
 
 
 main()

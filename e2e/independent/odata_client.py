@@ -5,23 +5,12 @@
 """
 import argparse
 import datetime
-import sys
 
 import requests
 from odata import ODataService
 from odata.exceptions import ODataError
 
-
-class Checks:
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def outcome(self, what, holds):
-        print(f"{'ok ' if holds else 'NOT'} {what}")
-        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
-
-    def equal(self, what, found, expected):
-        self.outcome(what if found == expected else f"{what}: {found!r}, expected {expected!r}", found == expected)
+from checks import Checks
 
 
 def sign_in(base_url, email, password):
@@ -123,8 +112,7 @@ def main():
     own = check_reads(checks, service, args.register_id, known)
     check_filters(checks, own, service.entities["Transactions"], known)
     check_refusals(checks, own, service)
-    print(f"{checks.passed} passed, {checks.failed} failed")
-    sys.exit(1 if checks.failed else 0)
+    checks.close()
 
 
 main()

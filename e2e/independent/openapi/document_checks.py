@@ -9,13 +9,17 @@ identifiers. Then one fault is made in the document for each of these checks, wh
 """
 import argparse
 import json
+import pathlib
 import re
+import sys
 import uuid
 
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from api_document import WELL_KNOWN_IDS, fetch_document, load, operations_of, walk_schemas
-from checks import Checks
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from api_document import WELL_KNOWN_IDS, fetch_document, load, operations_of, walk_schemas  # noqa: E402
+from checks import Checks  # noqa: E402
 
 SAMPLE_IDS = (str(uuid.UUID(int=0x1B4E28BA2FA14FD2883F0016D3CCA427)), "0196f3a1-7c1e-7000-8000-0123456789ab")
 

@@ -15,10 +15,12 @@ import subprocess
 import sys
 import tempfile
 
-from api_document import fetch_document, load, operations_of
-from checks import Checks
-from fuzz_report import print_fault, read_events
-from fuzz_settings import CHECKS, LEFT_OUT, known_values, settings_text, sign_in
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from api_document import fetch_document, load, operations_of  # noqa: E402
+from checks import Checks  # noqa: E402
+from fuzz_report import print_fault, read_events  # noqa: E402
+from fuzz_settings import CHECKS, LEFT_OUT, known_values, settings_text, sign_in  # noqa: E402
 
 HOOKS = pathlib.Path(__file__).resolve().parent / "fuzz_hooks.py"
 

@@ -5,13 +5,17 @@
 """
 import argparse
 import collections
+import pathlib
+import sys
 import http.server
 import json
 import tempfile
 import threading
 
-from checks import Checks
-from fuzz import call_operations
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from checks import Checks  # noqa: E402
+from fuzz import call_operations  # noqa: E402
 
 PROBLEM = {"application/problem+json": {"schema": {"type": "object", "required": ["code"]}}}
 NUMBER = {"application/json": {"schema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}

@@ -18,11 +18,13 @@ import sys
 import tempfile
 import traceback
 
-from api_document import fetch_document, load, operations_of
-from checks import Checks
-from client_walk import walk
-from openapi_generator_adapter import OpenApiGeneratorClient
-from openapi_python_client_adapter import OpenApiPythonClient
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from api_document import fetch_document, load, operations_of  # noqa: E402
+from checks import Checks  # noqa: E402
+from client_walk import walk  # noqa: E402
+from openapi_generator_adapter import OpenApiGeneratorClient  # noqa: E402
+from openapi_python_client_adapter import OpenApiPythonClient  # noqa: E402
 
 GENERATORS = (OpenApiPythonClient, OpenApiGeneratorClient)
 

@@ -12,6 +12,10 @@ class Checks:
         self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
         return bool(holds)
 
+    def equal(self, what, found, expected):
+        """One check that two values are equal; prints both when they are not."""
+        self.outcome(what, found == expected, f"{found!r}, expected {expected!r}")
+
     def nothing(self, what, faults, shown=20):
         """One check that a list of faults is empty; prints the first of them."""
         self.outcome(what if not faults else f"{what}: {len(faults)} faults", not faults)
