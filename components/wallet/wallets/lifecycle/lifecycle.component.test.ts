@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { waitFor } from '#kit/testing/wait.ts';
 import {
   administrator,
   openFixture,
@@ -208,6 +209,35 @@ describe('the lifecycle of wallets', () => {
       (await client.call('founder', 'POST /api/wallets/recover', { body: { ...body, keyType: 'RSA' } }))
         .status,
     ).toBe(400);
+  });
+
+  test('of two deleted wallets of an organisation that are brought back in one instant, one is', async () => {
+    const organizationId = randomUUID();
+    client.callers.set('one', administrator(organizationId)).set('two', administrator(organizationId));
+    const recover = (who: string, mnemonic: string) =>
+      client.call(who, 'POST /api/wallets/recover', {
+        body: { keyType: 'ED25519', mnemonic, organizationId },
+      });
+    const made = [];
+    for (const mnemonic of [`${'legal '.repeat(11)}acid`, `${'letter '.repeat(11)}ability`]) {
+      const { status, body } = await recover('one', mnemonic);
+      expect(status).toBe(201);
+      await patch('one', body.id, { status: 'Locked' });
+      replica.clock.advance(24 * HOUR_MS);
+      expect((await remove('one', body.id)).status).toBe(204);
+      made.push({ id: body.id, mnemonic });
+    }
+    const [first, second] = made;
+    const late = await replica.db.transact(async (tx) => {
+      await sql`UPDATE wallets SET status = 'Active' WHERE id = ${first?.id}`.execute(tx);
+      const answer = recover('two', second?.mnemonic ?? '');
+      await waitFor(async () => {
+        const query = 'SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted';
+        return (await replica.db.pool.query(query)).rows[0]?.n > 0;
+      });
+      return { answer };
+    });
+    expect(await late.answer).toMatchObject({ status: 409, body: { code: 'ORGANIZATION_WALLET_EXISTS' } });
   });
 
   test('the audit record is append-only', async () => {

@@ -1,6 +1,6 @@
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { WALLET_CHANGED, type WalletChanged } from '#core/events/wallet-change-events.ts';
-import type { Transactor } from '#kit/db/db.ts';
+import { isUniqueViolation, type Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
 import type { KeyStatus, WalletDatabase, WalletStatus } from '../../../database/schema.ts';
 import { refusal } from '../../../errors.ts';
@@ -55,10 +55,20 @@ export async function eraseSecret(tx: Tx, walletId: string): Promise<void> {
   await tx.deleteFrom('wallet_secrets').where('wallet_id', '=', walletId).execute();
 }
 
-/** Makes a deleted wallet Active again, with key material recovered from its words. */
+/**
+ * Makes a deleted wallet Active again, with key material recovered from its words.
+ * @throws AppError conflict ORGANIZATION_WALLET_EXISTS when another wallet has become that of the organisation, also in
+ * a transaction that commits meanwhile
+ */
 export async function restoreWallet(tx: Tx, id: string, secret: StoredSecret): Promise<Wallet> {
   await insertSecret(tx, id, secret);
-  return changeWallet(tx, id, { status: 'Active', lockedAtMs: null, replacedAtMs: null });
+  try {
+    return await changeWallet(tx, id, { status: 'Active', lockedAtMs: null, replacedAtMs: null });
+  } catch (cause) {
+    throw isUniqueViolation(cause, 'wallets_one_of_organization')
+      ? refusal('ORGANIZATION_WALLET_EXISTS', { cause })
+      : cause;
+  }
 }
 
 interface WalletAct {
