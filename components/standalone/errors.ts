@@ -14,6 +14,8 @@ const codeKinds = {
   EMBEDDED_POSTGRES_SOCKET_PATH: 'invalid',
   INVALID_REQUEST: 'invalid',
   NOT_RUNNING: 'unavailable',
+  PORT_IN_USE: 'conflict',
+  PORT_TAKEN: 'unavailable',
   UNKNOWN_VALIDATOR: 'not_found',
   VALIDATORS_FIXED: 'conflict',
   VALIDATOR_RUNS: 'conflict',

@@ -41,7 +41,6 @@ interface InfrastructureOptions {
   readonly clientIds: readonly string[];
   /** Services that get a role and a schema in the database. */
   readonly stores: readonly string[];
-  readonly natsPort: number;
   readonly external: ExternalParts;
   readonly log: Logger;
   readonly clock: Clock;
@@ -129,11 +128,11 @@ function keepText(path: string, make: () => string): string {
 }
 
 async function bus(options: InfrastructureOptions, cleanup: Cleanup): Promise<string> {
-  const { external, natsPort, log } = options;
+  const { external, log } = options;
   if (external.natsUrl !== undefined) {
     return external.natsUrl;
   }
-  const broker = await startBroker({ host: '127.0.0.1', port: natsPort, log });
+  const broker = await startBroker({ host: '127.0.0.1', port: 0, log });
   cleanup.add('bus', () => broker.stop());
-  return `nats://127.0.0.1:${natsPort}`;
+  return broker.url;
 }

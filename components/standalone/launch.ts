@@ -3,7 +3,9 @@ import { closeSync, openSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { AppError, AppErrorOptions } from '#core/errors/errors.ts';
 import type { Service } from '#core/identity/services.ts';
+import { exitCodes, isAddressInUse, STARTED_MESSAGE } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { localError } from './errors.ts';
 import type { ProcessPlan } from './layout.ts';
@@ -31,7 +33,9 @@ export function launchInProcess(local: LocalServices, logOf: (name: string) => L
   return async ({ name, service, env }) => {
     const starter = local.starters[service];
     if (starter === undefined) throw new RangeError(`${service} has no starter`);
-    const component = await starter({ service, env, log: logOf(name), services: local.services });
+    const component = await startOf(name, () =>
+      starter({ service, env, log: logOf(name), services: local.services }),
+    );
     return {
       name,
       pid: process.pid,
@@ -41,8 +45,22 @@ export function launchInProcess(local: LocalServices, logOf: (name: string) => L
   };
 }
 
+/** Starts a component. @throws AppError unavailable PORT_TAKEN when another process has bound one of its ports */
+async function startOf<T>(name: string, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (cause) {
+    throw isAddressInUse(cause) ? portTaken(name, { cause }) : cause;
+  }
+}
+
+const portTaken = (name: string, options?: AppErrorOptions): AppError =>
+  localError('PORT_TAKEN', `another process has taken a port that was chosen for ${name}`, options);
+
 /**
- * Launches each component as a child process with its output in `logDir/NAME.log`. It is ready when its probe succeeds.
+ * Launches each component as a child process with its output in `logDir/NAME.log`. It is ready when it has started and
+ * its probe succeeds: before it has, another process may answer at its port. Errors: unavailable/PORT_TAKEN,
+ * unavailable/COMPONENT_NOT_STARTED.
  */
 export function launchProcesses(services: readonly Service[], logDir: string): Launch {
   return async ({ name, service, env }) => {
@@ -60,10 +78,14 @@ export function launchProcesses(services: readonly Service[], logDir: string): L
       child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
     });
     try {
-      await readyOrEnded(name, Number(env['CHANCERY_OPS_PORT']), ended);
+      await readyOrEnded(name, {
+        started: startedOf(child),
+        opsPort: Number(env['CHANCERY_OPS_PORT']),
+        ended,
+      });
     } catch (error) {
       child.kill('SIGKILL');
-      throw error;
+      throw child.exitCode === exitCodes.addressInUse ? portTaken(name, { cause: error }) : error;
     }
     return { name, pid: child.pid ?? 0, ended, stop: () => stopChild(child, ended) };
   };
@@ -76,18 +98,36 @@ function programOf(services: readonly Service[], service: string): string {
   return fileURLToPath(new URL(`../../${main}`, import.meta.url));
 }
 
-async function readyOrEnded(name: string, opsPort: number, ended: Promise<string>): Promise<void> {
-  const reason = await Promise.race([ended, untilReady(opsPort)]);
+function startedOf(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.on('message', (message) => {
+      if (message === STARTED_MESSAGE) resolve();
+    });
+  });
+}
+
+interface Starting {
+  readonly started: Promise<void>;
+  readonly opsPort: number;
+  readonly ended: Promise<string>;
+}
+
+async function readyOrEnded(name: string, { started, opsPort, ended }: Starting): Promise<void> {
+  const reason = await Promise.race([ended, untilReady(started, opsPort)]);
   if (reason !== 'ready') {
     throw localError('COMPONENT_NOT_STARTED', `${name} did not become ready: ${reason}`);
   }
 }
 
-async function untilReady(opsPort: number): Promise<string> {
+async function untilReady(started: Promise<void>, opsPort: number): Promise<string> {
   const deadline = performance.now() + readyDeadlineMs;
+  let hasStarted = false;
+  void started.then(() => {
+    hasStarted = true;
+  });
   while (performance.now() < deadline) {
     const answer = await fetch(`http://127.0.0.1:${opsPort}/ready`).catch(() => undefined);
-    if (answer?.ok === true) {
+    if (hasStarted && answer?.ok === true) {
       return 'ready';
     }
     await new Promise((resolve) => setTimeout(resolve, 25));

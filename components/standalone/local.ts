@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { isAppError } from '#core/errors/errors.ts';
 import { systemClock } from '#kit/clock/clock.ts';
 import { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -76,16 +77,29 @@ interface LocalOptions {
   readonly onChange: (event: FleetEvent) => void;
 }
 
-/** Starts infrastructure and components in order. When it throws, everything started is stopped again. */
+/** Starts with other ports, when another process bound a chosen one first. */
+const startsLimit = 5;
+
+/**
+ * Starts infrastructure and components in order. When it throws, everything started is stopped again. Ports are chosen
+ * before they are bound, because processes know each other's; when another process binds one in between, everything
+ * starts again with other ports.
+ */
 export async function startLocal(local: LocalOptions): Promise<Local> {
-  const cleanup = new Cleanup();
-  try {
-    return await startAll(local, cleanup);
-  } catch (error) {
-    await cleanup.run(local.log);
-    throw error;
+  for (let starts = 1; ; starts += 1) {
+    const cleanup = new Cleanup();
+    try {
+      return await startAll(local, cleanup);
+    } catch (error) {
+      await cleanup.run(local.log);
+      if (!isPortTaken(error) || starts >= startsLimit) throw error;
+      local.log.warn({ err: error, starts }, 'a chosen port was taken; starting again with other ports');
+    }
   }
 }
+
+const isPortTaken = (error: unknown): boolean =>
+  isAppError(error, 'unavailable') && error.code === 'PORT_TAKEN';
 
 async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local> {
   const { directory, external, log } = options;
@@ -101,7 +115,6 @@ async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local>
     installation,
     clientIds,
     stores: services.filter((service) => isLocal(service) && service.stores === true).map(({ name }) => name),
-    natsPort: ports.nats,
     external,
     log,
     clock: systemClock(),
@@ -200,7 +213,6 @@ async function keepPrincipals(layout: Layout, log: Logger): Promise<void> {
 
 interface ChosenPorts {
   readonly gateway: number;
-  readonly nats: number;
   readonly tenantMtls: number;
   readonly tenantInternal: number;
   readonly services: Layout['ports'];
@@ -212,12 +224,14 @@ async function choosePorts(
   validators: readonly string[],
 ): Promise<ChosenPorts> {
   const single = services.services.filter((service) => isLocal(service) && service.members !== true);
-  const free = await freePorts(4 + (single.length + validators.length) * 3);
+  const free = await freePorts(
+    3 + (single.length + validators.length) * 3,
+    options.port === 0 ? undefined : options.port,
+  );
   const take = (): number => free.pop() ?? 0;
   const of = (): Ports => ({ ops: take(), https: take(), grpc: take() });
   return {
     gateway: options.port === 0 ? take() : options.port,
-    nats: take(),
     tenantMtls: take(),
     tenantInternal: take(),
     services: Object.fromEntries(single.map(({ name }) => [name, of()])),

@@ -97,8 +97,19 @@ function stopOnce(component: Component, after: () => void): Component {
   };
 }
 
-/** Exit codes of `run`: sysexits EX_USAGE and EX_CONFIG, and 1 for every other failure. */
-const exitCodes = { usage: 64, configuration: 78, failure: 1 } as const;
+/** Exit codes of `run`: sysexits EX_USAGE, EX_UNAVAILABLE and EX_CONFIG, and 1 for every other failure. */
+export const exitCodes = { usage: 64, addressInUse: 69, configuration: 78, failure: 1 } as const;
+
+/** What `run` sends over the channel of a process that was forked with one, when its component has started. */
+export const STARTED_MESSAGE = 'started';
+
+/** Whether an error, or a cause of it, is that an address to listen on is in use; grpc-js says so in its text alone. */
+export function isAddressInUse(error: unknown): boolean {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    if (each.message.includes('EADDRINUSE')) return true;
+  }
+  return false;
+}
 
 /** Time that a start may still take after a signal, because a dependency that it waits for may never come. */
 const startGraceMs = 4_000;
@@ -108,7 +119,8 @@ const stopDeadlineMs = 25_000;
 
 /**
  * Entry of a `main.ts`: reads the environment, starts the component, stops it in order on SIGTERM and SIGINT. The
- * process exits with 0 after a clean stop, 78 on invalid configuration, 1 otherwise; a second signal exits at once.
+ * process exits with 0 after a clean stop, 78 on invalid configuration, 69 when an address to listen on is in use, 1
+ * otherwise; a second signal exits at once.
  * With the argument `migrate` a component with a database brings its schema up to date and exits: a job before an
  * upgrade. Other arguments exit with 64.
  */
@@ -148,6 +160,7 @@ async function serve<S extends z.ZodObject>(definition: Definition<S>, log: Logg
   try {
     const stopTracing = await startTracing(env, definition.service);
     const component = await unlessStopped(stopRequested, start({ ...definition, env, processMetrics: true }));
+    process.send?.(STARTED_MESSAGE);
     await stopRequested;
     const ended = await within(stopDeadlineMs, log, () => component.stop());
     await within(2_000, log, stopTracing);
@@ -164,7 +177,7 @@ function report(service: string, log: Logger, error: unknown): void {
     finish(exitCodes.configuration);
   } else {
     log.fatal({ err: error }, 'cannot run');
-    finish(exitCodes.failure);
+    finish(isAddressInUse(error) ? exitCodes.addressInUse : exitCodes.failure);
   }
 }
 
