@@ -6,7 +6,7 @@ import { assertUsable } from '../wallets/records/usable.ts';
 import type { Wallet } from '../wallets/records/wallet.ts';
 
 /** A wallet and the right by which a caller decrypts with its keys. */
-interface DecryptAuthority {
+export interface DecryptAuthority {
   readonly wallet: Wallet;
   /** A delegate uses the key of `platform:payload-encryption` alone. */
   readonly authority: 'owner' | 'delegate';

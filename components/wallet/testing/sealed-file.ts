@@ -7,6 +7,8 @@ import { buildRecord, recordBytes } from '#core/ledger/record.ts';
 
 const X25519_SPKI = Buffer.from('302a300506032b656e032100', 'hex');
 
+const ids = { blueprintId: 'permit', actionId: '1', instanceId: 'f'.repeat(32) } as const;
+
 /** A recipient of a group: key id, key type of the wallet, and its key for encryption in base64. */
 export interface Reader {
   readonly kid: string;
@@ -66,7 +68,6 @@ interface Action {
 
 /** A sealed action whose data is encrypted by another library, with its record. */
 export async function sealAction({ registerId, groups, aad, header }: Action) {
-  const ids = { blueprintId: 'permit', actionId: '1', instanceId: 'f'.repeat(32) };
   const encrypted = await Promise.all(
     groups.map(async ({ readers, data }, position) => {
       const groupId = `group-${position}`;
@@ -94,6 +95,33 @@ export async function sealAction({ registerId, groups, aad, header }: Action) {
     blueprintDefinitionTxId: 'a'.repeat(64),
     groups: encrypted,
   });
+  return sealPayload(registerId, payload, {});
+}
+
+/** Who a transaction is of. */
+interface Parties {
+  readonly senderAddress?: string;
+  readonly recipients?: readonly string[];
+}
+
+/** A sealed action of a register in development mode, whose data is not encrypted, with its record. */
+export function sealPlainAction(registerId: string, data: object, parties: Parties, change: object = {}) {
+  const payload = canonicalBytes({
+    v: 1,
+    type: 'action',
+    contentEncoding: 'identity',
+    ...ids,
+    data,
+    ...change,
+  });
+  return sealPayload(registerId, payload, parties);
+}
+
+function sealPayload(
+  registerId: string,
+  payload: Uint8Array,
+  { senderAddress = 'w1sender', recipients = [] }: Parties,
+) {
   const txId = randomBytes(32).toString('hex');
   const record = buildRecord({
     envelope: {
@@ -102,11 +130,12 @@ export async function sealAction({ registerId, groups, aad, header }: Action) {
       actionId: ids.actionId,
       type: 'Action',
       payloadHash: sha256Hex(payload),
+      recipients,
       createdAt: '2026-11-25T18:00:00.0000000+00:00',
     },
     txId,
     payloadSize: payload.length,
-    senderAddress: 'w1sender',
+    senderAddress,
     signatures: [{ publicKey: 'AA==', signatureValue: 'AA==', algorithm: 'ED25519' }],
     bound: true,
   });

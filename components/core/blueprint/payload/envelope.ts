@@ -7,6 +7,8 @@ import { isAppError } from '../../errors/errors.ts';
 
 /** `contentEncoding` of a payload whose groups are encrypted. */
 const GROUPS_ENCODING = 'jwe-groups';
+/** `contentEncoding` of a payload in plain, as on registers in development mode. */
+const PLAIN_ENCODING = 'identity';
 /** `typ` of the protected header of a group. */
 const GROUP_TYPE = 'disclosure-group+jwe';
 const GROUP_CIPHER = 'A256GCM';
@@ -53,6 +55,18 @@ export type GroupRecipient = z.output<typeof recipientSchema>;
 /** The envelope in the bytes of a payload; undefined for any other payload. */
 export function findEnvelope(payload: Uint8Array): Envelope | undefined {
   return envelopeSchema.safeParse(findJson(payload)).data;
+}
+
+const plainSchema = z.object({
+  v: z.literal(1),
+  type: z.string(),
+  contentEncoding: z.literal(PLAIN_ENCODING),
+  data: z.custom<JsonObject>(isJsonObject),
+});
+
+/** The data of an action in the bytes of a payload that is not encrypted; undefined for any other payload. */
+export function findPlainData(payload: Uint8Array): JsonObject | undefined {
+  return plainSchema.safeParse(findJson(payload)).data?.data;
 }
 
 /** The recipient with a key id. */

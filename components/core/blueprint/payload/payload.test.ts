@@ -3,7 +3,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sha256Hex } from '../../crypto/hash.ts';
 import { canonicalBytes } from '../../encoding/jcs.ts';
-import { findEnvelope, findGroupData, findRecipient, groupAad, isGroupHeader } from './envelope.ts';
+import {
+  findEnvelope,
+  findGroupData,
+  findPlainData,
+  findRecipient,
+  groupAad,
+  isGroupHeader,
+} from './envelope.ts';
 import { fileChunks, findFile } from './files.ts';
 
 const registerId = '0123456789abcdef0123456789abcdef';
@@ -64,6 +71,28 @@ describe('the envelope of a payload', () => {
     expect(findGroupData({ commitment: `sha256:${'0'.repeat(64)}` }, plaintext)).toBeUndefined();
     const list = canonicalBytes({ salt: 'AA', fields: [], data: [] });
     expect(findGroupData({ commitment: `sha256:${sha256Hex(list)}` }, list)).toBeUndefined();
+  });
+});
+
+describe('a payload in plain', () => {
+  const plain = { v: 1, type: 'action', contentEncoding: 'identity', actionId: '1', data: { a: { b: 1 } } };
+
+  it('has data, in JSON with unique names', () => {
+    expect(findPlainData(canonicalBytes(plain))).toEqual({ a: { b: 1 } });
+    for (const other of [
+      envelope(),
+      { ...plain, v: 2 },
+      { ...plain, contentEncoding: 'gzip' },
+      { ...plain, data: [] },
+      { ...plain, data: null },
+      { v: 1, type: 'action', contentEncoding: 'identity' },
+      [],
+    ]) {
+      expect(findPlainData(canonicalBytes(other))).toBeUndefined();
+    }
+    const twice = JSON.stringify(plain).replace('{', '{"data":{},');
+    expect(findPlainData(Buffer.from(twice))).toBeUndefined();
+    expect(findPlainData(Buffer.from([0xff]))).toBeUndefined();
   });
 });
 

@@ -21,7 +21,7 @@ import {
 } from '../../testing/download-world.ts';
 import { administrator, openReplica, person } from '../../testing/fixture.ts';
 import { createHttpClient } from '../../testing/http-client.ts';
-import { sealAction } from '../../testing/sealed-file.ts';
+import { sealAction, sealPlainAction } from '../../testing/sealed-file.ts';
 
 const MiB = 1024 * 1024;
 let world: DownloadWorld;
@@ -79,6 +79,64 @@ test('the key that the primary kid names opens too; an empty file is a file', as
   const actionTxId = await seal(world, [{ kid, keyType: 'ED25519', publicKey }], { plan: reference });
   const response = await download(world, 'primary', reader.walletAddress, { actionTxId });
   expect([response.statusCode, (await buffer(response)).length]).toEqual([200, 0]);
+});
+
+describe('content that is not encrypted', () => {
+  const sealed = (data: object, parties: Parameters<typeof sealPlainAction>[2], change = {}) => {
+    const action = sealPlainAction(world.registerId, data, parties, change);
+    stores.sealed.set(action.txId, action);
+    return action.txId;
+  };
+
+  test('gives its file to the sender and to the recipients, byte for byte', async () => {
+    const [sender, recipient] = [await holder(world, 'plain sender'), await holder(world, 'plain recipient')];
+    const parts = [randomBytes(300_000), randomBytes(10)];
+    const { reference } = upload(world, parts);
+    const actionTxId = sealed(
+      { plan: reference },
+      { senderAddress: sender.walletAddress, recipients: ['w1other', recipient.walletAddress] },
+    );
+    for (const [who, { walletAddress }] of [
+      ['plain sender', sender],
+      ['plain recipient', recipient],
+    ] as const) {
+      const response = await download(world, who, walletAddress, { actionTxId });
+      expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'application/pdf']);
+      expect((await buffer(response)).equals(Buffer.concat(parts))).toBe(true);
+    }
+  });
+
+  test('is refused to other wallets, whose persons may not use those of the parties', async () => {
+    const sender = await holder(world, 'plain owner');
+    const stranger = await holder(world, 'plain stranger');
+    const { reference } = upload(world, [randomBytes(10)]);
+    const parties = { senderAddress: sender.walletAddress };
+    const actionTxId = sealed({ plan: reference }, parties);
+    const refused = (who: string, address: string, query: object = {}) =>
+      refusedWith(world, who, address, { actionTxId, ...query });
+    expect(await refused('plain stranger', stranger.walletAddress)).toEqual([403, 'NOT_A_RECIPIENT']);
+    expect(await refused('plain stranger', sender.walletAddress)).toEqual([403, 'WALLET_ACCESS_DENIED']);
+    expect(await refused('plain owner', sender.walletAddress, { fieldName: 'other' })).toEqual([
+      404,
+      'FILE_NOT_FOUND',
+    ]);
+    const other = sealed({ plan: reference }, parties, { contentEncoding: 'gzip' });
+    expect(await refused('plain owner', sender.walletAddress, { actionTxId: other })).toEqual([
+      403,
+      'NOT_A_RECIPIENT',
+    ]);
+  });
+
+  test('with a chunk that was altered is corrupt', async () => {
+    const sender = await holder(world, 'plain altered');
+    const { reference, ids } = upload(world, [randomBytes(10)]);
+    stores.chunks.set(ids[0] ?? '', randomBytes(50));
+    const actionTxId = sealed({ plan: reference }, { senderAddress: sender.walletAddress });
+    expect(await refusedWith(world, 'plain altered', sender.walletAddress, { actionTxId })).toEqual([
+      422,
+      'FILE_CORRUPT',
+    ]);
+  });
 });
 
 describe('what is refused', () => {

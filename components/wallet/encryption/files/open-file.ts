@@ -4,6 +4,7 @@ import {
   type Envelope,
   findEnvelope,
   findGroupData,
+  findPlainData,
   findRecipient,
   type GroupRecipient,
   groupAad,
@@ -15,10 +16,10 @@ import type { PrivateKey } from '#core/crypto/sign.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
-import { parseRecord } from '#core/ledger/record.ts';
+import { parseRecord, type SealedRecord } from '#core/ledger/record.ts';
 import { refusal } from '../../errors.ts';
 import type { Wallet } from '../../wallets/records/wallet.ts';
-import { authorizeDecrypt } from '../authorize-decrypt.ts';
+import { authorizeDecrypt, type DecryptAuthority } from '../authorize-decrypt.ts';
 import type { DecryptDeps } from '../encrypt.ts';
 import { type KeyUse, keyId, keyPath } from '../key-id.ts';
 import { KEY_WRAP, privateKeyObject } from '../key-objects.ts';
@@ -46,22 +47,48 @@ interface FilePlace {
 }
 
 /**
- * The file at a place, for a caller who may decrypt as the wallet.
+ * The file at a place, for a caller who may decrypt as the wallet. Of content that is not encrypted, the wallet has to be
+ * the sender or a recipient of the transaction.
  * @throws AppError as decryption does; not_found TX_NOT_FOUND or FILE_NOT_FOUND, forbidden NOT_A_RECIPIENT,
  * unprocessable DECRYPT_FAILED, unavailable REGISTER_UNAVAILABLE
  */
 export async function openFile(deps: OpenFileDeps, caller: Caller, place: FilePlace): Promise<FileReference> {
-  const { wallet, authority } = await authorizeDecrypt(deps, caller, place.wallet);
-  const envelope = await readEnvelope(deps.records, place);
-  const addressed = (envelope?.groups ?? []).flatMap((group) => addressedTo(wallet, authority, group));
-  if (envelope === undefined || addressed.length === 0) throw refusal('NOT_A_RECIPIENT');
+  const reader = await authorizeDecrypt(deps, caller, place.wallet);
+  const { record, payload } = await readSealed(deps.records, place);
+  const envelope = findEnvelope(payload);
+  const file =
+    envelope === undefined
+      ? findPlainFile(reader.wallet, place, { record, payload })
+      : await findSealedFile(deps, reader, { ...place, envelope });
+  if (file === undefined) throw refusal('FILE_NOT_FOUND');
+  return file;
+}
+
+function findPlainFile(
+  { address }: Wallet,
+  { field, index }: FilePlace,
+  { record, payload }: SealedTransaction,
+): FileReference | undefined {
+  const data = findPlainData(payload);
+  const isParty = record.senderAddress === address || record.recipients.includes(address);
+  if (data === undefined || !isParty) throw refusal('NOT_A_RECIPIENT');
+  return findFile(data, field, index);
+}
+
+async function findSealedFile(
+  deps: OpenFileDeps,
+  { wallet, authority }: DecryptAuthority,
+  { envelope, registerId, field, index }: FilePlace & { readonly envelope: Envelope },
+): Promise<FileReference | undefined> {
+  const addressed = envelope.groups.flatMap((group) => addressedTo(wallet, authority, group));
+  if (addressed.length === 0) throw refusal('NOT_A_RECIPIENT');
   for (const one of addressed) {
-    const aad = groupAad(place.registerId, envelope, one.group.groupId);
+    const aad = groupAad(registerId, envelope, one.group.groupId);
     const data = await openGroup(deps, wallet, { ...one, aad });
-    const file = findFile(data, place.field, place.index);
+    const file = findFile(data, field, index);
     if (file !== undefined) return file;
   }
-  throw refusal('FILE_NOT_FOUND');
+  return undefined;
 }
 
 /** A group, the recipient in it that the caller reads as, and the key for that. */
@@ -90,21 +117,24 @@ function addressedTo(
   return found.slice(0, 1);
 }
 
-/** The encrypted groups of a transaction; undefined when its payload has none. */
-async function readEnvelope(
-  records: Records,
-  { registerId, txId }: FilePlace,
-): Promise<Envelope | undefined> {
-  const { record, payload } = await records.getSealed(registerId, txId).catch((cause: unknown) => {
+interface SealedTransaction {
+  readonly record: SealedRecord;
+  readonly payload: Uint8Array;
+}
+
+/** The transaction of a place, with the payload that its record is made of. */
+async function readSealed(records: Records, { registerId, txId }: FilePlace): Promise<SealedTransaction> {
+  const found = await records.getSealed(registerId, txId).catch((cause: unknown) => {
     if (isAppError(cause, 'not_found')) throw refusal('TX_NOT_FOUND', { cause });
     throw refusal('REGISTER_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
   });
-  const sealed = parseRecord(record);
+  const { payload } = found;
+  const record = parseRecord(found.record);
   // The register service stores these bytes; the key of a wallet opens none that another transaction is made of.
-  if (sealed.txId !== txId || sealed.registerId !== registerId || sealed.payloadHash !== sha256Hex(payload)) {
+  if (record.txId !== txId || record.registerId !== registerId || record.payloadHash !== sha256Hex(payload)) {
     throw refusal('TX_NOT_FOUND');
   }
-  return findEnvelope(payload);
+  return { record, payload };
 }
 
 interface Sealed extends Addressed {

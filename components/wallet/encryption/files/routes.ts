@@ -28,9 +28,10 @@ export function mountFileRoutes(app: App, deps: FileDeps): void {
     path: '/api/v1/wallets/:address/files/download',
     operationId: 'getFile',
     tag: 'Wallets',
-    summary: 'Download a file from the encrypted content of an action',
+    summary: 'Download a file from the content of an action',
     description:
-      'The wallet opens the content that is addressed to it and verifies the file. When a part of the file is wrong ' +
+      'The wallet opens the content that is addressed to it and verifies the file. Of content that is not encrypted, ' +
+      'the wallet is the sender or a recipient of the transaction. When a part of the file is wrong ' +
       'after the answer has begun, the connection is aborted: a complete answer is a verified file.',
     policy: 'RequireAuthenticated',
     rateLimit: 'Strict',
