@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { listServices } from '#core/identity/services.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { createRpcServer } from '#kit/rpc/rpc.ts';
 import { fixedWorkload, memoryAuthority } from '#kit/rpc/workload.fixture.ts';
@@ -45,11 +47,15 @@ describe('a launched component', () => {
 
   const launch = (opsPort: number) => {
     const main = relative(root, join(folder, 'main.ts'));
-    const small = { name: 'small', clientId: 'service-small', status: 'served', main };
-    const start = launchProcesses(
-      [small as unknown as Parameters<typeof launchProcesses>[0][number]],
-      folder,
-    );
+    const row = {
+      purpose: 'Tests',
+      status: 'served',
+      principalId: randomUUID(),
+      scopes: [],
+      calls: {},
+      main,
+    } as const;
+    const start = launchProcesses(listServices({ small: row }), folder);
     const env = {
       CHANCERY_INSTALLATION: testInstallation,
       CHANCERY_LISTEN_HOST: '127.0.0.1',

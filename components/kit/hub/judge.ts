@@ -39,7 +39,7 @@ export class Judge {
     this.#due.add(connection);
   }
 
-  /** Begins to judge the subscriptions that are due, unless an earlier round still runs, which goes on with them. */
+  /** Begins to judge the subscriptions that are due, unless an earlier round still runs and continues with them. */
   judgeDue(): void {
     if (!this.#isJudging && this.#due.size > 0) void this.#judgeAll();
   }

@@ -86,7 +86,7 @@ interface FeedOptions {
 }
 
 /** The client of a replay. */
-export interface ReplayClient {
+interface ReplayClient {
   readonly userId: string;
   /** Whether the connection is still open; the replay ends when it is not. */
   readonly isWanted: () => boolean;
