@@ -1,4 +1,4 @@
-import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 
 /** A proxy that sends each request, also of one connection, to the next of its targets. */
@@ -6,20 +6,28 @@ export interface Balancer {
   readonly url: string;
   /** Requests by target. */
   readonly counts: readonly number[];
+  /** Excludes a target from the next requests, as after a failed health check, or includes it again. */
+  exclude(place: number, isExcluded: boolean): void;
   stop(): Promise<void>;
 }
 
+/** Answers a request itself; false leaves it to the targets. */
+export type OwnPages = (request: IncomingMessage, response: ServerResponse) => boolean;
+
 /** Starts a balancer without sticky sessions before listeners on loopback. */
-export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
+export async function startBalancer(ports: readonly number[], ownPages?: OwnPages): Promise<Balancer> {
   const counts = ports.map(() => 0);
+  const excluded = new Set<number>();
   let next = 0;
   const choose = () => {
-    const place = next % ports.length;
+    const places = ports.flatMap((_, place) => (excluded.has(place) ? [] : [place]));
+    const place = places[next % places.length] ?? 0;
     next += 1;
     counts[place] = (counts[place] ?? 0) + 1;
     return { host: '127.0.0.1', port: ports[place] ?? 0 };
   };
   const server = createServer((request, response) => {
+    if (ownPages?.(request, response) === true) return;
     const { method, url: path, headers } = request;
     const outgoing = httpRequest({ ...choose(), method, path, headers, agent: false }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
@@ -49,7 +57,9 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   };
-  return { url: `http://127.0.0.1:${port}`, counts, stop };
+  const exclude = (place: number, isExcluded: boolean) =>
+    void (isExcluded ? excluded.add(place) : excluded.delete(place));
+  return { url: `http://127.0.0.1:${port}`, counts, exclude, stop };
 }
 
 function headOf({ method, url, rawHeaders }: IncomingMessage): string {

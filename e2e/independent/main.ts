@@ -19,6 +19,7 @@ import { type LocalState, startSystem } from '../harness/system.ts';
 import { inParallel, until } from '../harness/wait.ts';
 import { createGovernedRegister } from './governed-register.ts';
 import { historiesText } from './histories.ts';
+import { followThroughReplicas } from './hub-clients/reconnection.ts';
 import { readDocument } from './openapi/document.ts';
 import { fuzzInstallation } from './openapi/fuzz.ts';
 import { readWithTypeScript } from './openapi/typescript-client.ts';
@@ -182,6 +183,7 @@ async function main(): Promise<void> {
       ...(await readDocument(gatewayUrl, account)),
       ...(await readWithTypeScript(gatewayUrl, [adminEmail, adminPasswordFile])),
       ...(await joseExchange()),
+      ...(await followThroughReplicas()),
       ...(await fuzzInstallation()),
     ];
     closeSuite('independent', all);
