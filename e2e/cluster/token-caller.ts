@@ -7,7 +7,7 @@ import { installation, namespace } from './installed.ts';
 import { kubectl } from './kubectl.ts';
 import { runProbe } from './probe.ts';
 
-/** One request to the tenant service's mutual-TLS listener. */
+/** One request to the tenant service's token listener, or to another listener with mutual TLS. */
 export interface TokenListenerRequest {
   /** The pod's SVID, no certificate, or another one as PEM. */
   readonly by: 'svid' | 'nothing' | { readonly key: string; readonly cert: string };
@@ -18,6 +18,15 @@ export interface TokenListenerRequest {
   readonly method?: string;
   /** Newest TLS version of the caller; 1.3 when absent. */
   readonly newest?: 'TLSv1.2';
+  /** The token listener when absent. */
+  readonly to?: MutualTlsListener;
+}
+
+/** A listener with mutual TLS, and the SPIFFE id that the caller expects. */
+export interface MutualTlsListener {
+  readonly host: string;
+  readonly port: number;
+  readonly id: string;
 }
 
 const responses = z.union([
@@ -35,6 +44,8 @@ export interface Caller {
   /** Name of the pod. */
   readonly name: string;
   readonly serviceAccount: string;
+  /** The service for which the NetworkPolicies take the pod; the wallet service when absent. */
+  readonly takenFor?: string;
 }
 
 const TOKEN_PATH = '/api/internal/service-auth/token';
@@ -85,12 +96,12 @@ const fetchSvid = async () => {
   return body;
 };
 
-const ask = async ({ by, form = {}, path = tokenPath, method = 'POST', newest }, svid) => {
+const ask = async ({ by, form = {}, path = tokenPath, method = 'POST', newest, to = listener }, svid) => {
   const own = by === 'svid' ? { key, cert: svid.chain } : by === 'nothing' ? {} : by;
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };
   const options = { path, method, headers, ...own, ...(newest && { maxVersion: newest }) };
   try {
-    return await send(listener, options, method === 'GET' ? undefined : new URLSearchParams(form).toString());
+    return await send(to, options, method === 'GET' ? undefined : new URLSearchParams(form).toString());
   } catch (error) {
     return { refused: error.code ?? error.message };
   }
@@ -108,7 +119,7 @@ const ask = async ({ by, form = {}, path = tokenPath, method = 'POST', newest },
 
 /** Sends the requests from a pod with the identity of its ServiceAccount, under the NetworkPolicies. */
 export async function requestFrom(
-  caller: Caller,
+  { takenFor = 'service-wallet', ...caller }: Caller,
   asks: Readonly<Record<string, TokenListenerRequest>>,
 ): Promise<Answers> {
   const keys = await webcrypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, [
@@ -134,8 +145,8 @@ export async function requestFrom(
   const output = await runProbe({
     namespace,
     ...caller,
-    // the NetworkPolicies allow this service to call the listener
-    labels: { 'app.kubernetes.io/part-of': 'chancery', 'chancery.dev/client-id': 'service-wallet' },
+    // the NetworkPolicies allow this service to call the listeners
+    labels: { 'app.kubernetes.io/part-of': 'chancery', 'chancery.dev/client-id': takenFor },
     audience: id('svid-issuer'),
     script,
     env: { QUESTION: JSON.stringify(question) },

@@ -18,6 +18,8 @@ export interface HubClient {
   readonly signals: readonly Received[];
   invoke(method: string, ...args: readonly unknown[]): Promise<unknown>;
   isClosed(): boolean;
+  /** Resolves when the connection has ended. */
+  readonly closed: Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -26,30 +28,35 @@ interface ConnectOptions {
   readonly transport: Transport;
   /** Events to listen to. */
   readonly targets: readonly string[];
+  readonly onSignal?: (target: string, args: readonly unknown[]) => void;
 }
 
 /** Connects `@microsoft/signalr` over one transport, without reconnection. */
 export async function connectHub(url: string | URL, options: ConnectOptions): Promise<HubClient> {
-  const { token, transport, targets } = options;
+  const { token, transport, targets, onSignal } = options;
   const connection: HubConnection = new HubConnectionBuilder()
     .withUrl(String(url), { accessTokenFactory: () => token, transport: HttpTransportType[transport] })
     .configureLogging(LogLevel.None)
     .build();
   const signals: Received[] = [];
-  let closed = false;
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+  let isClosed = false;
   for (const target of targets) {
     connection.on(target, (...args: unknown[]) => {
       signals.push({ target, args, atMs: performance.now() });
+      onSignal?.(target, args);
     });
   }
   connection.onclose(() => {
-    closed = true;
+    isClosed = true;
+    close();
   });
   await connection.start();
   return {
     signals,
     invoke: (method, ...args) => connection.invoke(method, ...args),
-    isClosed: () => closed,
+    isClosed: () => isClosed,
+    closed,
     stop: () => connection.stop(),
   };
 }
