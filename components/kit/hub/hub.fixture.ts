@@ -60,7 +60,7 @@ export function testLog(): TestLog {
         );
       },
       read: async (cursor, limit) => after(cursor).slice(0, limit),
-      hasMore: async () => false,
+      hasMore: async (cursor) => after(cursor).length > 0,
       readKept: async ({ since, after: cursor, key, limit }) =>
         after(cursor)
           .filter((row) => row.createdAt >= since && row.key === key)

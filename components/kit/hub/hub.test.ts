@@ -16,6 +16,21 @@ import {
 
 const replay = (replayed: number, complete = true) => ({ replayed, complete });
 
+it('sends a signal that was committed while the one before was delivered, without a pause', async () => {
+  const hub = await startTestHub({ timing: manualTiming(Date.now()) });
+  const { connection, said } = await connectClient(hub.url);
+  await connection.invoke('Enter', 'b');
+  const { signalsOf } = hub.log;
+  hub.log.signalsOf = (events, isHeld) => {
+    if (hub.log.rows.length < 20) hub.log.say('b');
+    return signalsOf(events, isHeld);
+  };
+  hub.log.say('b');
+  hub.log.notify();
+  // The time of the hub stands still.
+  await waitFor(() => said.length === 20);
+});
+
 describe.each(transports)('a client over %s', (_name, transport) => {
   it('gets the signals of the groups that it is in', async () => {
     const hub = await startTestHub();

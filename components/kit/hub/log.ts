@@ -166,11 +166,15 @@ export class Feed {
 
   /**
    * Reads a page. A running transaction holds back the events of later ones that have committed; no wake signal tells of
-   * its end, so the page is read again after a pause that grows.
+   * its end, so an empty page is read again after a pause that grows. Behind a page with events others may have been
+   * committed while it was delivered, which nothing holds back.
    */
   async #readAhead(signal: AbortSignal): Promise<boolean> {
-    const isComplete = await this.#exclusive(() => this.#readPage());
-    if (!isComplete) return false;
+    const isEmpty = (await this.#exclusive(() => this.#readPage())) === 0;
+    if (!isEmpty) {
+      this.#pauseMs = shortestPauseMs;
+      return false;
+    }
     if (!(await this.#options.source.hasMore(this.#cursor))) {
       this.#pauseMs = shortestPauseMs;
       return true;
@@ -180,12 +184,13 @@ export class Feed {
     return false;
   }
 
-  async #readPage(): Promise<boolean> {
+  /** Number of events of the page. */
+  async #readPage(): Promise<number> {
     const { source, deliver, isHeld } = this.#options;
     const events = await source.read(this.#cursor, pageRows);
     if (events.length > 0) await deliver(await source.signalsOf(events, isHeld));
     this.#cursor = events.at(-1)?.cursor ?? this.#cursor;
-    return events.length < pageRows;
+    return events.length;
   }
 
   #exclusive<T>(act: () => Promise<T>): Promise<T> {
