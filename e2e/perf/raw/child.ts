@@ -6,7 +6,9 @@ export interface RawProgram {
   /** Its first message: its address. */
   readonly said: string;
   /** Sends a message and waits for the answer. */
-  tell(message: string): Promise<void>;
+  tell(message: string): Promise<string>;
+  /** Sends a message that has no answer. */
+  send(message: string): void;
   stop(): Promise<void>;
 }
 
@@ -24,9 +26,10 @@ export async function startRaw(module: URL, settings: unknown): Promise<RawProgr
     said,
     tell: (message) =>
       new Promise((resolve) => {
-        child.once('message', () => resolve());
+        child.once('message', (answer) => resolve(String(answer)));
         child.send(message);
       }),
+    send: (message) => void child.send(message),
     stop: async () => {
       child.kill('SIGKILL');
       await ended;

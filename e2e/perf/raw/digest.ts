@@ -1,0 +1,26 @@
+import { createPrivateKey, sign } from 'node:crypto';
+import { createSecureServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+
+/** The minimum of a signing call: HTTP/2 over mutual TLS, a digest in, an Ed25519 signature out. Settings: {key, cert, ca, signingKey} as PEM. */
+
+const { signingKey, ...identity } = JSON.parse(process.argv[2] ?? '{}');
+const privateKey = createPrivateKey(signingKey);
+
+const server = createSecureServer({
+  ...identity,
+  requestCert: true,
+  rejectUnauthorized: true,
+  minVersion: 'TLSv1.3',
+});
+server.on('stream', (stream) => {
+  const chunks: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  stream.on('end', () => {
+    stream.respond({ ':status': 200 });
+    stream.end(sign(null, Buffer.concat(chunks), privateKey));
+  });
+});
+server.listen(0, '127.0.0.1', () => {
+  process.send?.(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+});
