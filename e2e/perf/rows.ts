@@ -2,15 +2,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startSystem } from '../harness/system.ts';
+import { connectionMemory } from './connection-memory.ts';
+import { deliveries } from './deliveries.ts';
 import { exporting } from './export.ts';
+import { deliveriesThroughGateway } from './gateway-deliveries.ts';
 import { growth } from './growth.ts';
 import { growingAppend } from './growth-append.ts';
 import { idleRegisters } from './idle.ts';
+import { signing, unwrapping } from './key-use.ts';
 import { latency, latencyOfFour } from './latency.ts';
 import { memory, type Stretch } from './memory.ts';
 import { packed } from './packed.ts';
 import { pauseAfterKill } from './pause.ts';
 import type { Row } from './report.ts';
+import { sealToClient } from './seal-to-client.ts';
 import { gatewayCpu, minting, startAndMemory } from './services.ts';
 import type { Stage } from './stage.ts';
 import { throughput, throughputOfFour } from './throughput.ts';
@@ -56,6 +61,12 @@ export function measurements(extent: Extent): readonly Measurement[] {
     on(1, 'latency', 'submit to confirmed, one validator', async (stage) => [await latency(stage)]),
     on(1, 'tokens', 'tokens over mutual TLS', async (stage) => [await minting(stage)]),
     on(1, 'gateway', 'CPU of the gateway for a request', async (stage) => [await gatewayCpu(stage)]),
+    on(1, 'hub', 'deliveries per second of a hub, one group and 1,000 groups', deliveries),
+    on(1, 'hub-gateway', 'deliveries per second through the gateway', deliveriesThroughGateway),
+    on(1, 'hub-latency', 'seal to client', async (stage) => [await sealToClient(stage)]),
+    on(1, 'hub-memory', 'memory of an idle connection of a hub', connectionMemory),
+    on(1, 'unwrap', 'content keys unwrapped', async (stage) => [await unwrapping(stage)]),
+    on(1, 'sign', 'digests signed over gRPC', async (stage) => [await signing(stage)]),
     on(1, 'append', 'CPU for an append as a register grows', async (stage) => [await growingAppend(stage)]),
     on(4, 'four', 'confirmed transactions per second, four validators', throughputOfFour),
     on(4, 'latency-four', 'submit to confirmed, four validators', async (stage) => [

@@ -107,3 +107,5 @@ process.on('message', (text) => {
   }
 });
 process.send?.('started');
+// The benchmark may end first.
+process.once('disconnect', () => process.exit(0));

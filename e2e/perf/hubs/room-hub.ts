@@ -26,7 +26,7 @@ const service = 'service-rooms';
 const runtime = {
   service,
   installation: 'bench',
-  log: createLogger({ service, level: 'warn' }),
+  log: createLogger({ service, level: 'error' }),
   clock: systemClock(),
   telemetry: createTelemetry({ service }),
 };
@@ -97,3 +97,5 @@ authPlugin(app, {
 });
 mountHub(app, path, () => hub);
 process.send?.(String(await listenHttp(app, { host: '127.0.0.1', port: 0 })));
+// The benchmark may end first.
+process.once('disconnect', () => process.exit(0));

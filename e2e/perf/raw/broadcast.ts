@@ -63,3 +63,5 @@ process.on('message', (text) => {
 server.listen({ port: 0, host: '127.0.0.1', backlog: 2_048 }, () => {
   process.send?.(String((server.address() as AddressInfo).port));
 });
+// The benchmark may end first.
+process.once('disconnect', () => process.exit(0));

@@ -1,5 +1,5 @@
 import { createPrivateKey, sign } from 'node:crypto';
-import { createSecureServer } from 'node:http2';
+import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 
 /** The minimum of a signing call: HTTP/2 over mutual TLS, a digest in, an Ed25519 signature out. Settings: {key, cert, ca, signingKey} as PEM. */
@@ -13,7 +13,7 @@ const server = createSecureServer({
   rejectUnauthorized: true,
   minVersion: 'TLSv1.3',
 });
-server.on('stream', (stream) => {
+server.on('stream', (stream: ServerHttp2Stream) => {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   stream.on('end', () => {

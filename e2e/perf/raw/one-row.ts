@@ -2,16 +2,15 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { SUBJECTS } from '#core/events/subjects.ts';
 import { connectBus } from '#kit/bus/bus.ts';
 import { createLogger } from '#kit/log/log.ts';
 
 /**
  * The minimum between a committed row and a client: at a wake signal one select, and one send. Settings: {key, cert, ca}
- * of the listener, {natsUrl, databaseUrl}.
+ * of the listener, {natsUrl, subject, databaseUrl}.
  */
 
-const { natsUrl, databaseUrl, ...identity } = JSON.parse(process.argv[2] ?? '{}');
+const { natsUrl, subject, databaseUrl, ...identity } = JSON.parse(process.argv[2] ?? '{}');
 const log = createLogger({ service: 'raw', level: 'silent' });
 const bus = await connectBus({ url: natsUrl, name: 'raw', log });
 const database = new pg.Client({ connectionString: databaseUrl });
@@ -20,9 +19,12 @@ await database.connect();
 database.on('error', () => process.exit(0));
 
 const sockets = new Set<WebSocket>();
-const select = { name: 'next', text: 'select sequence, text from raw_rows where sequence > $1 order by sequence' };
+const select = {
+  name: 'next',
+  text: 'select sequence, text from raw_rows where sequence > $1 order by sequence',
+};
 let position = '0';
-bus.subscribe(SUBJECTS.validatorDirectory, () => {
+bus.subscribe(subject, () => {
   void database.query({ ...select, values: [position] }).then(({ rows }) => {
     for (const { sequence, text } of rows) {
       position = sequence;

@@ -19,3 +19,5 @@ const server = createServer({ noDelay: true, allowHalfOpen: false }, (client) =>
 server.listen({ port: 0, host: '127.0.0.1', backlog: 2_048 }, () => {
   process.send?.(String((server.address() as AddressInfo).port));
 });
+// The benchmark may end first.
+process.once('disconnect', () => process.exit(0));

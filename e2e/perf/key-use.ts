@@ -1,0 +1,167 @@
+import {
+  createCipheriv,
+  createPublicKey,
+  diffieHellman,
+  generateKeyPairSync,
+  hash,
+  randomBytes,
+} from 'node:crypto';
+import { connect } from 'node:http2';
+import type { RpcClient } from '#kit/rpc/rpc.ts';
+import { WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { connectService, environmentOf } from '../harness/service-caller.ts';
+import { inParallel } from '../harness/wait.ts';
+import { cpuSeconds } from './process-cpu.ts';
+import { startRaw } from './raw/child.ts';
+import type { Row } from './report.ts';
+import { inFlight, perCpuSecond } from './services.ts';
+import type { Stage } from './stage.ts';
+
+const rounds = 5;
+const keysOfBatch = 32;
+const batches = 150;
+const batchesInFlight = 4;
+const digests = 2_000;
+const alg = 'ECDH-ES+A256KW';
+
+type Wallets = RpcClient<typeof WalletService.method>;
+
+/** Calls the wallet service as the register service does. */
+function connectWallets({ system }: Stage): Promise<{ readonly client: Wallets; close(): void }> {
+  return connectService(system.state, WalletService, {
+    as: 'service-register',
+    server: 'service-wallet',
+    address: environmentOf(system.state, 'register')['CHANCERY_WALLET_GRPC'] ?? '',
+  });
+}
+
+const uint32 = (value: number): Buffer => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+};
+
+/** A content key that is wrapped for a key of X25519 (RFC 7518, section 4.6; RFC 8037, section 3.2). */
+function wrapFor(recipient: string) {
+  const key = { kty: 'OKP', crv: 'X25519', x: recipient };
+  const ephemeral = generateKeyPairSync('x25519');
+  const secret = diffieHellman({
+    privateKey: ephemeral.privateKey,
+    publicKey: createPublicKey({ key, format: 'jwk' }),
+  });
+  const info = [uint32(alg.length), Buffer.from(alg), uint32(0), uint32(0), uint32(256)];
+  const wrapKey = hash('sha256', Buffer.concat([uint32(1), secret, ...info]), 'buffer');
+  const cipher = createCipheriv('id-aes256-wrap', wrapKey, Buffer.alloc(8, 0xa6));
+  const encryptedKey = Buffer.concat([cipher.update(randomBytes(32)), cipher.final()]);
+  const { x = '' } = ephemeral.publicKey.export({ format: 'jwk' });
+  return { x, encryptedKey };
+}
+
+/** A batch of keys for the owner's wallet, as UnwrapKeys takes it. */
+async function batchFor(client: Wallets, wallet: string) {
+  const { keys } = await client.findEncryptionKeys({ addresses: [wallet] });
+  const [found] = keys;
+  if (found?.algorithm !== 'X25519') throw new Error('the owner has no key of X25519');
+  const recipient = Buffer.from(found.publicKey, 'base64').toString('base64url');
+  return Array.from({ length: keysOfBatch }, () => {
+    const { x, encryptedKey } = wrapFor(recipient);
+    const epk = { crv: 'X25519', x: Buffer.from(x, 'base64url'), y: new Uint8Array() };
+    return { kid: found.kid, alg, epk, encryptedKey };
+  });
+}
+
+function startRawUnwrap() {
+  const { privateKey, publicKey } = generateKeyPairSync('x25519');
+  const { x: recipient = '' } = publicKey.export({ format: 'jwk' });
+  const keys = Array.from({ length: keysOfBatch }, () => {
+    const { x, encryptedKey } = wrapFor(recipient);
+    return { epk: { kty: 'OKP', crv: 'X25519', x }, encryptedKey: encryptedKey.toString('base64url') };
+  });
+  return startRaw(new URL('./raw/unwrap.ts', import.meta.url), {
+    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    keys,
+  });
+}
+
+/** Content keys of one wallet in batches of 32, per CPU second of the wallet process, beside node:crypto alone. */
+export async function unwrapping(stage: Stage): Promise<Row> {
+  const { client, close } = await connectWallets(stage);
+  const raw = await startRawUnwrap();
+  const wallet = stage.owner.walletAddress;
+  const keys = await batchFor(client, wallet);
+  const pid = stage.pidOf('wallet');
+  const unwrap = async (): Promise<void> => {
+    const answer = await client.unwrapKeys({ wallet, keys }, { subjectToken: stage.token });
+    if (answer.keys.some(({ result }) => result.case !== 'contentKey')) throw new Error('a key was refused');
+  };
+  const figures = { ours: [] as number[], raw: [] as number[] };
+  try {
+    for (let n = 0; n <= rounds; n++) {
+      const before = cpuSeconds(pid);
+      await inParallel(Array.from({ length: batches }), batchesInFlight, unwrap);
+      const ours = (batches * keysOfBatch) / (cpuSeconds(pid) - before);
+      const beforeRaw = cpuSeconds(raw.pid);
+      await raw.tell(String(batches));
+      const bare = (batches * keysOfBatch) / (cpuSeconds(raw.pid) - beforeRaw);
+      if (n === 0) continue;
+      figures.ours.push(ours);
+      figures.raw.push(bare);
+    }
+  } finally {
+    close();
+    await raw.stop();
+  }
+  return {
+    measure: `content keys unwrapped per CPU second, batches of ${keysOfBatch}`,
+    ...figures,
+    unit: '/s',
+    bound: { kind: 'share', atLeast: 0.6 },
+  };
+}
+
+/** One digest signed by the raw program: 64 bytes. */
+function signRaw(session: ReturnType<typeof connect>, digest: Buffer): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const stream = session.request({ ':method': 'POST', ':path': '/' });
+  let bytes = 0;
+  stream.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+  });
+  stream.on('error', reject);
+  stream.on('end', () => (bytes === 64 ? resolve() : reject(new Error(`a signature has ${bytes} bytes`))));
+  stream.end(digest);
+  return promise;
+}
+
+/** Digests signed with the key of one wallet, per CPU second of the wallet process, beside bare node:http2. */
+export async function signing(stage: Stage): Promise<Row> {
+  const { client, close } = await connectWallets(stage);
+  const signingKey = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' });
+  const raw = await startRaw(new URL('./raw/digest.ts', import.meta.url), { ...stage.svid, signingKey });
+  const session = connect(raw.said, { ...stage.svid, checkServerIdentity: () => undefined });
+  const digest = randomBytes(32);
+  const request = { walletAddress: stage.owner.walletAddress, digest, derivationContext: '' };
+  const sign = async (): Promise<void> => {
+    await client.signDigest(request, { subjectToken: stage.token });
+  };
+  const figures = { ours: [] as number[], raw: [] as number[] };
+  try {
+    for (let n = 0; n <= rounds; n++) {
+      const ours = await perCpuSecond(stage.pidOf('wallet'), digests, sign);
+      const bare = await perCpuSecond(raw.pid, digests, () => signRaw(session, digest));
+      if (n === 0) continue;
+      figures.ours.push(ours);
+      figures.raw.push(bare);
+    }
+  } finally {
+    close();
+    session.destroy();
+    await raw.stop();
+  }
+  return {
+    measure: `digests signed over gRPC per CPU second, ${inFlight} in flight`,
+    ...figures,
+    unit: '/s',
+    bound: { kind: 'share', atLeast: 0.45 },
+  };
+}
