@@ -17,11 +17,11 @@ import type { Row } from './report.ts';
 import { inFlight, perCpuSecond } from './services.ts';
 import type { Stage } from './stage.ts';
 
-const rounds = 5;
+const rounds = 3;
 const keysOfBatch = 32;
-const batches = 150;
+const batches = 60;
 const batchesInFlight = 4;
-const digests = 2_000;
+const digests = 800;
 const alg = 'ECDH-ES+A256KW';
 
 type Wallets = RpcClient<typeof WalletService.method>;

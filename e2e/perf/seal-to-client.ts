@@ -13,7 +13,7 @@ import type { Row } from './report.ts';
 import type { Stage } from './stage.ts';
 
 /** The first half warms both programs up and is not counted. */
-const samples = 200;
+const samples = 100;
 const subject = 'bench.rows';
 
 /** Instants of `performance.now()`. */
@@ -24,15 +24,19 @@ interface Instants {
 }
 
 /** Notes when a row of a table is committed. */
-async function watchCommits(databaseUrl: string, table: string, instants: Instants): Promise<pg.Client> {
+async function watchCommits(
+  databaseUrl: string,
+  [schema, table]: readonly [schema: string, table: string],
+  instants: Instants,
+): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: databaseUrl });
   // The database may end first when the benchmark fails.
   client.on('error', () => undefined);
   await client.connect();
-  await client.query(`create or replace function bench_committed() returns trigger language plpgsql as
+  await client.query(`create or replace function ${schema}.bench_committed() returns trigger language plpgsql as
     $$ begin perform pg_notify('bench_committed', ''); return null; end $$`);
-  await client.query(`create or replace trigger bench_committed after insert on ${table}
-    for each statement execute function bench_committed()`);
+  await client.query(`create or replace trigger bench_committed after insert on ${schema}.${table}
+    for each statement execute function ${schema}.bench_committed()`);
   await client.query('listen bench_committed');
   client.on('notification', () => {
     instants.committedAt = performance.now();
@@ -59,7 +63,7 @@ async function oneSample(instants: Instants, act: () => Promise<unknown>): Promi
   instants.committedAt = 0;
   instants.heardAt = 0;
   await act();
-  return until('the signal of a row', 10_000, async () =>
+  return until('the signal of a row', 60_000, async () =>
     instants.committedAt > 0 && instants.heardAt > 0 ? instants.heardAt - instants.committedAt : undefined,
   );
 }
@@ -73,7 +77,7 @@ interface Side {
 async function openOurs(stage: Stage): Promise<Side> {
   const instants: Instants = { committedAt: 0, heardAt: 0 };
   const { DATABASE_URL = '' } = environmentOf(stage.system.state, 'register');
-  const commits = await watchCommits(DATABASE_URL, 'register.outbox', instants);
+  const commits = await watchCommits(DATABASE_URL, ['register', 'outbox'], instants);
   const url = `${stage.addressOf('register', 'HTTPS').replace('https', 'wss')}/hubs/register?access_token=${stage.token}`;
   const { socket, lastText } = await connectClient(url, stage, instants, '"TransactionConfirmed"');
   const { greetings } = hubGreetings('SubscribeToRegister', [stage.registerId]);
@@ -100,7 +104,7 @@ async function openRaw(stage: Stage): Promise<Side> {
   await database.query(
     'create table raw_rows (sequence bigint generated always as identity primary key, text text)',
   );
-  const commits = await watchCommits(stage.rawDatabaseUrl, 'raw_rows', instants);
+  const commits = await watchCommits(stage.rawDatabaseUrl, ['public', 'raw_rows'], instants);
   const { NATS_URL: natsUrl = '' } = environmentOf(stage.system.state, 'register');
   const log = createLogger({ service: 'bench', level: 'silent' });
   const bus = await connectBus({ url: natsUrl, name: 'bench', log });
