@@ -3,7 +3,9 @@ import { AppError, type AppErrorOptions, type ErrorKind } from '#core/errors/err
 /** Error codes of the command line. */
 const codeKinds = {
   EXPORT_UNKNOWN: 'invalid',
+  FILE_TOO_LARGE: 'unprocessable',
   FILE_UNREADABLE: 'not_found',
+  INSTANCE_UNKNOWN: 'not_found',
   INVALID_ARGUMENTS: 'invalid',
   LINE_TOO_LONG: 'unprocessable',
   LINE_UNFINISHED: 'unprocessable',

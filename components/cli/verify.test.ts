@@ -1,40 +1,15 @@
-import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { MAX_EXPORT_LINE_BYTES } from '#core/ledger/export/lines.ts';
 import { at, owner } from '#core/ledger/governance/testing/scene.ts';
 import { SealedRegister, sealTransaction } from '#core/ledger/verification/testing/sealed-register.ts';
-import { run, USAGE } from './run.ts';
+import { USAGE } from './run.ts';
+import { command } from './testing/command.ts';
 
 const register = new SealedRegister(4);
 register.seal(sealTransaction(owner, { n: 1 }, { type: 'Action', createdAt: at(30) }));
 const file = register.lines().join('');
 const genesis = register.dockets[0]?.docket.header.hash ?? '';
-
-function pieces(bytes: Buffer, size: number): Readable {
-  const count = Math.ceil(bytes.length / size);
-  return Readable.from(Array.from({ length: count }, (_, n) => bytes.subarray(n * size, (n + 1) * size)));
-}
-
-/** Output of the program for a file with that content. */
-async function command(content: string | Error, args = ['verify', 'FILE'], pieceBytes = 1000) {
-  const said = { out: '', err: '' };
-  const code = await run(args, {
-    verifier: createVerifier(nodeEd25519()),
-    read: async function* () {
-      if (typeof content !== 'string') throw content;
-      yield* pieces(Buffer.from(content), pieceBytes);
-    },
-    print: (text) => {
-      said.out += text;
-    },
-    complain: (text) => {
-      said.err += text;
-    },
-  });
-  return { code, ...said };
-}
 
 describe('chancery verify', () => {
   it('prints what a register contains, and exits with 0', async () => {

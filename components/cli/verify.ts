@@ -6,6 +6,7 @@ import {
   type ExportSummary,
   ExportVerifier,
   findExportFault,
+  type TransactionObserver,
 } from '#core/ledger/export/verify-export.ts';
 import { cliError } from './errors.ts';
 import { readLines } from './lines.ts';
@@ -17,17 +18,22 @@ type VerificationResult =
 
 const isOfLine = (code: string) => code === 'LINE_TOO_LONG' || code === 'LINE_UNFINISHED';
 
+interface VerificationOptions {
+  /** Expected hash of docket 0, for callers that know it from another source. */
+  readonly genesisHash?: string | undefined;
+  readonly observe?: TransactionObserver | undefined;
+}
+
 /**
  * Verifies the export of a register while it is read.
- * @param genesisHash expected hash of docket 0, for callers that know it from another source
  * @throws AppError invalid EXPORT_UNKNOWN for a file that is no export
  */
 export async function verifyExport(
   chunks: AsyncIterable<Uint8Array>,
   verifier: Verifier,
-  genesisHash?: string,
+  { genesisHash, observe }: VerificationOptions = {},
 ): Promise<VerificationResult> {
-  const verification = new ExportVerifier(verifier);
+  const verification = new ExportVerifier(verifier, observe);
   let line = 0;
   try {
     for await (const bytes of readLines(chunks, MAX_EXPORT_LINE_BYTES)) {

@@ -5,12 +5,13 @@
 
 Recomputes docket hashes and links, record leaves, Merkle roots, the register log, inclusion proofs, the checkpoint
 and every signature; replays roster, validators and policies from the sealed control transactions, judges each
-certificate by the validators of its height, and compares the outcome with what the interface says. Then it changes
-one byte of each kind of evidence and insists that the check refuses it. With --submit it first signs a transaction of
-its own and sends it: an example for clients in any language.
+certificate by the validators of its height and each step of a workflow by its pinned definition, and compares the
+outcome with what the interface says. Then it changes one byte of each kind of evidence and insists that the check
+refuses it. With --submit it first signs a transaction of its own and sends it: an example for clients in any language.
 
 Where to read: ledger_formats.py (everything hashed and signed), chain_checks.py (dockets, certificates, proofs),
-register_rules.py (what control transactions decide), register_claims.py (the comparison), tampering.py.
+register_rules.py (what control transactions decide), workflow_steps.py (which step may follow which),
+register_claims.py (the comparison), tampering.py.
 
 Needs Python 3.9 and, for signatures, the package `cryptography`.
 """
@@ -34,6 +35,7 @@ from register_effects import active_members
 from register_replay import Replay
 from rest_interface import Api, collect, submit
 from tampering import tamperings
+from workflow_steps import Steps
 
 
 def replay(register, evidence):
@@ -51,14 +53,16 @@ def check(register, evidence):
     dockets = evidence["dockets"]
     need(dockets, "the register has no docket")
     network = json.loads(dockets[0]["genesisConfig"])["networkId"]
-    previous, log, done = None, Log(), Replay(register)
+    previous, log, done, steps = None, Log(), Replay(register), Steps()
     for docket in dockets:
         ids = docket["transactionIds"]
         values = [check_record(evidence["records"][t], evidence["payloads"][t], t) for t in ids]
         need(all(value["registerId"] == register == docket["registerId"] for value in values), "another register")
         need(docket["transactionCount"] == len(ids), f"transactionCount of docket {docket['docketNumber']}")
         check_docket(docket, previous, [leaf_hash(evidence["records"][t]) for t in ids], log)
-        rules = done.take(docket, [(value, evidence["payloads"][t]) for value, t in zip(values, ids)])
+        transactions = [(value, evidence["payloads"][t]) for value, t in zip(values, ids)]
+        rules = done.take(docket, transactions)
+        steps.take(docket, transactions)
         members = active_members(rules)
         check_certificate(docket, members, network, rules["policy"]["consensus"]["signatureThresholdMin"])
         check_attestations(docket, members)

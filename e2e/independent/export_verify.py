@@ -4,10 +4,11 @@
     export_verify.py FILE [--flips N] [--seed S] [--accepted IDS]
 
 FILE is what GET /api/registers/{id}/export answered: one canonical JSON value a line. It is read line by line, with
-memory for one docket: hashes, links, Merkle roots, the register log, every signature, the rules that the control
-transactions decided, each certificate by the validators of its height, and the signed checkpoint at the end. With
---flips it also changes one byte at each of N places and insists that every such copy is refused; with --accepted
-it insists that no transaction is sealed twice, and that each one the file IDS names (a line each) is sealed.
+memory for one docket and the last step of each workflow: hashes, links, Merkle roots, the register log, every
+signature, the rules that the control transactions decided, each certificate by the validators of its height, every step
+of a workflow by its pinned definition, and the signed checkpoint at the end. With --flips it also changes one byte at
+each of N places and insists that every such copy is refused; with --accepted it insists that no transaction is sealed
+twice, and that each one the file IDS names (a line each) is sealed.
 
 Needs Python 3.9 and the package `cryptography`.
 """
@@ -37,6 +38,7 @@ from ledger_formats import (
 )
 from register_effects import active_members
 from register_rules import check_genesis, fold_docket
+from workflow_steps import Steps
 
 MALFORMED = (Refused, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError)
 HASH = re.compile("[0-9a-f]{64}")
@@ -120,6 +122,7 @@ class Export:
     def __init__(self):
         self.line, self.header, self.previous, self.log, self.rules = 0, None, None, Log(), None
         self.network, self.transactions, self.cosigned = None, 0, None
+        self.steps = Steps()
         self.docket, self.taken, self.leaves, self.size = None, [], [], 0
 
     def place(self):
@@ -193,6 +196,7 @@ class Export:
         check_attestations(docket, voters)
         sealers = [wallet_address(each["algorithm"], unb64(each["publicKey"])) for each in voters]
         need(docket["validatorAddress"] in sealers, "the sealing address is not a member")
+        self.steps.take(docket, self.taken)
         self.log.append(log_leaf(docket))
         self.transactions += len(self.taken)
         names = ("registerId", "docketNumber", "hash", "timestamp", "logRoot")
@@ -209,6 +213,7 @@ class Export:
         need(self.cosigned is not None, f"line {self.line}: the export is not whole")
         return (
             f"verified {self.log.size} dockets, {self.transactions} transactions, head {self.previous['hash']}, "
+            f"{self.steps.count} steps of workflows, "
             f"checkpoint cosigned by {len(self.cosigned)} of {len(active_members(self.rules))} validators"
         )
 

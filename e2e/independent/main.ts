@@ -18,6 +18,7 @@ import { fetchSvid } from '../harness/service-token.ts';
 import { type LocalState, startSystem } from '../harness/system.ts';
 import { inParallel, until } from '../harness/wait.ts';
 import { createGovernedRegister } from './governed-register.ts';
+import { disclosures } from './groups.ts';
 import { historiesText } from './histories.ts';
 import { followThroughReplicas } from './hub-clients/reconnection.ts';
 import { readDocument } from './openapi/document.ts';
@@ -25,6 +26,7 @@ import { fuzzInstallation } from './openapi/fuzz.ts';
 import { readWithTypeScript } from './openapi/typescript-client.ts';
 import { type Counts, closeSuite, countsOf, execute, script } from './programs.ts';
 import { proofsText } from './proofs.ts';
+import { schemaSuite } from './schema-suite.ts';
 import { joseExchange } from './unwrap.ts';
 
 /** Runs programs that share no code with the product against a running installation, and counts their checks. */
@@ -166,7 +168,10 @@ async function main(): Promise<void> {
       await histories(dataDir),
       await script('governance_vectors.py', ['--check']),
       await script('blueprint_vectors.py', ['--check']),
+      ...(await schemaSuite(dataDir)),
+      await script('workflow_vectors.py', []),
       await script('attestation_cases.py', []),
+      ...(await disclosures(dataDir, full ? 10_000 : 200)),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
       await goProofs(system.state, registerId),
       await exported(system.state, await administratorToken(system.state), registerId, dataDir),

@@ -8,6 +8,7 @@ const SEPARATOR = '\u001f';
 const PUBLICATION_DOMAIN = 'platform:blueprint-publication:v1';
 const EXEC_DOMAIN = 'platform:exec-def:v1';
 const STRUCTURE_DOMAIN = 'platform:blueprint-structure:v1';
+const INSTANCE_DOMAIN = 'platform:instance:v1';
 
 /** Prefix of the members that name the source of a draft; a publication leaves them out. */
 const LINEAGE = 'x-source-';
@@ -105,4 +106,12 @@ export function execDefHash(definition: JsonObject): string {
 /** Hash that changes when more than texts change. Throws like canonicalJson. */
 export function structuralHash(definition: JsonObject): string {
   return sha256Hex([STRUCTURE_DOMAIN, canonicalJson(structuralForm(definition))].join(SEPARATOR));
+}
+
+/**
+ * Id of an instance that follows from its first transaction: SHA-256 of register, blueprint and transaction, lower-case
+ * hex.
+ */
+export function ledgerInstanceId(registerId: string, blueprintId: string, firstTxId: string): string {
+  return sha256Hex([INSTANCE_DOMAIN, registerId, blueprintId, firstTxId].join(SEPARATOR));
 }

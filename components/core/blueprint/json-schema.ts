@@ -1,4 +1,4 @@
-import { isJsonObject } from '../encoding/json.ts';
+import { isJsonObject, type JsonObject } from '../encoding/json.ts';
 
 /** Whether a keyword of a JSON Schema is left out of a comparison. */
 type IsLeftOut = (keyword: string) => boolean;
@@ -43,6 +43,38 @@ function below(keyword: string, value: unknown, isLeftOut: IsLeftOut): unknown {
   if (LISTS.has(keyword) && Array.isArray(value)) return value.map(strip);
   if (!MAPS.has(keyword) || !isJsonObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, strip(schema)]));
+}
+
+/** Whether a keyword of a JSON Schema holds one schema, a list of them, or a map of them. */
+function kindOf(keyword: string, value: unknown): 'one' | 'many' | 'none' {
+  if (SINGLE.has(keyword)) return 'one';
+  if (LISTS.has(keyword) && Array.isArray(value)) return 'many';
+  return MAPS.has(keyword) && isJsonObject(value) ? 'many' : 'none';
+}
+
+/** The schemas directly inside a schema, with the names that lead to them. */
+export function* innerSchemas(schema: unknown): Generator<readonly [readonly string[], unknown]> {
+  if (!isJsonObject(schema)) return;
+  for (const [keyword, value] of Object.entries(schema)) {
+    const kind = kindOf(keyword, value);
+    if (kind === 'one') yield [[keyword], value];
+    if (kind === 'many') {
+      for (const [name, inner] of Object.entries(value as object)) yield [[keyword, name], inner];
+    }
+  }
+}
+
+/** The schema that begins a path inside a schema, and the number of names that lead to it; undefined without one. */
+export function innerSchema(
+  schema: unknown,
+  [keyword = '', name = '']: readonly string[],
+): { readonly inner: unknown; readonly names: number } | undefined {
+  if (!isJsonObject(schema) || !Object.hasOwn(schema, keyword)) return undefined;
+  const value = schema[keyword];
+  const kind = kindOf(keyword, value);
+  if (kind === 'one') return { inner: value, names: 1 };
+  const holder = value as JsonObject;
+  return kind === 'many' && Object.hasOwn(holder, name) ? { inner: holder[name], names: 2 } : undefined;
 }
 
 /** Removes keywords from a JSON Schema at every place where a schema may be. Properties of the same name remain. */

@@ -59,6 +59,11 @@ export function isBase64Url(text: string): boolean {
   return Buffer.from(text, 'base64url').toString('base64url') === text;
 }
 
+/** Whether text is base64 as `encodeBase64` writes it: different texts that pass never decode to the same bytes. */
+export function isStandardBase64(text: string): boolean {
+  return Buffer.from(text, 'base64').toString('base64') === text;
+}
+
 /** The standard padded spelling of any accepted spelling; throws like decodeBase64Any. */
 export function normaliseBase64(text: string): string {
   return encodeBase64(decodeBase64Any(text));

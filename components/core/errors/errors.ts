@@ -6,6 +6,7 @@ export type ErrorKind =
   | 'not_found'
   | 'conflict'
   | 'gone'
+  | 'precondition_failed'
   | 'unprocessable'
   | 'locked'
   | 'too_large'
@@ -43,6 +44,7 @@ const GENERIC_CODES: Readonly<Record<ErrorKind, string>> = {
   not_found: 'NOT_FOUND',
   conflict: 'CONFLICT',
   gone: 'GONE',
+  precondition_failed: 'PRECONDITION_FAILED',
   unprocessable: 'UNPROCESSABLE',
   locked: 'LOCKED',
   too_large: 'PAYLOAD_TOO_LARGE',

@@ -28,6 +28,29 @@ export const TENANT_HUB_EVENTS = {
   InboxUnreadCountUpdated: z.tuple([z.int().min(0), occurredAt, traceId]),
 } as const;
 
+const instanceId = z.uuid();
+/** Decimal text, as the REST paths have it. */
+const actionId = z.string().regex(/^(?:0|[1-9][0-9]{0,15})$/);
+const ofAction = z.tuple([instanceId, actionId, occurredAt, traceId]);
+const ofInstance = z.tuple([instanceId, occurredAt, traceId]);
+const ofOperation = z.tuple([z.uuid(), occurredAt, traceId]);
+
+/** Events of the blueprint hub (specification document 3, section 6). */
+export const BLUEPRINT_HUB_EVENTS = {
+  /** To the wallet that can take the action. */
+  ActionAvailable: ofAction,
+  ActionConfirmed: ofAction,
+  ActionRejected: ofAction,
+  InstanceAdvanced: ofInstance,
+  WorkflowCompleted: ofInstance,
+  EncryptionProgress: ofOperation,
+  EncryptionComplete: ofOperation,
+  EncryptionFailed: ofOperation,
+} as const;
+
+export type BlueprintHubEvent = keyof typeof BLUEPRINT_HUB_EVENTS;
+export type BlueprintHubArguments<E extends BlueprintHubEvent> = z.output<(typeof BLUEPRINT_HUB_EVENTS)[E]>;
+
 export type TenantHubEvent = keyof typeof TENANT_HUB_EVENTS;
 export type TenantHubArguments<E extends TenantHubEvent> = z.output<(typeof TENANT_HUB_EVENTS)[E]>;
 

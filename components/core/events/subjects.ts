@@ -13,6 +13,8 @@ export const SUBJECTS = {
   walletEvents: 'doorbell.wallet.events',
   /** The register service's outbox: dockets, transactions, registers. */
   registerEvents: 'doorbell.register.events',
+  /** The blueprint service's outbox: steps of instances, operations. */
+  blueprintEvents: 'doorbell.blueprint.events',
   /** Validators announced themselves or changed their endpoints. */
   validatorDirectory: 'doorbell.register.validators',
 } as const;

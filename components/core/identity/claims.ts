@@ -32,6 +32,7 @@ const accessClaimsSchema = z.looseObject({
   service_name: z.string().optional(),
   scope: texts.optional(),
   can_sign_system: z.boolean().optional(),
+  can_publish_blueprint: z.boolean().optional(),
   delegated_user_id: z.string().optional(),
   delegated_org_id: z.string().optional(),
   delegated_platform_user_id: z.string().optional(),

@@ -45,6 +45,7 @@ const callers = {
   designer: callerFrom({ ...platform, roles: ['Designer'] }),
   strayAdmin: callerFrom({ ...platform, roles: ['SystemAdmin'] }),
   systemAdmin: callerFrom({ ...platform, roles: ['SystemAdmin'], org_id: SYSTEM_ORGANIZATION_ID }),
+  publisher: callerFrom({ ...platform, can_publish_blueprint: true }),
   homeless: callerFrom({ ...platform, roles: ['Administrator'], org_id: undefined }),
   consumer: callerFrom(consumer),
   service: callerFrom(service),
@@ -78,6 +79,8 @@ const ALLOWED: Readonly<Record<PolicyName, readonly string[]>> = {
   CanCreateSystemRegisters: ['systemAdmin'],
   CanManagePeers: everybody.filter((who) => who !== 'homeless'),
   CanWriteDockets: ['validator'],
+  CanManageBlueprints: [...services, 'administrator', 'strayAdmin', 'systemAdmin', 'designer'],
+  CanPublishBlueprints: ['administrator', 'strayAdmin', 'systemAdmin', 'publisher'],
 };
 
 describe('policies', () => {

@@ -21,6 +21,8 @@ export const POLICY_NAMES = [
   'CanCreateSystemRegisters',
   'CanManagePeers',
   'CanWriteDockets',
+  'CanManageBlueprints',
+  'CanPublishBlueprints',
 ] as const;
 export type PolicyName = (typeof POLICY_NAMES)[number];
 
@@ -60,6 +62,13 @@ const RULES: Readonly<Record<Exclude<PolicyName, 'Anonymous'>, Rule>> = {
   CanCreateSystemRegisters: isSystemAdmin,
   CanManagePeers: (caller) => caller.organizationId !== undefined || isService(caller),
   CanWriteDockets: (caller) => isService(caller) && caller.scopes.includes('dockets:write'),
+  CanManageBlueprints: (caller) =>
+    isService(caller) ||
+    (caller.organizationId !== undefined && hasRole(caller, 'Administrator', 'Designer', 'SystemAdmin')),
+  CanPublishBlueprints: (caller) =>
+    caller.kind === 'user' &&
+    caller.organizationId !== undefined &&
+    (hasRole(caller, 'Administrator', 'SystemAdmin') || caller.claims.can_publish_blueprint === true),
 };
 
 /** Whether a caller passes a policy. Without a caller, every policy but Anonymous refuses as unauthenticated. */

@@ -76,7 +76,7 @@ export const SERVICES = {
     scopes: ['registers:write', 'registers:read', 'devices:write', 'inbox:write', 'audit:write'],
     stores: true,
     main: 'components/wallet/main.ts',
-    calls: { tenant: TOKENS_AND_TENANT, register: ['grpc'] },
+    calls: { tenant: TOKENS_AND_TENANT, register: ['grpc'], blueprint: ['grpc'] },
     routes: ROUTES.wallet,
   },
   peer: {
@@ -116,7 +116,7 @@ export const SERVICES = {
   },
   blueprint: {
     purpose: 'Workflows over registers',
-    status: 'planned',
+    status: 'served',
     principalId: '00000000-0000-0000-0002-000000000001',
     scopes: [
       'wallets:sign',
@@ -126,7 +126,9 @@ export const SERVICES = {
       'inbox:write',
       'audit:write',
     ],
-    calls: {},
+    stores: true,
+    main: 'components/blueprint/main.ts',
+    calls: { tenant: TOKENS_AND_TENANT, wallet: ['grpc'], register: ['grpc', 'https'] },
     routes: ROUTES.blueprint,
   },
   credential: {

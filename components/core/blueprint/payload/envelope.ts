@@ -1,21 +1,24 @@
 import { z } from 'zod';
 import { sha256Hex } from '../../crypto/hash.ts';
-import { encodeBase64Url } from '../../encoding/base64.ts';
+import { encodeBase64Url, isBase64Url } from '../../encoding/base64.ts';
 import { isJsonObject, type JsonObject, scanJson, toValue } from '../../encoding/json.ts';
 import { utf8 } from '../../encoding/text.ts';
 import { isAppError } from '../../errors/errors.ts';
 
 /** `contentEncoding` of a payload whose groups are encrypted. */
 const GROUPS_ENCODING = 'jwe-groups';
-/** `contentEncoding` of a payload in plain, as on registers in development mode. */
-const PLAIN_ENCODING = 'identity';
+/** `contentEncoding` of a payload in clear, on a register of development. */
+const CLEAR_ENCODING = 'identity';
 /** `typ` of the protected header of a group. */
 const GROUP_TYPE = 'disclosure-group+jwe';
 const GROUP_CIPHER = 'A256GCM';
-const MOST_GROUPS = 16;
-const MOST_RECIPIENTS = 64;
+/** Protected header of the groups that this product makes. */
+export const GROUP_HEADER = { enc: GROUP_CIPHER, typ: GROUP_TYPE } as const;
+/** Bounds of an envelope. */
+export const ENVELOPE_LIMITS = { groups: 16, recipients: 64 } as const;
 
-const base64Url = z.string().regex(/^[A-Za-z0-9_-]*$/);
+/** One spelling of the same bytes: text with stray bits is refused. */
+const base64Url = z.string().refine(isBase64Url, { error: 'expected base64url without padding' });
 
 const recipientSchema = z.object({
   header: z.looseObject({ alg: z.string(), kid: z.string() }),
@@ -27,7 +30,7 @@ const groupSchema = z.object({
   commitment: z.string().regex(/^sha256:[0-9a-f]{64}$/),
   jwe: z.object({
     protected: base64Url,
-    recipients: z.array(recipientSchema).min(1).max(MOST_RECIPIENTS),
+    recipients: z.array(recipientSchema).min(1).max(ENVELOPE_LIMITS.recipients),
     iv: base64Url,
     ciphertext: base64Url,
     tag: base64Url,
@@ -42,7 +45,8 @@ const envelopeSchema = z.object({
   blueprintId: z.string(),
   actionId: z.string(),
   instanceId: z.string(),
-  groups: z.array(groupSchema).max(MOST_GROUPS),
+  blueprintDefinitionTxId: z.string().optional(),
+  groups: z.array(groupSchema).max(ENVELOPE_LIMITS.groups),
 });
 
 /** The payload of an action whose data is encrypted in groups, one for each set of recipients. */
@@ -52,21 +56,47 @@ export type DisclosureGroup = z.output<typeof groupSchema>;
 /** One recipient of a group, named by `kid`: a wallet address, or `{address}#{context}`. */
 export type GroupRecipient = z.output<typeof recipientSchema>;
 
-/** The envelope in the bytes of a payload; undefined for any other payload. */
-export function findEnvelope(payload: Uint8Array): Envelope | undefined {
-  return envelopeSchema.safeParse(findJson(payload)).data;
-}
-
-const plainSchema = z.object({
+const clearSchema = z.object({
   v: z.literal(1),
   type: z.string(),
-  contentEncoding: z.literal(PLAIN_ENCODING),
+  contentEncoding: z.literal(CLEAR_ENCODING),
+  blueprintId: z.string(),
+  actionId: z.string(),
+  instanceId: z.string(),
+  blueprintDefinitionTxId: z.string().optional(),
   data: z.custom<JsonObject>(isJsonObject),
 });
 
-/** The data of an action in the bytes of a payload that is not encrypted; undefined for any other payload. */
-export function findPlainData(payload: Uint8Array): JsonObject | undefined {
-  return plainSchema.safeParse(findJson(payload)).data?.data;
+/** What a payload belongs to, and its kind. */
+export interface PayloadOwner {
+  readonly type: 'action' | 'rejection';
+  readonly blueprintId: string;
+  readonly actionId: string;
+  readonly instanceId: string;
+  readonly blueprintDefinitionTxId: string;
+}
+
+/** The payload of a register of development: all processed data in clear, which is filtered when it is read. */
+export type ClearPayload = z.output<typeof clearSchema>;
+
+/** A payload whose groups are encrypted. */
+export function groupsPayload(owner: PayloadOwner, groups: readonly DisclosureGroup[]): Envelope {
+  return { v: 1, ...owner, contentEncoding: GROUPS_ENCODING, groups: [...groups] };
+}
+
+/** A payload in clear. */
+export function clearPayload(owner: PayloadOwner, data: JsonObject): ClearPayload {
+  return { v: 1, ...owner, contentEncoding: CLEAR_ENCODING, data };
+}
+
+/** The payload in clear that bytes hold; undefined for any other payload. */
+export function findClearPayload(payload: Uint8Array): ClearPayload | undefined {
+  return clearSchema.safeParse(findJson(payload)).data;
+}
+
+/** The envelope in the bytes of a payload; undefined for any other payload. */
+export function findEnvelope(payload: Uint8Array): Envelope | undefined {
+  return envelopeSchema.safeParse(findJson(payload)).data;
 }
 
 /** The recipient with a key id. */
@@ -91,6 +121,11 @@ export function isGroupHeader(header: JsonObject): boolean {
   return header['enc'] === GROUP_CIPHER && header['typ'] === GROUP_TYPE;
 }
 
+/** The commitment to the plaintext of a group: its SHA-256. The salt inside keeps its data from being guessed. */
+export function commitmentOf(plaintext: Uint8Array): string {
+  return `sha256:${sha256Hex(plaintext)}`;
+}
+
 /**
  * The data in the plaintext of a group: the disclosed fields. Undefined when the plaintext does not fit the group's
  * commitment, or is no group's.
@@ -99,14 +134,14 @@ export function findGroupData(
   { commitment }: Pick<DisclosureGroup, 'commitment'>,
   plaintext: Uint8Array,
 ): JsonObject | undefined {
-  if (`sha256:${sha256Hex(plaintext)}` !== commitment) return undefined;
+  if (commitmentOf(plaintext) !== commitment) return undefined;
   const value = findJson(plaintext);
   const data = isJsonObject(value) ? value['data'] : undefined;
   return isJsonObject(data) ? data : undefined;
 }
 
 /** The value of JSON text whose names are unique; undefined for any other bytes. */
-function findJson(bytes: Uint8Array): unknown {
+export function findJson(bytes: Uint8Array): unknown {
   try {
     return toValue(scanJson(bytes));
   } catch (error) {

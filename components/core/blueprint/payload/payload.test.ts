@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { sha256Hex } from '../../crypto/hash.ts';
 import { canonicalBytes } from '../../encoding/jcs.ts';
 import {
+  findClearPayload,
   findEnvelope,
   findGroupData,
-  findPlainData,
   findRecipient,
   groupAad,
   isGroupHeader,
@@ -74,25 +74,26 @@ describe('the envelope of a payload', () => {
   });
 });
 
-describe('a payload in plain', () => {
-  const plain = { v: 1, type: 'action', contentEncoding: 'identity', actionId: '1', data: { a: { b: 1 } } };
+describe('a payload in clear', () => {
+  const owner = { blueprintId: 'b', actionId: '1', instanceId: 'i' };
+  const plain = { v: 1, type: 'action', contentEncoding: 'identity', ...owner, data: { a: { b: 1 } } };
 
   it('has data, in JSON with unique names', () => {
-    expect(findPlainData(canonicalBytes(plain))).toEqual({ a: { b: 1 } });
+    expect(findClearPayload(canonicalBytes(plain))?.data).toEqual({ a: { b: 1 } });
     for (const other of [
       envelope(),
       { ...plain, v: 2 },
       { ...plain, contentEncoding: 'gzip' },
       { ...plain, data: [] },
       { ...plain, data: null },
-      { v: 1, type: 'action', contentEncoding: 'identity' },
+      { v: 1, type: 'action', contentEncoding: 'identity', ...owner },
       [],
     ]) {
-      expect(findPlainData(canonicalBytes(other))).toBeUndefined();
+      expect(findClearPayload(canonicalBytes(other))).toBeUndefined();
     }
     const twice = JSON.stringify(plain).replace('{', '{"data":{},');
-    expect(findPlainData(Buffer.from(twice))).toBeUndefined();
-    expect(findPlainData(Buffer.from([0xff]))).toBeUndefined();
+    expect(findClearPayload(Buffer.from(twice))).toBeUndefined();
+    expect(findClearPayload(Buffer.from([0xff]))).toBeUndefined();
   });
 });
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { ALGORITHMS } from '../../crypto/algorithm.ts';
-import { decodeBase64Any, encodeBase64, normaliseBase64 } from '../../encoding/base64.ts';
+import { decodeBase64Any, encodeBase64, isStandardBase64, normaliseBase64 } from '../../encoding/base64.ts';
 import { canonicalJson } from '../../encoding/jcs.ts';
 import { fromUtf8 } from '../../encoding/text.ts';
-import { AppError, isAppError } from '../../errors/errors.ts';
+import { AppError } from '../../errors/errors.ts';
 import type { ConsensusVote } from '../attestation.ts';
 import type { Certificate } from '../certificate.ts';
 import type { DocketHeader } from '../docket.ts';
@@ -27,16 +27,7 @@ const count = z.int().min(0);
 const text = z.string().min(1).max(1024);
 
 /** Standard base64 with padding only: with a second spelling a byte could change unnoticed. */
-const base64 = z.string().refine(isPlainBase64, 'expected standard base64');
-
-function isPlainBase64(value: string): boolean {
-  try {
-    return encodeBase64(decodeBase64Any(value)) === value;
-  } catch (error) {
-    if (isAppError(error, 'invalid')) return false;
-    throw error;
-  }
-}
+const base64 = z.string().refine(isStandardBase64, 'expected standard base64');
 
 const headerLine = z.strictObject({
   export: z.strictObject({

@@ -1,6 +1,7 @@
 import type { Verifier } from '../../crypto/verify.ts';
 import { AppError, isAppError, type Violation, violation } from '../../errors/errors.ts';
 import { activeMembers } from '../governance/rules.ts';
+import type { SealedRecord } from '../record.ts';
 import { ChainVerifier, type SealedDocket } from '../verification/chain.ts';
 import { type FaultLocation, faultOf, findFaultLocation } from '../verification/fault.ts';
 import { type ExportHeader, type ExportLine, parseExportLine } from './lines.ts';
@@ -30,6 +31,20 @@ export interface ExportFault extends FaultLocation {
   readonly message: string;
 }
 
+/** A transaction that verifies. The certificate of its docket is judged behind its last transaction. */
+export interface ExportedTransaction {
+  readonly record: SealedRecord;
+  readonly payload: Uint8Array;
+  readonly docketNumber: number;
+  /** Place in the docket, from 0. */
+  readonly index: number;
+  /** The docket's timestamp. */
+  readonly sealedAt: string;
+}
+
+/** Takes each transaction in its order. May throw like faultOf, which ends the verification. */
+export type TransactionObserver = (transaction: ExportedTransaction) => void;
+
 const refuse = (message: string): Violation[] => [violation('EXPORT_INVALID', message)];
 
 /**
@@ -39,6 +54,7 @@ const refuse = (message: string): Violation[] => [violation('EXPORT_INVALID', me
  */
 export class ExportVerifier {
   readonly #verifier: Verifier;
+  readonly #observe: TransactionObserver | undefined;
   #line = 0;
   #docket: { readonly line: number; readonly header: SealedDocket['header'] } | undefined;
   #header: ExportHeader | undefined;
@@ -46,8 +62,9 @@ export class ExportVerifier {
   #genesisHash = '';
   #cosigners: readonly string[] | undefined;
 
-  constructor(verifier: Verifier) {
+  constructor(verifier: Verifier, observe?: TransactionObserver) {
     this.#verifier = verifier;
+    this.#observe = observe;
   }
 
   /** Takes the next line, without its newline. */
@@ -133,7 +150,19 @@ export class ExportVerifier {
 
   #take(chain: ChainVerifier, line: Extract<ExportLine, { kind: 'transaction' }>): void {
     if (chain.missing === 0) throw faultOf(refuse('The transaction is of no docket'));
-    chain.take(line.record, line.payload);
+    const { payload } = line;
+    const record = chain.take(line.record, payload);
+    const docket = this.#docket?.header;
+    if (docket !== undefined) {
+      const { docketNumber, timestamp: sealedAt, transactionIds } = docket;
+      this.#observe?.({
+        record,
+        payload,
+        docketNumber,
+        index: transactionIds.length - chain.missing - 1,
+        sealedAt,
+      });
+    }
     if (chain.missing === 0) chain.close();
   }
 

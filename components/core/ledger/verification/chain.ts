@@ -186,8 +186,8 @@ export class ChainVerifier {
     this.#open = { ...docket, leaves: [], controls: [], sizeBytes: 0 };
   }
 
-  /** Takes the next transaction of the open docket: its exact record and payload bytes. */
-  take(recordBytes: Uint8Array, payload: Uint8Array): void {
+  /** Takes the next transaction of the open docket: its exact record and payload bytes. Returns the record. */
+  take(recordBytes: Uint8Array, payload: Uint8Array): SealedRecord {
     const docket = this.#openDocket();
     const { docketNumber, timestamp, transactionIds } = docket.header;
     const txId = transactionIds[docket.leaves.length];
@@ -214,6 +214,7 @@ export class ChainVerifier {
     if (record.type === 'Control') docket.controls.push(controlTransaction(record, payload));
     docket.leaves.push(recordLeaf(recordBytes));
     docket.sizeBytes += recordBytes.length;
+    return record;
   }
 
   /** Ends the open docket; judges roots, set, certificate and votes, and applies its control transactions. */

@@ -1,6 +1,8 @@
+import { buildPublication, PUBLISH_ACTION } from '../../../blueprint/publication.ts';
 import { encodeBase64 } from '../../../encoding/base64.ts';
 import { encodeHex } from '../../../encoding/hex.ts';
 import { canonicalBytes } from '../../../encoding/jcs.ts';
+import type { JsonObject } from '../../../encoding/json.ts';
 import { utf8 } from '../../../encoding/text.ts';
 import { type ConsensusVote, voteBytes } from '../../attestation.ts';
 import type { Certificate } from '../../certificate.ts';
@@ -56,17 +58,36 @@ export function sealTransaction(
   envelope: Omit<TransactionEnvelope, 'registerId' | 'payloadHash'>,
 ): SealedBytes {
   const full = { ...envelope, registerId, payloadHash: payloadHash(payload) };
+  return sealBytes(sender, payload, full, boundTxId(full, [sender.key.publicKey]));
+}
+
+/** The transaction that publishes a definition: its id is that of the content. */
+export function sealPublication(
+  sender: Person,
+  definition: JsonObject & { readonly id: string },
+  createdAt: string,
+): SealedBytes {
+  const { txId, payload, metadata, blueprintId } = buildPublication(registerId, definition, sender.did);
+  const envelope = { type: 'Control', blueprintId, actionId: PUBLISH_ACTION, createdAt, metadata } as const;
+  return sealBytes(sender, payload, { ...envelope, registerId, payloadHash: payloadHash(payload) }, txId);
+}
+
+function sealBytes(
+  sender: Person,
+  payload: unknown,
+  envelope: TransactionEnvelope,
+  txId: string,
+): SealedBytes {
   const { publicKey, algorithm } = sender.key;
-  const txId = boundTxId(full, [publicKey]);
-  const signature = sender.signer.signDigest(signingDigest(txId, full.payloadHash));
+  const signature = sender.signer.signDigest(signingDigest(txId, envelope.payloadHash));
   const bytes = canonicalBytes(payload);
   const record = buildRecord({
-    envelope: full,
+    envelope,
     txId,
     payloadSize: bytes.length,
     senderAddress: sender.address,
     signatures: [{ publicKey, signatureValue: encodeBase64(signature), algorithm }],
-    bound: true,
+    bound: txId === boundTxId(envelope, [publicKey]),
   });
   return { txId, record: recordBytes(record), payload: bytes };
 }
