@@ -13,6 +13,7 @@ import {
   type ServiceBase,
   type ServiceParts,
 } from '#kit/service/service.ts';
+import { addWorkflowLedgerService } from './blueprints/workflows/rpc.ts';
 import { connectValidators } from './clients/connect-validators.ts';
 import { connectWallets } from './clients/connect-wallets.ts';
 import type { RegisterConfig } from './config.ts';
@@ -74,6 +75,7 @@ function addServices(server: RpcServer, { ledger, database, verifier, clock }: P
   const { writeDocket, segments } = ledger;
   addLedgerService(server, { database, verifier, clock, writeDocket, segments });
   addRecordService(server, { db: database.read, segments });
+  addWorkflowLedgerService(server, ledger.deps.transactions);
   addEventService(server, database.read);
   addDirectoryService(server, { database, clock, onAnnounced: ledger.onAnnounced });
 }

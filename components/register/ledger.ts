@@ -6,6 +6,7 @@ import type { VerifyPool } from '#kit/crypto/verify-pool.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createLoadWorkflows } from './blueprints/publications/workflows.ts';
 import type { Validators } from './clients/validators.ts';
 import type { Wallets } from './clients/wallets.ts';
 import type { RegisterConfig } from './config.ts';
@@ -216,6 +217,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     segments,
     clock,
     judges: { verifier, verifySignatures: signaturesByPool(parts.pool) },
+    loadWorkflows: createLoadWorkflows(database.read),
     onIndexable: (registerNo, docket) => projector.stored(registerNo, docket),
     onStored: (docket) => {
       confirmations.confirmed(docket);

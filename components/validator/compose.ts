@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { VALIDATOR_FEATURES } from '#core/blueprint/pins.ts';
 import { createVerifier } from '#core/crypto/verify.ts';
 import { quorum } from '#core/ledger/consensus.ts';
 import { activeMembers } from '#core/ledger/governance/rules.ts';
@@ -62,7 +63,7 @@ export const createValidator = createService<ValidatorConfig, Parts>({
   routes: addRoutes,
   listening: async (_base, parts, { grpc }) => {
     const { services, runtime, engine } = parts;
-    const announcement = { ...identityOf(parts, grpc), version };
+    const announcement = { ...identityOf(parts, grpc), version, features: [...VALIDATOR_FEATURES] };
     const running = { scheduler: engine.scheduler, log: runtime.log };
     await keepAnnounced((announced) => services.directoryClient.announce(announced), announcement, running);
   },

@@ -3,7 +3,11 @@ import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { openSession, type ServiceBase } from '#kit/service/service.ts';
-import { LedgerService, ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
+import {
+  LedgerService,
+  RecordService,
+  ValidatorDirectoryService,
+} from '#protos/gen/chancery/register/v1/register_pb.js';
 import { SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { keyName } from './chain/state/state.ts';
 import type { ValidatorConfig } from './config.ts';
@@ -30,6 +34,8 @@ export async function connectServices(base: ServiceBase<ValidatorConfig>) {
   cleanup.add('wallet client', () => wallet.close());
   const ledger = connectTo(LedgerService, { ...registerService, multiplexed: true }, caller);
   cleanup.add('ledger client', () => ledger.close());
+  const records = connectTo(RecordService, registerService, caller);
+  cleanup.add('record client', () => records.close());
   const directoryClient = connectTo(ValidatorDirectoryService, registerService, caller);
   cleanup.add('directory client', () => directoryClient.close());
   const directory = createDirectory(async () => {
@@ -58,7 +64,7 @@ export async function connectServices(base: ServiceBase<ValidatorConfig>) {
     directoryClient,
     directory,
     pool,
-    ledger: createLedger(ledger),
+    ledger: createLedger(ledger, records),
     systemKey: () => {
       systemKey ??= fetchSystemKey(wallet);
       systemKey.catch(() => {

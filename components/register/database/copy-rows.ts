@@ -12,6 +12,8 @@ interface CopyWriter {
   text(value: string | undefined): void;
   /** Bytes that are given as lower-case hex digits. */
   hex(value: string | undefined): void;
+  /** A boolean that is true or null. */
+  flag(value: boolean): void;
   /** The stream that `COPY ... FROM STDIN (FORMAT binary)` expects, header and trailer included. */
   finish(): Buffer;
 }
@@ -59,6 +61,11 @@ export function createCopyWriter(): CopyWriter {
       const written = target.write(value, offset + 4, 'hex');
       target.writeInt32BE(written, offset);
       offset += 4 + written;
+    },
+    flag(value) {
+      if (!value) return writeNull();
+      reserve(5);
+      offset = target.writeInt8(1, target.writeInt32BE(1, offset));
     },
     finish() {
       reserve(2);

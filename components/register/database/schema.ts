@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
+import type { EncryptionAlgorithm } from '#core/crypto/encryption-key.ts';
 import type { RulesPart } from '#core/ledger/governance/control.ts';
 import type { Operation, ProposalStatus } from '#core/ledger/governance/operation.ts';
 
@@ -105,6 +106,7 @@ interface ValidatorDirectoryTable {
   algorithm: string;
   endpoint: string;
   version: string;
+  features: ColumnType<string[], string[] | undefined, string[]>;
   announced_at: Instant;
 }
 
@@ -185,6 +187,8 @@ interface TransactionIdsTable {
   replay_key: Buffer | null;
   /** null: sealed before migration 0010 */
   type: string | null;
+  /** true for a step of a workflow, else null */
+  is_step: boolean | null;
 }
 
 interface TransactionSuccessorsTable {
@@ -234,6 +238,9 @@ interface ParticipantKeysTable {
   public_key: string;
   algorithm: string;
   status: string;
+  /** with `encryption_key` */
+  encryption_algorithm: EncryptionAlgorithm | null;
+  encryption_key: string | null;
 }
 
 export interface BlueprintPublicationsTable {

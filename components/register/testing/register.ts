@@ -215,7 +215,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
   mountRoutes(app, ledger.deps, hub);
   const introduce = ({ validatorId, key }: TestMember) => {
     const { publicKey, algorithm } = key;
-    const entry = { validatorId, publicKey, algorithm, endpoint: '127.0.0.1:1', version: '1' };
+    const entry = { validatorId, publicKey, algorithm, endpoint: '127.0.0.1:1', version: '1', features: [] };
     const announcedAt = new Date(runtime.clock.nowMs());
     return database.transact((tx) => announce(tx, { ...entry, announcedAt }));
   };

@@ -1,10 +1,13 @@
+import { findPublication } from '#core/blueprint/publication.ts';
+import { compileWorkflow } from '#core/blueprint/steps/workflow.ts';
 import { createVerifier, nodeEd25519, type Verifier } from '#core/crypto/verify.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import { parseRules, rulesJson } from '#core/ledger/governance/rules-json.ts';
-import { judgeDocket } from '../chain/building/judge.ts';
+import { parseRecord } from '#core/ledger/record.ts';
+import { judgeDocket, judgeSteps } from '../chain/building/judge.ts';
 import type { KeyPart } from '../chain/keys/key-snapshot.ts';
 import type { LookupAnswer, LookupQuery } from '../chain/keys/lookup.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../chain/pool/transaction.ts';
@@ -23,7 +26,7 @@ export interface FakeLedger extends Ledger {
   /** Snapshots of keys. */
   keyReads: number;
   /** Called with the name of each call before it; may throw or wait. */
-  before: (call: 'lookup' | 'write' | 'attest' | 'find' | 'list' | 'keys') => Promise<void> | void;
+  before: (call: 'lookup' | 'write' | 'attest' | 'find' | 'list' | 'keys' | 'record') => Promise<void> | void;
   /** Returns to an older state, like a restored database. */
   restoreTo(height: number): Promise<void>;
   /** Called after a docket is stored and before the answer. */
@@ -70,11 +73,7 @@ export function fakeLedger(
         return answer(stored.docket.header.hash === header.hash ? 'replayed' : 'divergent');
       if (header.docketNumber > dockets.length) return answer('out-of-order');
       const before = state ?? stateBeforeGenesis(offered, networkId, verifier);
-      const refusals = [
-        ...judge(offered, before, verifier),
-        ...link(offered, sealed, successors),
-        ...repeat(offered, replays),
-      ];
+      const refusals = refusalsOf(offered, before, verifier, { sealed, successors, replays });
       if (!attestations.every((vote) => verifyVote(vote, verifier))) refusals.push('attestation');
       if (refusals.length > 0) return answer('invalid', refusals);
       dockets.push(offered);
@@ -107,6 +106,7 @@ export function fakeLedger(
         facts = factsOf(state, sealed.size);
       return facts;
     },
+    findTransaction: (_registerId, txId) => findTransaction(ledger, txId),
     isSubscribed: async () => true,
     async listMemberRegisters() {
       await ledger.before('list');
@@ -115,6 +115,11 @@ export function fakeLedger(
     readKeys: () => readKeys(ledger),
   };
   return ledger;
+}
+
+async function findTransaction(ledger: FakeLedger, txId: string) {
+  await ledger.before('record');
+  return ledger.sealed.get(txId);
 }
 
 async function* readKeys(ledger: FakeLedger): AsyncGenerator<KeyPart> {
@@ -131,7 +136,7 @@ interface Index {
 }
 
 function answerOf(query: LookupQuery, { sealed, successors, replays }: Index): LookupAnswer {
-  const { transactionId, previousTransactionId, replayKey } = query;
+  const { transactionId, previousTransactionId, replayKey, pin } = query;
   const found = sealed.get(transactionId);
   const previous = sealed.get(previousTransactionId);
   return {
@@ -140,7 +145,14 @@ function answerOf(query: LookupQuery, { sealed, successors, replays }: Index): L
     previousType: previous?.type ?? '',
     previousSuccessor: successors.get(previousTransactionId) ?? '',
     sealedReplay: replays.get(replayKey) ?? '',
+    previousRouting: previous?.step?.routing ?? '',
+    pinKnown: isPublication(sealed.get(pin)),
   };
+}
+
+function isPublication(transaction: PooledTransaction | undefined): boolean {
+  if (transaction === undefined) return false;
+  return findPublication(parseRecord(transaction.record), transaction.payload) !== undefined;
 }
 
 function addOnce(attestations: ConsensusVote[], vote: ConsensusVote): void {
@@ -160,6 +172,27 @@ function judge({ docket, certificate }: SealedDocket, before: RegisterState, ver
   const context = { members, networkId, registerId, verifier, docket: docket.header };
   const violations = [...judgeDocket(before, docket), ...verifyCertificate(certificate, context)];
   return violations.map(({ code, message }) => `${code} ${message}`);
+}
+
+interface WritableIndex {
+  readonly sealed: Map<string, PooledTransaction>;
+  readonly successors: Map<string, string>;
+  readonly replays: Map<string, string>;
+}
+
+/** Indexes the docket and returns the refusals. */
+function refusalsOf(
+  offered: SealedDocket,
+  before: RegisterState,
+  verifier: Verifier,
+  { sealed, successors, replays }: WritableIndex,
+): string[] {
+  return [
+    ...judge(offered, before, verifier),
+    ...link(offered, sealed, successors),
+    ...repeat(offered, replays),
+    ...judgeSealedSteps(offered, before.height, sealed),
+  ];
 }
 
 /** Indexes the transactions and returns the refusals. */
@@ -192,6 +225,26 @@ function repeat({ docket }: SealedDocket, replays: Map<string, string>): string[
     replays.set(replayKey, txId);
   }
   return refusals;
+}
+
+/** As the register service judges the steps of a docket: by what it has stored, not by what a validator looked up. */
+function judgeSealedSteps(
+  { docket }: SealedDocket,
+  height: number,
+  sealed: ReadonlyMap<string, PooledTransaction>,
+): string[] {
+  const own = new Map(docket.transactions.map((each) => [each.txId, each]));
+  const transactions = docket.transactions.map((each) => {
+    const { step } = each;
+    if (step === undefined) return each;
+    const publication = own.has(step.pin) ? undefined : sealed.get(step.pin);
+    const isPinKnown = height > 0 && isPublication(publication);
+    const definition = publication && JSON.parse(Buffer.from(publication.payload).toString()).definition;
+    const workflow = isPinKnown ? compileWorkflow(definition) : undefined;
+    return { ...each, step: { ...step, context: { workflow, isPinKnown, sealed: undefined } } };
+  });
+  const found = judgeSteps({ ...docket, transactions }, (txId) => sealed.get(txId));
+  return found.map(({ code, message }) => `${code} ${message}`);
 }
 
 function factsOf(state: RegisterState, transactionCount: number): RegisterFacts {

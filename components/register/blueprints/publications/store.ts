@@ -180,6 +180,26 @@ export async function listVersions(
   return rows.map(versionOf);
 }
 
+/** Publications in the order of the ledger behind a position; of one blueprint when it is given. */
+export async function versionsAfter(
+  db: Db,
+  of: { readonly registerNo: number; readonly blueprintId: string | undefined },
+  after: { readonly docketNumber: number; readonly position: number },
+  limit: number,
+): Promise<PublishedVersion[]> {
+  let rows = db.selectFrom('blueprint_publications').where('register_no', '=', of.registerNo);
+  if (of.blueprintId !== undefined) rows = rows.where('blueprint_id', '=', of.blueprintId);
+  const { docketNumber, position } = after;
+  const found = await rows
+    .selectAll()
+    .where(sql<boolean>`(docket_number, position) > (${docketNumber}::bigint, ${position}::bigint)`)
+    .orderBy('docket_number')
+    .orderBy('position')
+    .limit(limit)
+    .execute();
+  return found.map(versionOf);
+}
+
 export async function findVersion(
   db: Db,
   of: { readonly registerNo: number; readonly blueprintId: string },
@@ -195,6 +215,21 @@ export async function findVersion(
   else if ('txId' in key) rows = rows.where('tx_id', '=', Buffer.from(key.txId, 'hex'));
   else rows = rows.where('major', '=', key.major).where('minor', '=', key.minor);
   const row = await rows.executeTakeFirst();
+  return row && versionOf(row);
+}
+
+/** The publication with a transaction id. */
+export async function findPublished(
+  db: Db,
+  registerNo: number,
+  txId: string,
+): Promise<PublishedVersion | undefined> {
+  const row = await db
+    .selectFrom('blueprint_publications')
+    .selectAll()
+    .where('register_no', '=', registerNo)
+    .where('tx_id', '=', Buffer.from(txId, 'hex'))
+    .executeTakeFirst();
   return row && versionOf(row);
 }
 

@@ -11,6 +11,7 @@ import { publicationsMigration } from './0009-publications.ts';
 import { typesMigration } from './0010-types.ts';
 import { valuesMigration } from './0011-values.ts';
 import { hubsMigration } from './0012-hubs.ts';
+import { workflowsMigration } from './0013-workflows.ts';
 
 export const migrations: readonly Migration[] = [
   ledgerMigration,
@@ -25,4 +26,5 @@ export const migrations: readonly Migration[] = [
   typesMigration,
   valuesMigration,
   hubsMigration,
+  workflowsMigration,
 ];

@@ -4,7 +4,12 @@ import type { Reader } from '#kit/db/db.ts';
 import { statement } from '#kit/db/statement.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import type { RegisterLocation } from '../sealed/rows/store.ts';
-import { leavesAtLocations, locationAndType, typesAtLocations } from '../sealed/store.ts';
+import {
+  leavesAtLocations,
+  locationAndFacts,
+  routingsAtLocations,
+  typesAtLocations,
+} from '../sealed/store.ts';
 import type { Segments } from '../segments/segments.ts';
 import { everywhere, headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
 
@@ -14,6 +19,8 @@ interface LookupQuestion {
   readonly previousTxId: string;
   /** hex; empty when there is no such question */
   readonly replayKey: string;
+  /** id of a publication; empty when there is no such question */
+  readonly pin: string;
 }
 
 interface LookupRow {
@@ -23,16 +30,21 @@ interface LookupRow {
   readonly successor: Buffer | null;
   /** id of the sealed transaction with the replay key */
   readonly replay: Buffer | null;
+  /** `routing` of a predecessor that is a step */
+  readonly previousRouting: string | null;
+  readonly isPinKnown: boolean;
 }
 
 /** The result of the key look-ups, before any row of a transaction is read. */
-interface KeyLookup extends Omit<LookupRow, 'leaf'> {
+interface KeyLookup extends Omit<LookupRow, 'leaf' | 'previousRouting' | 'isPinKnown'> {
   /** null: the register does not exist */
   readonly registerNo: number | null;
   readonly segment: number | null;
   readonly position: number | null;
   readonly previousDocket: number | null;
   readonly previousPosition: number | null;
+  /** true when the predecessor is a step */
+  readonly isPreviousStep: boolean | null;
 }
 
 type Db = Reader<RegisterSchema>;
@@ -79,14 +91,14 @@ function statementFor(hasPredecessors: boolean): RawBuilder<KeyLookup> {
     });
   const predecessors = {
     columns: sql`prior.docket_number as "previousDocket", prior.position as "previousPosition",
-      prior.type as "previousType", s.tx_id as successor`,
+      prior.type as "previousType", prior.is_step as "isPreviousStep", s.tx_id as successor`,
     keys: sql`, ${given('previousTxIds', 'bytea[]')}, ${given('previousSegments', 'text[]')}, ${given('successorSegments', 'text[]')}`,
     names: sql`, previous, prior, followed`,
-    joins: sql`left join lateral ${row('id', locationAndType, 'q.previous', 'q.prior')} prior on true
+    joins: sql`left join lateral ${row('id', locationAndFacts, 'q.previous', 'q.prior')} prior on true
       left join lateral ${row('successor', sql`tx_id`, 'q.previous', 'q.followed')} s on true`,
   };
   const none = {
-    columns: sql`null as "previousDocket", null as "previousPosition", null as "previousType", null as successor`,
+    columns: sql`null as "previousDocket", null as "previousPosition", null as "previousType", null as "isPreviousStep", null as successor`,
     keys: sql``,
     names: sql``,
     joins: sql``,
@@ -165,22 +177,57 @@ function ownLocation({ registerNo, docketNumber, position }: KeyLookup): Registe
   return { registerNo, docketNumber, position };
 }
 
-/** Location of a predecessor whose key has no stored type. */
-function untypedLocation(found: KeyLookup): RegisterLocation | undefined {
-  if (found.previousType !== null) return undefined;
+function previousLocation(found: KeyLookup): RegisterLocation | undefined {
   return ownLocation({ ...found, docketNumber: found.previousDocket, position: found.previousPosition });
 }
 
-/** Usually reads nothing: most submissions are new. */
-async function withRowFacts(db: Db, all: readonly KeyLookup[]): Promise<readonly LookupRow[]> {
+/** Location of a predecessor whose key has no stored type. */
+function untypedLocation(found: KeyLookup): RegisterLocation | undefined {
+  return found.previousType === null ? previousLocation(found) : undefined;
+}
+
+/** Location of a predecessor that is a step. */
+function stepLocation(found: KeyLookup): RegisterLocation | undefined {
+  return found.isPreviousStep === true ? previousLocation(found) : undefined;
+}
+
+/** Which of the pins that are asked about are known, by index of the question; no statement without pins. */
+async function knownPins(
+  db: Db,
+  questions: readonly LookupQuestion[],
+  all: readonly KeyLookup[],
+): Promise<ReadonlySet<number>> {
+  const asked = questions.flatMap(({ pin }, n) => {
+    const registerNo = all[n]?.registerNo ?? null;
+    return pin === '' || registerNo === null ? [] : [{ n, pin, registerNo }];
+  });
+  if (asked.length === 0) return new Set();
+  const { rows } = await sql<{ readonly n: number }>`select q.n
+    from unnest(${asked.map((one) => one.n)}::integer[], ${asked.map((one) => one.registerNo)}::integer[],
+      ${asked.map((one) => Buffer.from(one.pin, 'hex'))}::bytea[]) as q(n, register_no, pin)
+    where exists (select 1 from blueprint_publications p
+      where p.register_no = q.register_no and p.tx_id = q.pin)`.execute(db);
+  return new Set(rows.map(({ n }) => n));
+}
+
+/** Usually reads nothing: most submissions are new, and no steps. */
+async function withRowFacts(
+  db: Db,
+  questions: readonly LookupQuestion[],
+  all: readonly KeyLookup[],
+): Promise<readonly LookupRow[]> {
   const own = await leavesAtLocations(db, all.map(ownLocation));
   const prior = await typesAtLocations(db, all.map(untypedLocation));
+  const routings = await routingsAtLocations(db, all.map(stepLocation));
+  const pins = await knownPins(db, questions, all);
   return all.map((found, n) => ({
     leaf: own[n] ?? null,
     docketNumber: own[n] === undefined ? null : found.docketNumber,
     previousType: found.previousType ?? prior[n] ?? null,
     successor: found.successor,
     replay: found.replay,
+    previousRouting: routings[n] ?? null,
+    isPinKnown: pins.has(n),
   }));
 }
 
@@ -198,6 +245,6 @@ export function createLookup(db: Db, segments: Pick<Segments, 'of' | 'named'>): 
       const registerId = questions[index]?.registerId ?? '';
       if (registerNo !== null && segment !== null) segments.of({ registerNo, registerId, segment });
     }
-    return withRowFacts(db, rows);
+    return withRowFacts(db, questions, rows);
   };
 }

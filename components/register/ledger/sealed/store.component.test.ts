@@ -73,6 +73,7 @@ it('a key costs no more than its row while the table statistics are outdated', a
     txId: sha256Hex(`new ${n}`),
     previousTxId: n % 2 === 0 ? '' : idAt(n * 50),
     replayKey: sha256Hex(`new ${n}`).slice(0, 32),
+    pin: '',
   }));
   const ids = questions.map((_, n) => idAt(n * 50));
   const { segments } = service.ledger;
@@ -93,6 +94,7 @@ it('returns types from the keys, and from the transactions where keys have none'
     txId: 'ab'.repeat(32),
     previousTxId,
     replayKey: '',
+    pin: '',
   }));
   const answers = await createLookup(service.database.read, service.ledger.segments)(questions);
   expect(answers.map(({ previousType }) => previousType)).toEqual(['Action', 'Action']);

@@ -1,4 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
+import { routingText } from '#core/blueprint/steps/routing.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { parseRecord } from '#core/ledger/record.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { headSegments, type KeySegments, rowOfKey, segmentsText } from '../segments/store.ts';
@@ -18,6 +21,7 @@ import {
 
 interface SealedFacts extends Location {
   readonly type: string;
+  readonly routing: string | undefined;
 }
 
 export interface Filter {
@@ -40,8 +44,8 @@ export interface KeyedRegister {
 }
 
 const location = sql`docket_number, position`;
-/** The type is null for transactions sealed before migration 0010. */
-export const locationAndType = sql`docket_number, position, type`;
+/** The type is null for transactions sealed before migration 0010, the mark of steps for all that are none. */
+export const locationAndFacts = sql`docket_number, position, type, is_step`;
 
 /** SQL for the location `i` of one id. */
 function fromKey({ registerNo, keySegments }: KeyedRegister, txId: string): RawBuilder<unknown> {
@@ -103,6 +107,12 @@ export async function findIdAt(
   return row?.tx_id.toString('hex');
 }
 
+interface KeyRow extends Location {
+  readonly txId: Buffer;
+  readonly type: string | null;
+  readonly isStep: boolean | null;
+}
+
 /** What `find` returns for each location, one for one; undefined for an undefined location. */
 async function ofEach<T>(
   locations: readonly (RegisterLocation | undefined)[],
@@ -135,7 +145,26 @@ export async function typesAtLocations(
   return locations.map((_, n) => found[n]?.type);
 }
 
-/** Locations and types of the ids that are sealed. */
+/**
+ * `routing` of the steps at locations, one for one; undefined for an undefined location. A step is in a docket with a
+ * value.
+ * @throws AppError internal when a step cannot be read: its successor must not be taken for a transaction behind none
+ */
+export async function routingsAtLocations(
+  db: Db,
+  locations: readonly (RegisterLocation | undefined)[],
+): Promise<readonly (string | undefined)[]> {
+  const found = await ofEach(locations, (named) => recordsAt(db, named));
+  return locations.map((location, n) => {
+    if (location === undefined) return undefined;
+    const record = found[n]?.record;
+    const text = record && routingText(parseRecord(record).metadata);
+    if (text === undefined) throw new AppError('internal', 'INTERNAL_ERROR', 'A sealed step has no routing.');
+    return text;
+  });
+}
+
+/** Locations and types of the ids that are sealed; `routing` of those that are steps. */
 export async function sealedFacts(
   db: Db,
   { registerNo, keySegments }: KeyedRegister,
@@ -146,19 +175,22 @@ export async function sealedFacts(
   const register = sql`${registerNo}::integer`;
   const others = sql`(q.sealed::integer[] || h.unknown)`;
   const key = sql`q.tx_id`;
-  const found = rowOfKey('id', locationAndType, { registerNo: register, open: sql`h.open`, others, key });
-  const { rows } = await sql<Location & { readonly txId: Buffer; readonly type: string | null }>`
-    select q.tx_id as "txId", i.docket_number as "docketNumber", i.position, i.type
+  const found = rowOfKey('id', locationAndFacts, { registerNo: register, open: sql`h.open`, others, key });
+  const { rows } = await sql<KeyRow>`
+    select q.tx_id as "txId", i.docket_number as "docketNumber", i.position, i.type, i.is_step as "isStep"
     from ${headSegments(register, sql`${keySegments.from}::integer`)} h,
       unnest(${ids}::bytea[], ${ids.map((id) => segmentsText(keySegments.before('id', id)))}::text[]) as q(tx_id, sealed)
     cross join lateral ${found} i`.execute(db);
   const untyped = rows.map((row) => (row.type === null ? { ...row, registerNo } : undefined));
   const types = await typesAtLocations(db, untyped);
+  const steps = rows.map((row) => (row.isStep === true ? { ...row, registerNo } : undefined));
+  const routings = await routingsAtLocations(db, steps);
   return new Map(
     rows.flatMap((row, n) => {
       const { txId, docketNumber, position } = row;
       const type = row.type ?? types[n];
-      return type === undefined ? [] : [[txId.toString('hex'), { docketNumber, position, type }] as const];
+      const facts = type && { docketNumber, position, type, routing: routings[n] };
+      return facts ? [[txId.toString('hex'), facts] as const] : [];
     }),
   );
 }

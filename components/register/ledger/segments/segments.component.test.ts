@@ -159,7 +159,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     const questions = sealed.map((item) => {
       const { one, follows } = item;
       const replayKey = follows === undefined ? replayOf(item) : '';
-      return { registerId, txId: one.txId, previousTxId: follows ?? '', replayKey };
+      return { registerId, txId: one.txId, previousTxId: follows ?? '', replayKey, pin: '' };
     });
     const answers = await createLookup(database.read, segments)(questions);
     for (const [index, answer] of answers.entries()) {
@@ -174,7 +174,15 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     const [none] = await createLookup(
       database.read,
       segments,
-    )([{ registerId, txId: unknown.one.txId, previousTxId: unknown.one.txId, replayKey: replayOf(unknown) }]);
+    )([
+      {
+        registerId,
+        txId: unknown.one.txId,
+        previousTxId: unknown.one.txId,
+        replayKey: replayOf(unknown),
+        pin: '',
+      },
+    ]);
     expect(none).toMatchObject({ leaf: null, previousType: null, successor: null, replay: null });
     await segments.stop();
     for (const { one } of random.shuffle(sealed).slice(0, 20)) {

@@ -96,6 +96,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
         txId: findTxId(item.transactionId) ?? '',
         previousTxId: findTxId(item.previousTransactionId) ?? '',
         replayKey: replayKeyOf(item.replayKey),
+        pin: findTxId(item.pin) ?? '',
       }));
       const rows = questions.length === 0 ? [] : await lookup(questions);
       return {
@@ -106,6 +107,8 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
           previousType: row.previousType ?? '',
           previousSuccessor: row.successor === null ? '' : encodeHex(row.successor),
           sealedReplay: row.replay === null ? '' : encodeHex(row.replay),
+          previousRouting: row.previousRouting ?? '',
+          pinKnown: row.isPinKnown,
         })),
       };
     },

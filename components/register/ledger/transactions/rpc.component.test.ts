@@ -64,7 +64,7 @@ it('refuses unknown and malformed ids', async () => {
   }
 });
 
-it('serves the wallet service with its own token, and no other service', async () => {
+it('serves the wallet and blueprint services and validators with their own tokens, and no other service', async () => {
   const authority = await memoryAuthority(testInstallation);
   const runtime = testRuntime('service-register');
   const server = createRpcServer({
@@ -92,12 +92,14 @@ it('serves the wallet service with its own token, and no other service', async (
       client.close();
     }
   };
-  await expect(read('service-wallet', 'service-wallet')).rejects.toMatchObject({ code: 'TX_NOT_FOUND' });
+  for (const clientId of ['service-wallet', 'service-blueprint', 'validator-0']) {
+    await expect(read(clientId, clientId)).rejects.toMatchObject({ code: 'TX_NOT_FOUND' });
+  }
   await expect(read('service-wallet')).rejects.toMatchObject({ kind: 'unauthenticated' });
   await expect(read('service-wallet', 'service-blueprint')).rejects.toMatchObject({
     kind: 'unauthenticated',
   });
-  for (const clientId of ['service-blueprint', 'service-gateway', 'validator-0']) {
+  for (const clientId of ['service-credential', 'service-gateway', 'service-peer']) {
     await expect(read(clientId, clientId)).rejects.toMatchObject({ kind: 'forbidden' });
   }
   await server.stop();

@@ -12,7 +12,10 @@ interface RecordDeps extends Pick<ReadDeps, 'segments'> {
 }
 
 /** Services that may read the transactions of every register: each judges what it shows of them to a person. */
-const readers: readonly string[] = ['service-wallet'];
+const readers: readonly string[] = ['service-blueprint', 'service-wallet'];
+
+/** Validators read the definitions by which they judge. */
+const mayRead = (clientId: string) => readers.includes(clientId) || clientId.startsWith('validator-');
 
 export function recordHandlers(deps: RecordDeps): RpcHandlers<(typeof RecordService)['method']> {
   return {
@@ -28,7 +31,7 @@ export function recordHandlers(deps: RecordDeps): RpcHandlers<(typeof RecordServ
 
 export function addRecordService(server: RpcServer, deps: RecordDeps): void {
   server.add(RecordService, recordHandlers(deps), {
-    allow: ({ clientId }) => readers.includes(clientId),
+    allow: ({ clientId }) => mayRead(clientId),
     requireToken: true,
   });
 }

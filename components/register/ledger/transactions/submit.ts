@@ -36,10 +36,13 @@ interface GivenSignature {
   readonly algorithm: string;
 }
 
-export interface SubmitDeps {
-  readonly wallets: Wallets;
+interface SendDeps {
   readonly validators: Validators;
   readonly findMembers: FindMembers;
+}
+
+export interface SubmitDeps extends SendDeps {
+  readonly wallets: Wallets;
   readonly clock: Clock;
 }
 
@@ -162,12 +165,23 @@ export async function submit(
     signatures === undefined || signatures.length === 0
       ? await signForCaller(deps, register, request, subjectToken)
       : readySigned(register, request, signatures);
-  const bytes = Buffer.from(submissionText(submission));
+  const answer = await sendSubmission(deps, register, Buffer.from(submissionText(submission)));
+  return { txId: submission.txId, answer };
+}
+
+/**
+ * Sends the JSON text of a submission to a validator of the register, whose answer is returned.
+ * @throws AppError too_large TRANSACTION_TOO_LARGE, unavailable VALIDATOR_UNAVAILABLE
+ */
+export async function sendSubmission(
+  deps: SendDeps,
+  register: Pick<Register, 'registerNo'>,
+  bytes: Uint8Array,
+): Promise<SubmitAnswer> {
   if (bytes.length > maxTransactionBytes * 2) throw refusal('TRANSACTION_TOO_LARGE');
   const members = await deps.findMembers(register.registerNo);
   // A validator that cannot accept it now (stopped, halted, its log or its view of the ledger broken) does not decide
   // for the others.
   const final = (answer: SubmitAnswer) => answer.status !== 503;
-  const answer = await askOne(members, (at) => deps.validators.submit(at, bytes), final);
-  return { txId: submission.txId, answer };
+  return askOne(members, (at) => deps.validators.submit(at, bytes), final);
 }

@@ -113,10 +113,21 @@ export async function recordsAt(
 
 /** The transaction at a location; undefined without a value. */
 export async function transactionAt(db: Db, location: ValueLocation): Promise<StoredTransaction | undefined> {
-  const { table, within } = locationsIn([location]);
-  const { rows } = await sql<EntryAndBody>`select t.entry, t.body from ${table}
+  return (await transactionsAt(db, [location])).get(0);
+}
+
+/** The transactions at locations, by index of the location; those without a value are absent. */
+export async function transactionsAt(
+  db: Db,
+  locations: readonly ValueLocation[],
+): Promise<ReadonlyMap<number, StoredTransaction>> {
+  if (locations.length === 0) return new Map();
+  const { table, within } = locationsIn(locations);
+  const { rows } = await sql<
+    EntryAndBody & { readonly ord: number }
+  >`select q.ord, t.entry, t.body from ${table}
     cross join lateral ${transactionIn(locationOfQ, 'body', within)} t`.execute(db);
-  return rows[0] && transactionOf(rows[0]);
+  return new Map(rows.map((row) => [row.ord - 1, transactionOf(row)]));
 }
 
 /** The leaves at locations, by index of the location; those without a value are absent. */

@@ -75,7 +75,9 @@ async function answers() {
   const paths = [...sizes.keys()].flatMap((docket) => pathsOf(docket + 1)).concat(elsewhere());
   const found = await Promise.all(paths.map(get));
   const lookup = createLookup(register.database.read, register.ledger.segments);
-  const questions = sealed.flat().map((txId) => ({ registerId, txId, previousTxId: txId, replayKey: '' }));
+  const questions = sealed
+    .flat()
+    .map((txId) => ({ registerId, txId, previousTxId: txId, replayKey: '', pin: '' }));
   return { found, lookups: await lookup(questions) };
 }
 

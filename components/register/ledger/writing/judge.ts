@@ -1,3 +1,4 @@
+import { isStep } from '#core/blueprint/steps/judge.ts';
 import type { Verifier } from '#core/crypto/verify.ts';
 import { concatBytes } from '#core/encoding/text.ts';
 import type { Violation } from '#core/errors/errors.ts';
@@ -6,6 +7,7 @@ import { logLeaf } from '#core/ledger/log.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Database } from '#kit/db/db.ts';
 import { publicationsOf } from '../../blueprints/publications/record.ts';
+import type { LoadWorkflows } from '../../blueprints/publications/workflows.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { type FoldedDocket, foldDocket, foldGenesis, noGenesis } from '../../governance/rules/fold.ts';
 import { projectionOf } from '../../governance/rules/project.ts';
@@ -15,11 +17,11 @@ import { sealedFacts } from '../sealed/store.ts';
 import type { Segments } from '../segments/segments.ts';
 import { stateAfter } from './chain.ts';
 import type { DocketCommit, NewTransaction } from './commit/docket-commit.ts';
+import { type PredecessorFacts, type Predecessors, pinsOf, predecessorFactsOf } from './steps.ts';
 import {
   type ChainState,
   type DocketJudges,
   isControlClass,
-  type PredecessorTypes,
   predecessorsOf,
   type ReadDocket,
   verifyDocket,
@@ -30,6 +32,7 @@ interface JudgeDeps {
   readonly database: Pick<Database<RegisterSchema>, 'read'>;
   readonly segments: Pick<Segments, 'of'>;
   readonly judges: DocketJudges;
+  readonly loadWorkflows: LoadWorkflows;
 }
 
 /** A docket that may be stored. */
@@ -49,8 +52,8 @@ export function isJudged(judged: Judged | readonly Violation[]): judged is Judge
   return 'commit' in judged;
 }
 
-function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransaction[] {
-  const types = new Map(predecessors);
+function rowsOf(docket: ReadDocket, predecessors: Predecessors): NewTransaction[] {
+  const types = new Map([...predecessors].map(([id, { type }]) => [id, type]));
   for (const record of docket.records) types.set(record.txId, record.type);
   return docket.records.map((record, index) => {
     const previous = record.previousTransactionId;
@@ -61,6 +64,7 @@ function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransact
       ...indexRowOf(record),
       onlySuccessor,
       replayKey: onlySuccessor ? undefined : findReplayKey(record),
+      isStep: isStep(record),
       leaf: docket.leaves[index] ?? new Uint8Array(),
       payloadHashForm: transaction?.payloadHashForm ?? '',
       record: transaction?.record ?? new Uint8Array(),
@@ -109,7 +113,7 @@ function judgedOf(
     changesRules: folded.after !== folded.before,
     speculative: {
       state: stateAfter(state, header, { rules: folded.after, frontier }),
-      types: new Map(docket.records.map((record) => [record.txId, record.type])),
+      transactions: new Map(docket.records.map((record) => [record.txId, predecessorFactsOf(record)])),
     },
     commit: {
       registerNo: state.registerNo,
@@ -141,22 +145,22 @@ function judgedOf(
   };
 }
 
-/** `earlier` holds types of transactions that are not stored yet. */
-async function predecessorTypes(
+/** `earlier` holds transactions that are not stored yet. */
+async function findPredecessors(
   { database, segments }: JudgeDeps,
   docket: ReadDocket,
-  { state, types: earlier }: SpeculativeState,
-): Promise<PredecessorTypes> {
-  const types = new Map<string, string>();
+  { state, transactions: earlier }: SpeculativeState,
+): Promise<Predecessors> {
+  const found = new Map<string, PredecessorFacts>();
   const sealed: string[] = [];
   for (const id of predecessorsOf(docket)) {
-    const type = earlier.get(id);
-    if (type === undefined) sealed.push(id);
-    else types.set(id, type);
+    const facts = earlier.get(id);
+    if (facts === undefined) sealed.push(id);
+    else found.set(id, facts);
   }
   const register = { registerNo: state.registerNo, keySegments: segments.of(state) };
-  for (const [id, { type }] of await sealedFacts(database.read, register, sealed)) types.set(id, type);
-  return types;
+  for (const [id, facts] of await sealedFacts(database.read, register, sealed)) found.set(id, facts);
+  return found;
 }
 
 /** Judges a docket completely against the given state: returns the rows to store, or the violations. */
@@ -166,8 +170,11 @@ export async function judgeDocket(
   base: SpeculativeState,
 ): Promise<Judged | readonly Violation[]> {
   const { state } = base;
-  const predecessors = await predecessorTypes(deps, docket, base);
-  const violations = await verifyDocket(docket, state, predecessors, deps.judges);
+  const predecessors = await findPredecessors(deps, docket, base);
+  const pins = pinsOf(docket);
+  const workflows =
+    pins.length === 0 ? new Map<string, undefined>() : await deps.loadWorkflows(state.registerNo, pins);
+  const violations = await verifyDocket(docket, state, predecessors, { ...deps.judges, workflows });
   if (violations.length > 0) return violations;
   const folded = fold(docket, state, deps.judges.verifier);
   if (Array.isArray(folded)) return folded;

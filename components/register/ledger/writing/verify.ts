@@ -14,6 +14,7 @@ import { findControlRecord } from '#core/ledger/verification/genesis.ts';
 import { judgePayload, judgeRecord } from '#core/ledger/verification/records.ts';
 import type { RegisterStatus } from '../../registers/state/store.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
+import { judgeSteps, type PinnedWorkflows, type Predecessors } from './steps.ts';
 
 /** The state that a docket is judged against: the register after its last docket. */
 export interface ChainState {
@@ -40,9 +41,6 @@ export interface ChainState {
   /** rules for control transactions; undefined before docket 0 */
   readonly rules: LedgerRules | undefined;
 }
-
-/** Types of sealed transactions that are predecessors of this docket's transactions, by id. */
-export type PredecessorTypes = ReadonlyMap<string, string>;
 
 /** A docket with parsed records, the input of all later stages. */
 export interface ReadDocket {
@@ -168,8 +166,8 @@ const judgeRecords: Stage = ({ bundle, records }, state) => {
 };
 
 /** Predecessors are sealed or earlier in this docket; an Action has one successor. */
-function judgeLinks(docket: ReadDocket, sealed: PredecessorTypes): Violation[] {
-  const types = new Map(sealed);
+function judgeLinks(docket: ReadDocket, sealed: Predecessors): Violation[] {
+  const types = new Map([...sealed].map(([id, { type }]) => [id, type]));
   const followed = new Set<string>();
   const found: Violation[] = [];
   for (const [index, record] of docket.records.entries()) {
@@ -219,8 +217,8 @@ export interface DocketJudges {
 export async function verifyDocket(
   docket: ReadDocket,
   state: ChainState,
-  predecessors: PredecessorTypes,
-  judges: DocketJudges,
+  predecessors: Predecessors,
+  judges: DocketJudges & { readonly workflows: PinnedWorkflows },
 ): Promise<Violation[]> {
   const ofHeader = firstFound([
     () => judgePosition(docket, state),
@@ -236,6 +234,12 @@ export async function verifyDocket(
     firstFound([
       () => judgeRecords(docket, state),
       () => judgeLinks(docket, predecessors),
+      () =>
+        judgeSteps(
+          { records: docket.records, timestamp: docket.bundle.header.timestamp },
+          predecessors,
+          judges.workflows,
+        ),
       () => judgeAttestations(docket.bundle, state.members, judges.verifier),
     ]),
   ]);

@@ -47,6 +47,7 @@ describe('a docket that arrives while its predecessor is being stored', () => {
       database,
       segments: unfiltered,
       clock: runtime.clock,
+      loadWorkflows: async () => new Map(),
       judges: {
         verifier: createVerifier(nodeEd25519()),
         verifySignatures: (checks) => {

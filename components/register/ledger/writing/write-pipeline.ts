@@ -1,10 +1,11 @@
+import type { Predecessors } from './steps.ts';
 import type { ChainState } from './verify.ts';
 
 /** The state of a register after a docket that is not stored yet. */
 export interface SpeculativeState {
   readonly state: ChainState;
-  /** Types of its transactions, by id. */
-  readonly types: ReadonlyMap<string, string>;
+  /** Its transactions, by id. */
+  readonly transactions: Predecessors;
 }
 
 /** A docket that is being written, as the write of its successor sees it. */

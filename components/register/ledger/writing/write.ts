@@ -2,6 +2,7 @@ import { type Violation, violation } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
+import type { LoadWorkflows } from '../../blueprints/publications/workflows.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { IndexedDocket } from '../../queries/projection/rows.ts';
@@ -26,6 +27,7 @@ export interface WriteDeps {
   readonly segments: Pick<Segments, 'of'>;
   readonly clock: Clock;
   readonly judges: DocketJudges;
+  readonly loadWorkflows: LoadWorkflows;
   /** Called after the commit of a docket. */
   readonly onStored: (docket: {
     readonly registerId: string;
@@ -133,7 +135,7 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
   }
 
   async function append(docket: ReadDocket, state: ChainState, slot: PipelineSlot): Promise<Attempt> {
-    const judged = await judgeDocket(deps, docket, { state, types: new Map() });
+    const judged = await judgeDocket(deps, docket, { state, transactions: new Map() });
     if (!isJudged(judged)) return invalid(state.height, judged);
     slot.judged(judged.speculative);
     return store(judged);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { ALGORITHMS } from '#core/crypto/algorithm.ts';
+import { ENCRYPTION_ALGORITHMS } from '#core/crypto/encryption-key.ts';
 import type { Reader } from '#kit/db/db.ts';
 import { type App, addRoute, json } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
@@ -25,6 +26,13 @@ const keySchema = z
     publicKey: z.string().describe('Base64.'),
     algorithm: z.string(),
     status: z.string().describe('Active or Deprecated.'),
+    encryptionKey: z
+      .object({
+        algorithm: z.enum(ENCRYPTION_ALGORITHMS),
+        publicKey: z.string().describe('Base64: 32 bytes for X25519, SubjectPublicKeyInfo otherwise.'),
+      })
+      .optional()
+      .describe('The key that content for the address is encrypted to.'),
   })
   .meta({ id: 'ParticipantKey' });
 

@@ -8,7 +8,7 @@ export async function findKeys(
   registerNo: number,
   addresses: readonly string[],
 ): Promise<ParticipantKey[]> {
-  return db
+  const rows = await db
     .selectFrom('participant_keys')
     .select([
       'address as walletAddress',
@@ -16,8 +16,14 @@ export async function findKeys(
       'public_key as publicKey',
       'algorithm',
       'status',
+      'encryption_algorithm',
+      'encryption_key',
     ])
     .where('register_no', '=', registerNo)
     .where('address', 'in', addresses)
     .execute();
+  return rows.map(({ encryption_algorithm: algorithm, encryption_key: publicKey, ...key }) => ({
+    ...key,
+    encryptionKey: algorithm === null || publicKey === null ? undefined : { algorithm, publicKey },
+  }));
 }

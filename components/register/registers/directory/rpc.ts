@@ -23,7 +23,7 @@ type Handlers = RpcHandlers<(typeof ValidatorDirectoryService)['method']>;
 export function directoryHandlers(deps: DirectoryDeps): Handlers {
   return {
     async announce(request, context) {
-      const { validatorId, algorithm, version } = request;
+      const { validatorId, algorithm, version, features } = request;
       if (validatorId !== context.peer.clientId) {
         throw new AppError('forbidden', 'FORBIDDEN', 'A validator may announce only itself.');
       }
@@ -37,9 +37,13 @@ export function directoryHandlers(deps: DirectoryDeps): Handlers {
       if (!/^[\x20-\x7e]{0,64}$/.test(version)) {
         throw new AppError('invalid', 'INVALID_REQUEST', 'version is at most 64 printable characters.');
       }
+      if (features.length > 16 || !features.every((name) => /^[a-z0-9][a-z0-9.-]{0,31}$/.test(name))) {
+        throw new AppError('invalid', 'INVALID_REQUEST', 'features are at most 16 lower-case names.');
+      }
       const publicKey = normalisePublicKey(algorithm, request.publicKey);
       const announcedAt = new Date(deps.clock.nowMs());
-      const entry = { validatorId, publicKey, algorithm, endpoint: request.endpoint, version, announcedAt };
+      const { endpoint: at } = request;
+      const entry = { validatorId, publicKey, algorithm, endpoint: at, version, features, announcedAt };
       if (!(await deps.database.transact((tx) => announce(tx, entry))))
         throw refusal('VALIDATOR_KEY_CHANGED');
       deps.onAnnounced(validatorId);
@@ -48,8 +52,9 @@ export function directoryHandlers(deps: DirectoryDeps): Handlers {
     async listValidators() {
       const announced = await allAnnounced(deps.database.read);
       return {
-        validators: announced.map(({ announcedAt, ...entry }) => ({
+        validators: announced.map(({ announcedAt, features, ...entry }) => ({
           ...entry,
+          features: [...features],
           announcedAtMs: BigInt(announcedAt.getTime()),
         })),
       };

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { ValidatorAddress } from '../../clients/validators.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
@@ -8,6 +9,8 @@ export interface Announcement {
   readonly algorithm: string;
   readonly endpoint: string;
   readonly version: string;
+  /** what its rules cover */
+  readonly features: readonly string[];
   readonly announcedAt: Date;
 }
 
@@ -20,6 +23,7 @@ function select(db: Reader<RegisterSchema>) {
       'validator_directory.algorithm as algorithm',
       'endpoint',
       'version',
+      'features',
       'announced_at as announcedAt',
     ]);
 }
@@ -70,6 +74,28 @@ export async function memberAddresses(
   return rows.map(({ validatorId, endpoint }) => ({ validatorId, endpoint: endpoint ?? '' }));
 }
 
+/** Ids of current members that have not announced a feature, by register; a register without such members is absent. */
+export async function membersWithout(
+  db: Reader<RegisterSchema>,
+  registerNos: readonly number[],
+  feature: string,
+): Promise<ReadonlyMap<number, readonly string[]>> {
+  if (registerNos.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('register_validators')
+    .leftJoin('validator_directory', 'validator_directory.validator_id', 'register_validators.validator_id')
+    .select(['register_no', 'register_validators.validator_id'])
+    .where('register_no', 'in', registerNos)
+    .where('until_docket', 'is', null)
+    .where(sql<boolean>`(${feature} = any(features)) is not true`)
+    .orderBy('register_validators.validator_id')
+    .execute();
+  const lacking = new Map<number, string[]>();
+  for (const { register_no: registerNo, validator_id: validatorId } of rows)
+    lacking.set(registerNo, [...(lacking.get(registerNo) ?? []), validatorId]);
+  return lacking;
+}
+
 /** Upserts unless the validator is known under another key; returns whether it was written. */
 export async function announce(tx: Transactor<RegisterSchema>, entry: Announcement): Promise<boolean> {
   const row = {
@@ -77,6 +103,7 @@ export async function announce(tx: Transactor<RegisterSchema>, entry: Announceme
     algorithm: entry.algorithm,
     endpoint: entry.endpoint,
     version: entry.version,
+    features: [...entry.features],
     announced_at: entry.announcedAt,
   };
   const written = await tx

@@ -268,6 +268,21 @@ export async function listRegisters(
   return { items: items.map(registerOf), total: counted?.total ?? 0 };
 }
 
+/** Registers that are not deleted, ordered by id, with ids greater than `after`. */
+export async function registersAfter(
+  db: Reader<RegisterSchema>,
+  after: string,
+  limit: number,
+): Promise<Register[]> {
+  const rows = await select(db)
+    .where('registers.deleted_at', 'is', null)
+    .where('registers.register_id', '>', after)
+    .orderBy('registers.register_id')
+    .limit(limit)
+    .execute();
+  return rows.map(registerOf);
+}
+
 export async function countRegisters(
   db: Reader<RegisterSchema>,
   scope: Scope,

@@ -235,6 +235,7 @@ export class Subject {
       txId: sha256Hex(`new ${round} ${index}`),
       previousTxId: idInHistory(this.#made - reach + ((index * 7_919 + round + 1) % reach)),
       replayKey: sha256Hex(`${round} ${index}`).slice(0, 32),
+      pin: '',
     }));
     const answers = await this.#lookUp(questions);
     if (answers.some((answer) => answer.previousType !== 'Action'))

@@ -6,6 +6,9 @@ import { validationViolation } from '#core/errors/validation-codes.ts';
 import { type DocketHead, judgeHeader, judgeSuccession } from '#core/ledger/docket.ts';
 import { applyControls } from '#core/ledger/governance/apply.ts';
 import { rulesJson } from '#core/ledger/governance/rules-json.ts';
+import type { Pool } from '../pool/pool.ts';
+import { judgeWorkflow } from '../pool/step.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
 import { type Genesis, genesisConfigOf, genesisState } from '../state/genesis.ts';
 import { controlsOf, type RegisterState } from '../state/state.ts';
 import type { Docket } from './docket.ts';
@@ -142,6 +145,35 @@ function judgeReplays(transactions: Docket['transactions']): Violation[] {
     if (seen.has(replayKey)) return validationViolation('VAL_REPLAY_001', txId);
     seen.add(replayKey);
     return [];
+  });
+}
+
+/** Judges a proposed docket with its steps. */
+export function judgeProposal(
+  state: RegisterState,
+  docket: Docket,
+  pool: Pick<Pool, 'findDecided'>,
+): Violation[] {
+  const found = judgeDocket(state, docket);
+  return found.length > 0 ? found : judgeSteps(docket, (txId) => pool.findDecided(txId));
+}
+
+/**
+ * Judges the steps of a proposed docket, and what follows one, at the docket's time. A docket that a quorum has decided is
+ * not judged so again: what was looked up about its steps may be missing here, and must not halt the register.
+ * @param find a decided transaction that is still in the pool
+ */
+export function judgeSteps(
+  { header, transactions }: Docket,
+  find: (txId: string) => PooledTransaction | undefined,
+): Violation[] {
+  const nowTicks = findTimestamp(header.timestamp) ?? 0n;
+  const here = new Map<string, PooledTransaction>();
+  return transactions.flatMap((transaction) => {
+    const context = { nowTicks, find: (txId: string) => here.get(txId) ?? find(txId) };
+    const found = judgeWorkflow(transaction, context);
+    here.set(transaction.txId, transaction);
+    return found;
   });
 }
 

@@ -1,10 +1,12 @@
 import { findPublication } from '#core/blueprint/publication.ts';
+import { findTimestamp } from '#core/encoding/timestamp.ts';
 import type { Violation } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
 import { applyControl, beginDocket, type DocketFold, foldControl } from '#core/ledger/governance/apply.ts';
 import type { ControlContext } from '#core/ledger/governance/control.ts';
 import { acceptsAlgorithms, judgeCrypto } from '#core/ledger/governance/policies.ts';
 import { parseRecord } from '#core/ledger/record.ts';
+import { judgeWorkflow } from '../pool/step.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { controlOf, type RegisterState } from '../state/state.ts';
 
@@ -52,14 +54,23 @@ export function judgeAlone(
   return 'violations' in applied ? applied.violations : [];
 }
 
+/** A decided transaction that is still in the pool. */
+type FindDecided = (txId: string) => PooledTransaction | undefined;
+
 /** Speculative rules while a docket is assembled: each control transaction builds on the previous ones. */
 export class Overlay {
   readonly #state: RegisterState;
   readonly #context: ControlContext;
+  readonly #nowTicks: bigint;
+  readonly #find: FindDecided;
+  /** Steps of the docket, which later ones may follow. */
+  readonly #steps = new Map<string, PooledTransaction>();
   #fold: DocketFold;
 
-  constructor(state: RegisterState, timestamp: string) {
+  constructor(state: RegisterState, timestamp: string, find: FindDecided) {
     this.#state = state;
+    this.#nowTicks = findTimestamp(timestamp) ?? 0n;
+    this.#find = find;
     this.#context = contextOf(state, timestamp);
     this.#fold = beginDocket(state.ledger, this.#context);
   }
@@ -67,10 +78,15 @@ export class Overlay {
   /** Accepts all of these transactions, in order, or none; a rejected group may fit a later docket. */
   take(chain: readonly PooledTransaction[]): boolean {
     let fold: DocketFold | undefined = this.#fold;
+    const steps = new Map<string, PooledTransaction>();
+    const find = (txId: string) => steps.get(txId) ?? this.#steps.get(txId) ?? this.#find(txId);
     for (const transaction of chain) {
       fold = this.#next(fold, transaction);
       if (fold === undefined) return false;
+      if (judgeWorkflow(transaction, { nowTicks: this.#nowTicks, find }).length > 0) return false;
+      if (transaction.step !== undefined) steps.set(transaction.txId, transaction);
     }
+    for (const [txId, step] of steps) this.#steps.set(txId, step);
     this.#fold = fold;
     return true;
   }

@@ -5,6 +5,8 @@ export interface LookupQuery {
   readonly previousTransactionId: string;
   /** Replay protection key of an Action; empty to skip the check. */
   readonly replayKey: string;
+  /** The publication that a step names; empty to skip the check. */
+  readonly pin: string;
 }
 
 /** What the sealed past says about a transaction. */
@@ -16,4 +18,8 @@ export interface LookupAnswer {
   readonly previousSuccessor: string;
   /** The sealed transaction with the replay key, else empty. */
   readonly sealedReplay: string;
+  /** `routing` of a predecessor that is a step, else empty. */
+  readonly previousRouting: string;
+  /** Whether `pin` is a stored publication. */
+  readonly pinKnown: boolean;
 }

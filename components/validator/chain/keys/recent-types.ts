@@ -6,6 +6,9 @@ export class RecentTypes {
   readonly #kept: number;
   #newer = new Map<string, string>();
   #older = new Map<string, string>();
+  /** Those of them that are steps. */
+  #newerSteps = new Set<string>();
+  #olderSteps = new Set<string>();
 
   /** @param kept number of transactions that are kept at least, once there are so many; at most twice as many are kept */
   constructor(kept: number) {
@@ -13,15 +16,23 @@ export class RecentTypes {
   }
 
   get bytes(): number {
-    return (this.#newer.size + this.#older.size) * entryBytes;
+    const entries = this.#newer.size + this.#older.size + this.#newerSteps.size + this.#olderSteps.size;
+    return entries * entryBytes;
   }
 
-  add(txId: string, type: string): void {
+  add(txId: string, type: string, isStep: boolean): void {
     if (this.#newer.size >= this.#kept) {
       this.#older = this.#newer;
       this.#newer = new Map();
+      this.#olderSteps = this.#newerSteps;
+      this.#newerSteps = new Set();
     }
     this.#newer.set(txId, type);
+    if (isStep) this.#newerSteps.add(txId);
+  }
+
+  isStep(txId: string): boolean {
+    return this.#newerSteps.has(txId) || this.#olderSteps.has(txId);
   }
 
   find(txId: string): string | undefined {
@@ -31,5 +42,7 @@ export class RecentTypes {
   clear(): void {
     this.#newer = new Map();
     this.#older = new Map();
+    this.#newerSteps = new Set();
+    this.#olderSteps = new Set();
   }
 }

@@ -49,7 +49,7 @@ function snapshotOf(dockets: readonly (readonly Sealed[])[], logRoot = ''): KeyS
 }
 
 function queryOf(facts: Partial<LookupQuery>): LookupQuery {
-  return { registerId: 'r', transactionId: '', previousTransactionId: '', replayKey: '', ...facts };
+  return { registerId: 'r', transactionId: '', previousTransactionId: '', replayKey: '', pin: '', ...facts };
 }
 
 /** Keys that cover the dockets, of which the last ones are not stored. */

@@ -18,7 +18,7 @@ export interface KeyedDocket {
 
 type KeyedTransaction = Pick<
   PooledTransaction,
-  'txId' | 'type' | 'previousTransactionId' | 'exclusivePredecessor' | 'replayKey'
+  'txId' | 'type' | 'previousTransactionId' | 'exclusivePredecessor' | 'replayKey' | 'step'
 >;
 
 /** `stale`: dockets between the snapshot and the latest ones are missing; `divergent`: it belongs to another chain. */
@@ -160,7 +160,9 @@ export class RegisterKeys {
    * @param typeHere type of the predecessor in the pool or in the same docket
    */
   answer(height: number, query: LookupQuery, typeHere: string | undefined): LookupAnswer | undefined {
-    const { transactionId, previousTransactionId: previous, replayKey } = query;
+    const { transactionId, previousTransactionId: previous, replayKey, pin } = query;
+    // Only the register service knows publications, and the routing of a step that has left the pool.
+    if (pin !== '' || (typeHere === undefined && this.#recent.isStep(previous))) return undefined;
     if (!this.covers(height) || this.#mayHold('id', transactionId)) return undefined;
     const sealedType = this.#recent.find(previous);
     const type = typeHere ?? sealedType;
@@ -174,6 +176,8 @@ export class RegisterKeys {
       previousType: sealedType ?? '',
       previousSuccessor: '',
       sealedReplay: '',
+      previousRouting: '',
+      pinKnown: false,
     };
   }
 
@@ -186,11 +190,12 @@ export class RegisterKeys {
 
   #addTransaction(latest: GrowingFilter, transaction: KeyedTransaction): void {
     const { txId, type, replayKey, exclusivePredecessor, previousTransactionId: previous } = transaction;
+    const isStep = transaction.step !== undefined;
     const addKey = (kind: KeyKind, key: string) => latest.add(wordsOfHex(kind, key), this.#snapshotKeys);
     addKey('id', txId);
     if (replayKey !== undefined) addKey('replay', replayKey);
     if (exclusivePredecessor && previous !== undefined) addKey('successor', previous);
-    this.#recent.add(txId, type);
+    this.#recent.add(txId, type, isStep);
   }
 
   #count(docketNumber: number, transactions: number): void {

@@ -106,6 +106,12 @@ export class Pool {
     return this.#slots.get(txId);
   }
 
+  /** A transaction that is decided and still here. */
+  findDecided(txId: string): PooledTransaction | undefined {
+    const slot = this.#slots.get(txId);
+    return slot === undefined || slot.stage === 'waiting' ? undefined : slot.transaction;
+  }
+
   /** The pooled successor of a predecessor that may have only one. */
   findSuccessor(txId: string): string | undefined {
     return this.#successors.get(txId);

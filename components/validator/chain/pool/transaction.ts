@@ -1,5 +1,6 @@
 import type { Algorithm } from '#core/crypto/algorithm.ts';
 import type { TransactionType } from '#core/ledger/transaction.ts';
+import type { Step } from './step.ts';
 
 /** Control holds genesis and control transactions and accepts them when the action lane is full, so that a register stays governable. */
 export type Lane = 'control' | 'action';
@@ -31,6 +32,8 @@ export interface PooledTransaction {
   readonly createdAt: string;
   readonly expiresAtMs: number;
   readonly addedAtMs: number;
+  /** Set for every step of a workflow. */
+  readonly step?: Step | undefined;
 }
 
 /** Whether a transaction of this type may have only one successor. */

@@ -8,6 +8,7 @@ import { failure } from '../../errors.ts';
 import type { PeerEvidence, Proof } from '../consensus/evidence.ts';
 import type { RoundValue } from '../consensus/machine-state.ts';
 import type { UnsignedMessage, Vote } from '../consensus/messages.ts';
+import { findStep } from '../pool/step.ts';
 import type { Tombstone } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 
@@ -186,5 +187,6 @@ export function decodeTransaction({ body: bytes }: LoggedTransaction): PooledTra
     createdAt: parsed.createdAt,
     addedAtMs: body.readDoubleLE(4),
     expiresAtMs: body.readDoubleLE(12),
+    step: findStep(parsed),
   };
 }

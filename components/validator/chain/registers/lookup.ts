@@ -29,6 +29,7 @@ export async function findUnsealed(
       transactionId: transaction.txId,
       previousTransactionId: '',
       replayKey: transaction.replayKey ?? '',
+      pin: '',
     }));
     const answers = await ledger.lookup(queries);
     for (const [index, each] of batch.entries()) {
@@ -53,6 +54,7 @@ export async function findConflicting(
       transactionId,
       previousTransactionId,
       replayKey: '',
+      pin: '',
     }));
     const answers = await ledger.lookup(queries);
     const isConflicting = (successor: string, txId: string) => successor !== '' && successor !== txId;

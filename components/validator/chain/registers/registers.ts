@@ -17,6 +17,8 @@ import {
   readControlRecord,
 } from '../state/genesis.ts';
 import { buildState, isMember, type RegisterState } from '../state/state.ts';
+import { PinnedWorkflows } from '../workflows/pinned-workflows.ts';
+import { resolveLogged } from '../workflows/resolve.ts';
 import { findConflicting, findUnsealed, type PendingEntry } from './lookup.ts';
 import type { RegisterTable } from './register-table.ts';
 import { loggedOf, type RestoreOptions, restoreContent, restoreLostDockets } from './restore.ts';
@@ -197,15 +199,16 @@ export class Registers {
     }
     const known = this.#registers.get(registerId);
     if (known !== undefined) return known;
-    const pending =
-      recovered === undefined
-        ? []
-        : await findUnsealed(this.#options.ledger, registerId, loggedOf(recovered));
+    const { ledger } = this.#options;
+    const workflows = new PinnedWorkflows(registerId, ledger);
+    const unsealed =
+      recovered === undefined ? [] : await findUnsealed(ledger, registerId, loggedOf(recovered));
+    const pending = await resolveLogged(ledger, workflows, unsealed);
     const conflicting = await findConflicting(
       this.#options.ledger,
       pending.map(({ transaction }) => transaction),
     );
-    const register = this.#add(state);
+    const register = this.#add(state, workflows);
     if (recovered !== undefined) this.#options.peers.restoreEvidence(registerId, recovered.evidence);
     if (reason !== undefined) register.halt(reason);
     else if (recovered !== undefined) {
@@ -237,7 +240,7 @@ export class Registers {
     return undefined;
   }
 
-  #add(state: RegisterState): RegisterChain {
+  #add(state: RegisterState, workflows?: PinnedWorkflows): RegisterChain {
     const { networkId } = this.#options;
     const consensus = this.#options.consensusOf?.(state.registerId);
     const register = new RegisterChain(
@@ -247,6 +250,7 @@ export class Registers {
         genesisConfig: (genesis) => genesisConfigOf(genesis.payload, networkId),
       },
       state,
+      workflows,
     );
     this.#registers.add(register);
     this.#unknown.delete(state.registerId);

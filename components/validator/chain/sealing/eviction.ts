@@ -1,6 +1,8 @@
+import { parseTimestamp } from '#core/encoding/timestamp.ts';
 import { nextTimestamp } from '../building/docket.ts';
 import { judgeAlone } from '../building/overlay.ts';
 import type { Pool } from '../pool/pool.ts';
+import { judgeWorkflow } from '../pool/step.ts';
 import type { Tombstone, Tombstones } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { RegisterState } from '../state/state.ts';
@@ -53,17 +55,25 @@ function supersededTombstones(chain: readonly PooledTransaction[], pool: Pool, a
   );
 }
 
-/** Tombstones of waiting transactions that the register's rules no longer admit, with the reason. */
+/**
+ * Tombstones of waiting transactions that the register's rules no longer admit, with the reason; among them steps whose time
+ * has run out.
+ */
 export function inadmissibleTombstones(
   state: RegisterState,
-  waiting: Iterable<PooledTransaction>,
+  pool: Pick<Pool, 'waiting' | 'find'>,
   nowMs: number,
 ): Tombstone[] {
   if (state.height === 0) return [];
   const timestamp = nextTimestamp(state, BigInt(nowMs) * 1000n);
+  const nowTicks = parseTimestamp(timestamp);
+  const find = (txId: string) => pool.find(txId)?.transaction;
   const tombstones: Tombstone[] = [];
-  for (const transaction of waiting) {
-    const [first] = judgeAlone(state, transaction, timestamp);
+  for (const transaction of pool.waiting()) {
+    const [first] = [
+      ...judgeAlone(state, transaction, timestamp),
+      ...judgeWorkflow(transaction, { nowTicks, find }),
+    ];
     if (first === undefined || mayFitLater(first.code)) continue;
     const { registerId, txId } = transaction;
     const { code, message } = first;
@@ -98,7 +108,7 @@ export class Evictions {
 
   /** Drops waiting transactions that the rules of the state no longer admit. */
   dropInadmissible(state: RegisterState): Tombstone[] {
-    const found = inadmissibleTombstones(state, this.#pool.waiting(), this.#nowMs());
+    const found = inadmissibleTombstones(state, this.#pool, this.#nowMs());
     return found.flatMap((tombstone) => this.drop(tombstone));
   }
 

@@ -90,6 +90,12 @@ export interface WriteAnswer {
   readonly refusals: readonly string[];
 }
 
+/** A transaction as the register service stored it. */
+interface StoredTransaction {
+  readonly record: Uint8Array;
+  readonly payload: Uint8Array;
+}
+
 /** The register service as a validator sees it. Every call throws AppError when the service is unavailable. */
 export interface Ledger {
   lookup(queries: readonly LookupQuery[]): Promise<readonly LookupAnswer[]>;
@@ -100,6 +106,8 @@ export interface Ledger {
   findRegister(registerId: string): Promise<RegisterFacts | undefined>;
   listMemberRegisters(): Promise<readonly string[]>;
   isSubscribed(organizationId: string, registerId: string): Promise<boolean>;
+  /** A stored transaction; undefined when there is none with the id. */
+  findTransaction(registerId: string, txId: string): Promise<StoredTransaction | undefined>;
   /** The keys of all stored dockets; throws AppError while it is read. */
   readKeys(registerId: string, signal: AbortSignal): AsyncIterable<KeyPart>;
 }

@@ -22,7 +22,10 @@ export function proposeDocket(state: RegisterState, pool: Pool, proposer: Propos
     const known = pool.find(txId);
     return known?.stage === 'waiting' ? known.transaction : undefined;
   };
-  const overlay = height === 0 ? undefined : new Overlay(state, nextTimestamp(state, proposer.nowMicros));
+  const overlay =
+    height === 0
+      ? undefined
+      : new Overlay(state, nextTimestamp(state, proposer.nowMicros), (txId) => pool.findDecided(txId));
   const chosen = chooseTransactions(candidates(pool, height), find, {
     maxTransactions: height === 0 ? 1 : Math.min(rules.maxTransactionsPerDocket, proposer.limit),
     maxBytes: rules.maxDocketBytes,

@@ -3,7 +3,7 @@ import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
 import { proposerOf } from '#core/ledger/consensus.ts';
 import type { Docket } from '../building/docket.ts';
-import { judgeDocket } from '../building/judge.ts';
+import { judgeDocket, judgeProposal } from '../building/judge.ts';
 import { bft1 } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine-state.ts';
 import type { Message, Value } from '../consensus/messages.ts';
@@ -14,6 +14,7 @@ import type { Tombstone } from '../pool/tombstones.ts';
 import { Tombstones } from '../pool/tombstones.ts';
 import type { LogRecord, Mode } from '../records/entries.ts';
 import { applyDocket, type RegisterState } from '../state/state.ts';
+import { PinnedWorkflows } from '../workflows/pinned-workflows.ts';
 import { Attestations } from './attestations.ts';
 import { batchDelayMs, maxUnstored, minMembers, storeDelayMs } from './block-interval.ts';
 import { carriedRecords } from './carried-records.ts';
@@ -41,6 +42,7 @@ export class RegisterChain {
   readonly tally: Tally;
   readonly work: WorkCounter;
   readonly rejections: Rejections;
+  readonly workflows: PinnedWorkflows;
   readonly #options: RegisterOptions;
   readonly #driver: ConsensusDriver;
   readonly #writer: DocketWriter;
@@ -57,7 +59,8 @@ export class RegisterChain {
   readonly #roots = new RecentRoots();
   #limit: number | undefined;
 
-  constructor(options: RegisterOptions, state: RegisterState) {
+  constructor(options: RegisterOptions, state: RegisterState, workflows?: PinnedWorkflows) {
+    this.workflows = workflows ?? new PinnedWorkflows(state.registerId, options.ledger);
     this.id = state.registerId;
     this.#options = options;
     this.#state = state;
@@ -82,7 +85,7 @@ export class RegisterChain {
         ...options,
         consensus: this.tally.instrument(options.consensus ?? bft1()),
         build: () => this.work.timed('built', () => this.#build()),
-        judge: (at, docket) => this.work.timed('judged', () => judgeDocket(at, docket)),
+        judge: (at, docket) => this.work.timed('judged', () => judgeProposal(at, docket, this.pool)),
         onDecided: (docket, certificate) => this.#onDecided(docket, certificate),
         onEvidence: (evidence) => options.peers.report(this.id, evidence),
         draftAttestation: (header, members) => this.#attestations.draft(header, members),

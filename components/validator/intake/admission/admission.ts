@@ -1,5 +1,5 @@
 import { rememberedAddresses } from '#core/crypto/address.ts';
-import { type AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { LookupAnswer } from '../../chain/keys/lookup.ts';
@@ -7,7 +7,7 @@ import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
 import { notReady } from '../../chain/sealing/status.ts';
 import { failure } from '../../errors.ts';
-import { type Question, questionOf } from '../lookup/question.ts';
+import { loadPinned, type Question, questionOf } from '../lookup/question.ts';
 import {
   buildCandidate,
   type Candidate,
@@ -19,10 +19,10 @@ import {
 import { parseSubmission, type Submission } from '../verification/submission.ts';
 import { type PeerTransaction, parsePeerTransaction } from '../verification/verify-peer-transactions.ts';
 import { AdmissionQueue } from './admission-queue.ts';
-import { type Admitted, poolFull } from './answer.ts';
+import { type Admitted, behind, poolFull, unreadable } from './answer.ts';
 import { findPooledDuplicate, findSealedDuplicate, pooledType } from './duplicates.ts';
 import { InFlight } from './in-flight.ts';
-import { linkCandidate } from './link.ts';
+import { type InsertFacts, linkCandidate } from './link.ts';
 import type { AdmissionOptions } from './options.ts';
 import { PendingSubmission } from './pending-submission.ts';
 
@@ -255,7 +255,7 @@ export class Admission {
       const question = questionOf(register, candidate, (previous) => pooledType(register, previous));
       const answer = this.#options.lookup.certain(question);
       if (answer === undefined) uncertain.push({ waiting, question });
-      else added.push(...this.#insert(waiting, answer));
+      else added.push(...this.#insert(waiting, { answer, pinned: question.pinned }));
     }
     const persisted = this.#persist(added);
     const asked = uncertain.length === 0 ? undefined : this.#linkAsked(uncertain);
@@ -268,7 +268,18 @@ export class Admission {
   async #linkAsked(uncertain: readonly LinkedSubmission[]): Promise<void> {
     try {
       const answers = await this.#ask(uncertain.map(({ question }) => question));
-      await this.#persist(uncertain.flatMap(({ waiting }, index) => this.#insert(waiting, answers[index])));
+      const workflows = await Promise.allSettled(
+        uncertain.map(({ question }, index) => loadPinned(question, answers[index])),
+      );
+      await this.#persist(
+        uncertain.flatMap(({ waiting }, index) => {
+          const loaded = workflows[index];
+          if (loaded?.status === 'fulfilled')
+            return this.#insert(waiting, { answer: answers[index], pinned: loaded.value });
+          this.#refused(waiting, unreadable(loaded?.reason));
+          return [];
+        }),
+      );
     } catch (error) {
       for (const { waiting } of uncertain) this.#refused(waiting, error);
     }
@@ -316,9 +327,9 @@ export class Admission {
   }
 
   /** Inserts a transaction into the pool, or answers a known or inadmissible one. */
-  #insert(waiting: QueuedSubmission, answer: LookupAnswer | undefined): readonly AddedSubmission[] {
+  #insert(waiting: QueuedSubmission, facts: InsertFacts): readonly AddedSubmission[] {
     try {
-      const outcome = this.#add(waiting, answer);
+      const outcome = this.#add(waiting, facts);
       if (!('added' in outcome)) return [{ waiting, transaction: outcome }];
       void this.#answerKnown(waiting, outcome);
     } catch (error) {
@@ -327,13 +338,13 @@ export class Admission {
     return [];
   }
 
-  #add(waiting: QueuedSubmission, answer: LookupAnswer | undefined): PooledTransaction | Admitted {
+  #add(waiting: QueuedSubmission, { answer, pinned }: InsertFacts): PooledTransaction | Admitted {
     const { candidate, register } = waiting;
     const { clock } = this.#options;
     const known =
       findPooledDuplicate(register, candidate) ?? findSealedDuplicate(candidate, answer, clock.nowMs());
     if (known !== undefined) return known;
-    const transaction = linkCandidate(register, candidate, answer, clock);
+    const transaction = linkCandidate(register, candidate, { answer, pinned, clock });
     register.pool.add(transaction);
     register.tombstones.remove(candidate.txId);
     return transaction;
@@ -385,9 +396,4 @@ export class Admission {
       register.wake();
     }
   }
-}
-
-function behind(registerId: string): AppError {
-  const message = `Register ${registerId} has stored dockets that this validator has not decided yet; retry`;
-  return failure('REGISTER_BEHIND', { message, retryAfterSeconds: 1 });
 }

@@ -91,3 +91,15 @@ export function poolFull(bound: PoolLimit): AppError {
   const options = { retryAfterSeconds: 1, details: { bound } };
   return failure('MEMPOOL_FULL', { ...options, message: fullMessages[bound] });
 }
+
+/** A step is refused, to be retried, while its publication cannot be read. */
+export function unreadable(cause: unknown): AppError {
+  const message = 'The publication of the step cannot be read from the register service; retry';
+  return failure('VAL_CHAIN_TRANSIENT', { message, cause, retryAfterSeconds: 1 });
+}
+
+/** A refusal that may be wrong here, since later dockets are stored already. */
+export function behind(registerId: string): AppError {
+  const message = `Register ${registerId} has stored dockets that this validator has not decided yet; retry`;
+  return failure('REGISTER_BEHIND', { message, retryAfterSeconds: 1 });
+}

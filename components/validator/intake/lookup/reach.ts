@@ -41,6 +41,7 @@ export class Reach {
       },
       listMemberRegisters: () => observed(ledger.listMemberRegisters()),
       isSubscribed: (organizationId, registerId) => observed(ledger.isSubscribed(organizationId, registerId)),
+      findTransaction: (registerId, txId) => observed(ledger.findTransaction(registerId, txId)),
       readKeys: (registerId, signal) => ledger.readKeys(registerId, signal),
     };
   }

@@ -9,6 +9,7 @@ import { findReplayKey } from '#core/ledger/replay.ts';
 import { boundTxId, signingDigest, signingText } from '#core/ledger/transaction.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import { judgePolicies } from '../../chain/building/overlay.ts';
+import { findStep } from '../../chain/pool/step.ts';
 import type { PooledTransaction } from '../../chain/pool/transaction.ts';
 import { controlOf, type RegisterState } from '../../chain/state/state.ts';
 import { findPayloadBytes } from './payload.ts';
@@ -51,10 +52,8 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
   if (requireBoundTxId && !isDerived())
     throw validationError([validationViolation('VAL_STRUCT_011', 'TransactionId')]);
   const payloadSize = match.bytes.length;
-  const { record, payload } = copyIntoOneBuffer(
-    recordBytes(buildRecord({ envelope, txId, payloadSize, senderAddress, signatures, bound })),
-    match.bytes,
-  );
+  const sealable = buildRecord({ envelope, txId, payloadSize, senderAddress, signatures, bound });
+  const { record, payload } = copyIntoOneBuffer(recordBytes(sealable), match.bytes);
   const sizeBytes = record.length + payloadSize;
   if (sizeBytes > maxTransactionBytes) throw tooLarge(maxTransactionBytes);
   const { payloadHash, previousTransactionId: previous } = envelope;
@@ -80,6 +79,7 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
     sizeBytes,
     createdAt: ownText(envelope.createdAt),
     expiresAtMs: expiresAtMs(submission),
+    step: findStep(sealable),
   };
 }
 

@@ -32,7 +32,7 @@ describe('a proposal with a transaction that the register service has stored', (
       },
       register,
       given,
-      { atMs: Date.now(), types: new Map(), certified: false },
+      { atMs: Date.now(), nowTicks: BigInt(Date.now()) * 10_000n, known: new Map(), certified: false },
     );
   }
 

@@ -6,11 +6,14 @@ import { isAppError } from '#core/errors/errors.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { LookupAnswer } from '../../chain/keys/lookup.ts';
+import { judgeWorkflow } from '../../chain/pool/step.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../../chain/pool/transaction.ts';
 import type { Ledger } from '../../chain/sealing/ports.ts';
 import type { RegisterChain } from '../../chain/sealing/register-chain.ts';
+import type { PinnedWorkflow } from '../../chain/workflows/pinned-workflows.ts';
+import { resolveStep } from '../../chain/workflows/resolve.ts';
 import { failure } from '../../errors.ts';
-import { type Question, questionOf } from '../lookup/question.ts';
+import { loadPinned, type Question, questionOf } from '../lookup/question.ts';
 import type { SealedLookup } from '../lookup/sealed-lookup.ts';
 import { buildCandidate, type Candidate, judgeSignatures, judgeTimes, signatureChecks } from './judge.ts';
 import { type Submission, submissionOf } from './submission.ts';
@@ -31,8 +34,10 @@ export interface PeerVerificationOptions {
 interface DocketContext {
   /** The docket's own timestamp, which a proposal is judged by so that every member reaches the same verdict. */
   readonly atMs: number;
-  /** Types of the docket's known transactions, by id. */
-  readonly types: Map<string, string>;
+  /** The same in ticks of 100 ns. */
+  readonly nowTicks: bigint;
+  /** The docket's known transactions, by id. */
+  readonly known: Map<string, Pick<PooledTransaction, 'type' | 'step'>>;
   /** A quorum has sealed the docket, so its state and chain were already judged. */
   readonly certified: boolean;
 }
@@ -76,7 +81,7 @@ export async function verifyPeerTransactions(
 ): Promise<readonly PooledTransaction[] | 'invalid'> {
   try {
     const examined = received.map((each) => read(register, each, context));
-    for (const { candidate } of examined) context.types.set(candidate.txId, candidate.type);
+    for (const { candidate } of examined) context.known.set(candidate.txId, candidate);
     const checks = await options.verify(examined.flatMap(({ submission }) => signatureChecks(submission)));
     if (judgeSignatures(checks).length > 0) return 'invalid';
     return await link(options, register, examined, context);
@@ -121,7 +126,10 @@ async function link(
   for (const [index, each] of examined.entries()) {
     const answer = answers[index];
     if (answer === undefined) throw failure('VAL_CHAIN_TRANSIENT');
-    const transaction = toPooled(register, each, answer, context);
+    const question = questions[index];
+    const pinned = context.certified || !question ? undefined : await loadPinned(question, answer);
+    assertPinStored(register, each, pinned, context);
+    const transaction = toPooled(register, each, { answer, pinned }, context);
     if (transaction === undefined) {
       await assertUpToDate(options, register, context);
       return 'invalid';
@@ -162,7 +170,7 @@ async function assertUpToDate(
 function toPooled(
   register: RegisterChain,
   { candidate }: ParsedTransaction,
-  answer: LookupAnswer,
+  { answer, pinned }: { readonly answer: LookupAnswer; readonly pinned: PinnedWorkflow | undefined },
   context: DocketContext,
 ): PooledTransaction | undefined {
   const { certified, atMs } = context;
@@ -172,9 +180,38 @@ function toPooled(
   if (candidate.previousTransactionId !== undefined && type === undefined) return undefined;
   const exclusivePredecessor = type !== undefined && hasExclusiveSuccessor(type);
   const replayKey = exclusivePredecessor ? undefined : candidate.replayKey;
-  const transaction = { ...candidate, exclusivePredecessor, replayKey, addedAtMs: atMs };
+  const step = candidate.step && (certified ? candidate.step : resolveStep(candidate.step, pinned, answer));
+  const transaction = { ...candidate, exclusivePredecessor, replayKey, addedAtMs: atMs, step };
+  if (!certified && !isInWorkflow(register, transaction, answer, context)) return undefined;
   const isSecond = isFork(register, transaction, answer) || isRepeated(register, transaction, answer);
   return isSecond && !certified ? undefined : transaction;
+}
+
+/**
+ * A publication that is decided and not stored yet may be known to other members already: the docket is not judged now,
+ * instead of being called invalid.
+ */
+function assertPinStored(
+  { pool }: RegisterChain,
+  { candidate: { step } }: ParsedTransaction,
+  pinned: PinnedWorkflow | undefined,
+  { certified }: DocketContext,
+): void {
+  if (certified || step === undefined || pinned !== undefined) return;
+  if (pool.findDecided(step.pin) !== undefined) throw failure('VAL_CHAIN_TRANSIENT');
+}
+
+/** Whether a step follows from its definition and its predecessor, and nothing else follows a step. */
+function isInWorkflow(
+  { pool }: RegisterChain,
+  transaction: PooledTransaction,
+  { previousKnown, previousType: type, previousRouting }: LookupAnswer,
+  { known, nowTicks }: DocketContext,
+): boolean {
+  const txId = transaction.previousTransactionId;
+  const sealed = txId && previousKnown ? { txId, type, routing: previousRouting || undefined } : undefined;
+  const find = (id: string) => known.get(id) ?? pool.findDecided(id);
+  return judgeWorkflow(transaction, { nowTicks, find, sealed }).length === 0;
 }
 
 /** Type of the predecessor: in the same docket, decided, or stored. */
@@ -189,10 +226,8 @@ function previousType(
 }
 
 /** Type of a predecessor in the same docket, or decided and still in the pool. */
-function typeHere({ pool }: RegisterChain, previous: string, { types }: DocketContext): string | undefined {
-  const pooled = pool.find(previous);
-  const decided = pooled === undefined || pooled.stage === 'waiting' ? undefined : pooled.transaction.type;
-  return types.get(previous) ?? decided;
+function typeHere({ pool }: RegisterChain, previous: string, { known }: DocketContext): string | undefined {
+  return (known.get(previous) ?? pool.findDecided(previous))?.type;
 }
 
 /** Whether a decided or stored transaction already succeeds the predecessor; a merely waiting one is superseded. */

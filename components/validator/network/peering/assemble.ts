@@ -123,11 +123,12 @@ async function judge(
   { content, certified }: Assembly,
   { here, records }: { here: PooledParts; records: ReadonlyMap<string, SealedTransaction> },
 ): Promise<readonly PooledTransaction[] | 'invalid'> {
-  const types = new Map([...here.found.values()].map(({ txId, type }) => [txId, type as string]));
+  const known = new Map<string, Pick<PooledTransaction, 'type' | 'step'>>(here.found);
   const ticks = findTimestamp(content.header.timestamp);
   if (ticks === undefined) return 'invalid';
   const atMs = Number(ticks / TICKS_PER_MILLISECOND);
-  return await verifyPeerTransactions(options, register, [...records.values()], { atMs, types, certified });
+  const context = { atMs, nowTicks: ticks, known, certified };
+  return await verifyPeerTransactions(options, register, [...records.values()], context);
 }
 
 /** Logs fetched transactions before any vote refers to them, and pools those that fit, since the docket may not be decided. */

@@ -7,6 +7,7 @@ interface Announcement {
   readonly algorithm: 'ED25519';
   readonly endpoint: string;
   readonly version: string;
+  readonly features: string[];
 }
 
 const everyMs = 60_000;

@@ -9,6 +9,7 @@ import {
   type GetRegisterStateResponse,
   type LedgerService,
   type ReadKeysResponse,
+  type RecordService,
   WriteOutcome as WireOutcome,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
 import type { KeyPart } from '../../chain/keys/key-snapshot.ts';
@@ -39,8 +40,21 @@ interface RegisterService extends Ledger {
 }
 
 /** The register service behind the port of sealing and admission. */
-export function createLedger(client: RpcClient<typeof LedgerService.method>): RegisterService {
+export function createLedger(
+  client: RpcClient<typeof LedgerService.method>,
+  records: Pick<RpcClient<typeof RecordService.method>, 'getSealedTransaction'>,
+): RegisterService {
   return {
+    async findTransaction(registerId, transactionId) {
+      const request = { registerId, transactionId };
+      try {
+        const ask = () => records.getSealedTransaction(request, { timeoutMs: lookupTimeoutMs });
+        return (await retryOnce(ask)).transaction;
+      } catch (error) {
+        if (isAppError(error, 'not_found')) return undefined;
+        throw error;
+      }
+    },
     async lookup(items) {
       const ask = () => client.lookup({ items: [...items] }, { timeoutMs: lookupTimeoutMs });
       const { answers } = await retryOnce(ask);

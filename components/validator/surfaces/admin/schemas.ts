@@ -107,6 +107,7 @@ export const validationStatusSchema = z.object({
       validatorId: text,
       reachable: z.boolean(),
       version: text.nullable(),
+      features: z.array(text).describe('what its rules cover, such as bp-pin-v1'),
       uptime: text.nullable().describe('d.hh:mm:ss'),
       lastHeardAt: time.nullable(),
       conditions: z.array(conditionSchema).describe('what keeps it from its work'),

@@ -55,6 +55,7 @@ describe('validation status of a set', () => {
       validatorId: 'validator-2',
       reachable: false,
       version: null,
+      features: [],
       uptime: null,
       lastHeardAt: null,
       conditions: [],

@@ -32,6 +32,7 @@ export function presentStatus(
       validatorId,
       reachable: report !== undefined,
       version: report?.version ?? null,
+      features: report?.features ?? [],
       uptime: report === undefined ? null : uptimeText(nowMs - report.startedAtMs),
       lastHeardAt: lastHeardAt(collected, validatorId, nowMs),
       conditions: (report?.conditions ?? []).map(({ sinceMs, ...condition }) => ({

@@ -95,7 +95,7 @@ function assertMember({ state }: RegisterChain, address: string): void {
 /** Counts expired transactions and those that the register's rules no longer admit. */
 function countRejected({ state, pool }: RegisterChain, nowMs: number): number {
   const gone = new Set(pool.expired(nowMs).map(({ txId }) => txId));
-  for (const { txId } of inadmissibleTombstones(state, pool.waiting(), nowMs)) gone.add(txId);
+  for (const { txId } of inadmissibleTombstones(state, pool, nowMs)) gone.add(txId);
   return gone.size;
 }
 

@@ -1,3 +1,4 @@
+import { VALIDATOR_FEATURES } from '#core/blueprint/pins.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Mode } from '../../chain/records/entries.ts';
@@ -51,6 +52,7 @@ export function createLocalValidator(options: LocalValidatorOptions): LocalValid
     report: (registerId) => ({
       validatorId: options.validatorId,
       version: options.version,
+      features: [...VALIDATOR_FEATURES],
       startedAtMs: options.startedAtMs,
       registers: Array.from(registersOf(registerId), (register) =>
         reportRegister(register, options.volumeGap(register.id), summarise(options.evidence(register.id))),

@@ -73,9 +73,12 @@ const registerSchema = z.looseObject({
   }),
 });
 
+const maxFeatures = 16;
+
 const reportSchema = z.looseObject({
   validatorId: name,
   version: word,
+  features: z.array(word).max(maxFeatures),
   startedAtMs: instant,
   registers: z.array(registerSchema).max(maxRegisters),
   heard: z.array(z.looseObject({ validatorId: name, heardAtMs: instant })).max(maxHeard),

@@ -64,6 +64,8 @@ export interface LastContact {
 export interface ValidatorReport {
   readonly validatorId: string;
   readonly version: string;
+  /** What its rules cover. */
+  readonly features: readonly string[];
   readonly startedAtMs: number;
   readonly registers: readonly RegisterReport[];
   readonly heard: readonly LastContact[];

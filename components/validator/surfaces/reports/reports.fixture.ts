@@ -35,7 +35,15 @@ export function registerReport(over: Partial<RegisterReport> = {}): RegisterRepo
 }
 
 export function validatorReport(validatorId: string, registers: readonly RegisterReport[]): ValidatorReport {
-  return { validatorId, version: '1', startedAtMs: 1_000, registers, heard: [], conditions: [] };
+  return {
+    validatorId,
+    version: '1',
+    features: [],
+    startedAtMs: 1_000,
+    registers,
+    heard: [],
+    conditions: [],
+  };
 }
 
 /** The collected reports; members without an entry are unreachable. */

@@ -17,6 +17,7 @@ export function wireReport(report: ValidatorReport) {
   return {
     validatorId: report.validatorId,
     version: report.version,
+    features: [...report.features],
     startedAtMs: BigInt(report.startedAtMs),
     registers: report.registers.map(wireRegister),
     heard: report.heard.map(({ validatorId, heardAtMs }) => ({ validatorId, heardAtMs: BigInt(heardAtMs) })),
@@ -79,6 +80,7 @@ export function reportOf(wire: GetStatusResponse): ValidatorReport {
   return {
     validatorId: wire.validatorId,
     version: wire.version,
+    features: wire.features,
     startedAtMs: Number(wire.startedAtMs),
     registers: wire.registers.map(registerOf),
     heard: wire.heard.map(({ validatorId, heardAtMs }) => ({ validatorId, heardAtMs: Number(heardAtMs) })),

@@ -111,6 +111,7 @@ function together(ledgers: ReadonlyMap<string, FakeLedger>): Ledger {
       of(sealed.docket.header.registerId).writeDocket(sealed, attestations),
     appendAttestation: (registerId, ...given) => of(registerId).appendAttestation(registerId, ...given),
     findRegister: (registerId) => of(registerId).findRegister(registerId),
+    findTransaction: (registerId, txId) => of(registerId).findTransaction(registerId, txId),
     isSubscribed: async () => true,
     readKeys: (registerId, signal) => of(registerId).readKeys(registerId, signal),
     async listMemberRegisters() {

@@ -14,6 +14,8 @@ export interface NewTransaction extends ValueTransaction, IndexRow {
   readonly onlySuccessor: boolean;
   /** hex of the replay key, which no second Action may repeat; undefined for other types */
   readonly replayKey: string | undefined;
+  /** whether it is a step of a workflow */
+  readonly isStep: boolean;
 }
 
 export interface DocketCommit {
@@ -66,7 +68,7 @@ export function indexedDocketOf({
 export function idsBuffer({ registerNo, segment, docket, transactions }: DocketCommit): Buffer {
   const rows = createCopyWriter();
   for (const [position, one] of transactions.entries()) {
-    rows.row(7);
+    rows.row(8);
     rows.int4(registerNo);
     rows.int4(segment);
     rows.hex(one.txId);
@@ -74,6 +76,7 @@ export function idsBuffer({ registerNo, segment, docket, transactions }: DocketC
     rows.int4(position);
     rows.text(one.type);
     rows.hex(one.replayKey);
+    rows.flag(one.isStep);
   }
   return rows.finish();
 }

@@ -95,14 +95,16 @@ const value: Part = {
 const ids: Part = {
   name: 'ids',
   sql: `
-  insert into transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
-  select :registerNo, :segment::integer, t.tx_id, :docketNumber::bigint, t.position - 1, t.type, t.replay_key
-  from head, unnest(:txIds::bytea[], :types::text[], :replayKeys::bytea[]) with ordinality
-    as t(tx_id, type, replay_key, position)`,
+  insert into transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key,
+    is_step)
+  select :registerNo, :segment::integer, t.tx_id, :docketNumber::bigint, t.position - 1, t.type, t.replay_key, t.is_step
+  from head, unnest(:txIds::bytea[], :types::text[], :replayKeys::bytea[], :steps::boolean[]) with ordinality
+    as t(tx_id, type, replay_key, is_step, position)`,
   values: ({ commit: { transactions } }) => ({
     txIds: transactions.map((one) => bytesOf(one.txId)),
     types: transactions.map((one) => one.type),
     replayKeys: transactions.map((one) => bytesOf(one.replayKey)),
+    steps: transactions.map((one) => one.isStep || null),
   }),
 };
 
@@ -124,12 +126,23 @@ const successors: Part = {
 const participants: Part = {
   name: 'participants',
   sql: `
-  insert into participant_keys (register_no, address, participant_id, public_key, algorithm, status)
+  insert into participant_keys (register_no, address, participant_id, public_key, algorithm, status,
+    encryption_algorithm, encryption_key)
   select :registerNo, p.* from head, jsonb_to_recordset(:participants::jsonb)
-    as p("walletAddress" text, "participantId" text, "publicKey" text, algorithm text, status text)
+    as p("walletAddress" text, "participantId" text, "publicKey" text, algorithm text, status text,
+      "encryptionAlgorithm" text, "encryptionKey" text)
   on conflict (register_no, address) do update set participant_id = excluded.participant_id,
-    public_key = excluded.public_key, algorithm = excluded.algorithm, status = excluded.status`,
-  values: ({ commit }) => ({ participants: JSON.stringify(commit.participants) }),
+    public_key = excluded.public_key, algorithm = excluded.algorithm, status = excluded.status,
+    encryption_algorithm = excluded.encryption_algorithm, encryption_key = excluded.encryption_key`,
+  values: ({ commit }) => ({
+    participants: JSON.stringify(
+      commit.participants.map(({ encryptionKey, ...key }) => ({
+        ...key,
+        encryptionAlgorithm: encryptionKey?.algorithm,
+        encryptionKey: encryptionKey?.publicKey,
+      })),
+    ),
+  }),
 };
 
 const logNodes: Part = {
@@ -214,8 +227,8 @@ export async function insertDocket(client: PoolClient, request: CommitRequest): 
   return result.rowCount !== 0;
 }
 
-const copyIds = `copy transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
-  from stdin (format binary)`;
+const copyIds = `copy transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key,
+  is_step) from stdin (format binary)`;
 const copySuccessors = `copy transaction_successors (register_no, segment, previous_tx_id, tx_id)
   from stdin (format binary)`;
 

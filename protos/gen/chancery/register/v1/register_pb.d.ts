@@ -37,6 +37,13 @@ export declare type LookupItem = Message<"chancery.register.v1.LookupItem"> & {
    * @generated from field: string replay_key = 4;
    */
   replayKey: string;
+
+  /**
+   * The publication that the transaction's `routing` names; empty to skip the question.
+   *
+   * @generated from field: string pin = 5;
+   */
+  pin: string;
 };
 
 /**
@@ -102,6 +109,20 @@ export declare type LookupAnswer = Message<"chancery.register.v1.LookupAnswer"> 
    * @generated from field: string sealed_replay = 6;
    */
   sealedReplay: string;
+
+  /**
+   * `routing` of the predecessor when it is a step, whether or not it was asked for; else empty
+   *
+   * @generated from field: string previous_routing = 7;
+   */
+  previousRouting: string;
+
+  /**
+   * whether `pin` is the id of a sealed publication of a blueprint on this register
+   *
+   * @generated from field: bool pin_known = 8;
+   */
+  pinKnown: boolean;
 };
 
 /**
@@ -970,6 +991,13 @@ export declare type AnnounceRequest = Message<"chancery.register.v1.AnnounceRequ
    * @generated from field: string version = 5;
    */
   version: string;
+
+  /**
+   * what the validator's rules cover, such as `bp-pin-v1`; at most 16 names
+   *
+   * @generated from field: repeated string features = 6;
+   */
+  features: string[];
 };
 
 /**
@@ -1043,6 +1071,11 @@ export declare type AnnouncedValidator = Message<"chancery.register.v1.Announced
    * @generated from field: int64 announced_at_ms = 6;
    */
   announcedAtMs: bigint;
+
+  /**
+   * @generated from field: repeated string features = 7;
+   */
+  features: string[];
 };
 
 /**
@@ -1153,6 +1186,583 @@ export declare type ReadEventsResponse = Message<"chancery.register.v1.ReadEvent
  * Use `create(ReadEventsResponseSchema)` to create a new message.
  */
 export declare const ReadEventsResponseSchema: GenMessage<ReadEventsResponse>;
+
+/**
+ * @generated from message chancery.register.v1.ListRegistersRequest
+ */
+export declare type ListRegistersRequest = Message<"chancery.register.v1.ListRegistersRequest"> & {
+  /**
+   * id of the last register of the previous page; empty at first
+   *
+   * @generated from field: string after = 1;
+   */
+  after: string;
+
+  /**
+   * at most 500; 0 means 100
+   *
+   * @generated from field: uint32 limit = 2;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message chancery.register.v1.ListRegistersRequest.
+ * Use `create(ListRegistersRequestSchema)` to create a new message.
+ */
+export declare const ListRegistersRequestSchema: GenMessage<ListRegistersRequest>;
+
+/**
+ * @generated from message chancery.register.v1.ListRegistersResponse
+ */
+export declare type ListRegistersResponse = Message<"chancery.register.v1.ListRegistersResponse"> & {
+  /**
+   * @generated from field: repeated chancery.register.v1.WorkflowRegister registers = 1;
+   */
+  registers: WorkflowRegister[];
+
+  /**
+   * False when there are more.
+   *
+   * @generated from field: bool complete = 2;
+   */
+  complete: boolean;
+};
+
+/**
+ * Describes the message chancery.register.v1.ListRegistersResponse.
+ * Use `create(ListRegistersResponseSchema)` to create a new message.
+ */
+export declare const ListRegistersResponseSchema: GenMessage<ListRegistersResponse>;
+
+/**
+ * @generated from message chancery.register.v1.GetRegisterRequest
+ */
+export declare type GetRegisterRequest = Message<"chancery.register.v1.GetRegisterRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+};
+
+/**
+ * Describes the message chancery.register.v1.GetRegisterRequest.
+ * Use `create(GetRegisterRequestSchema)` to create a new message.
+ */
+export declare const GetRegisterRequestSchema: GenMessage<GetRegisterRequest>;
+
+/**
+ * @generated from message chancery.register.v1.WorkflowRegister
+ */
+export declare type WorkflowRegister = Message<"chancery.register.v1.WorkflowRegister"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Checking, Online, Recovery, Offline, Halted
+   *
+   * @generated from field: string status = 3;
+   */
+  status: string;
+
+  /**
+   * number of sealed dockets
+   *
+   * @generated from field: uint64 height = 4;
+   */
+  height: bigint;
+
+  /**
+   * @generated from field: bool dev_mode = 5;
+   */
+  devMode: boolean;
+
+  /**
+   * organisation that created the register; empty for registers of the system
+   *
+   * @generated from field: string tenant_id = 6;
+   */
+  tenantId: string;
+
+  /**
+   * policy of the register: maximum size of record and payload together
+   *
+   * @generated from field: uint64 max_transaction_bytes = 7;
+   */
+  maxTransactionBytes: bigint;
+
+  /**
+   * members of the validator set that have not announced the feature `bp-pin-v1`
+   *
+   * @generated from field: repeated string validators_lacking_pins = 8;
+   */
+  validatorsLackingPins: string[];
+
+  /**
+   * @generated from field: bool sandbox = 9;
+   */
+  sandbox: boolean;
+};
+
+/**
+ * Describes the message chancery.register.v1.WorkflowRegister.
+ * Use `create(WorkflowRegisterSchema)` to create a new message.
+ */
+export declare const WorkflowRegisterSchema: GenMessage<WorkflowRegister>;
+
+/**
+ * Position of a transaction: number of its docket, and its index in the docket.
+ *
+ * @generated from message chancery.register.v1.Position
+ */
+export declare type Position = Message<"chancery.register.v1.Position"> & {
+  /**
+   * @generated from field: uint64 docket = 1;
+   */
+  docket: bigint;
+
+  /**
+   * @generated from field: uint32 index = 2;
+   */
+  index: number;
+};
+
+/**
+ * Describes the message chancery.register.v1.Position.
+ * Use `create(PositionSchema)` to create a new message.
+ */
+export declare const PositionSchema: GenMessage<Position>;
+
+/**
+ * @generated from message chancery.register.v1.ReadStepsRequest
+ */
+export declare type ReadStepsRequest = Message<"chancery.register.v1.ReadStepsRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * the first position that is read; absent at first
+   *
+   * @generated from field: chancery.register.v1.Position from = 2;
+   */
+  from?: Position | undefined;
+
+  /**
+   * at most 1000; 0 means 500
+   *
+   * @generated from field: uint32 limit = 3;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message chancery.register.v1.ReadStepsRequest.
+ * Use `create(ReadStepsRequestSchema)` to create a new message.
+ */
+export declare const ReadStepsRequestSchema: GenMessage<ReadStepsRequest>;
+
+/**
+ * @generated from message chancery.register.v1.Step
+ */
+export declare type Step = Message<"chancery.register.v1.Step"> & {
+  /**
+   * @generated from field: chancery.register.v1.Position position = 1;
+   */
+  position?: Position | undefined;
+
+  /**
+   * the exact JCS bytes of the record
+   *
+   * @generated from field: bytes record = 2;
+   */
+  record: Uint8Array;
+
+  /**
+   * timestamp of the docket
+   *
+   * @generated from field: string sealed_at = 3;
+   */
+  sealedAt: string;
+
+  /**
+   * payload of a publication; empty for a step
+   *
+   * @generated from field: bytes publication_payload = 4;
+   */
+  publicationPayload: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.register.v1.Step.
+ * Use `create(StepSchema)` to create a new message.
+ */
+export declare const StepSchema: GenMessage<Step>;
+
+/**
+ * @generated from message chancery.register.v1.ReadStepsResponse
+ */
+export declare type ReadStepsResponse = Message<"chancery.register.v1.ReadStepsResponse"> & {
+  /**
+   * @generated from field: repeated chancery.register.v1.Step steps = 1;
+   */
+  steps: Step[];
+
+  /**
+   * `from` of the next request: every step and publication before it has been answered
+   *
+   * @generated from field: chancery.register.v1.Position next = 2;
+   */
+  next?: Position | undefined;
+
+  /**
+   * number of sealed dockets when the answer was read; more can be read at once when `next` is before it
+   *
+   * @generated from field: uint64 height = 3;
+   */
+  height: bigint;
+};
+
+/**
+ * Describes the message chancery.register.v1.ReadStepsResponse.
+ * Use `create(ReadStepsResponseSchema)` to create a new message.
+ */
+export declare const ReadStepsResponseSchema: GenMessage<ReadStepsResponse>;
+
+/**
+ * @generated from message chancery.register.v1.GetPayloadsRequest
+ */
+export declare type GetPayloadsRequest = Message<"chancery.register.v1.GetPayloadsRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * at most 64
+   *
+   * @generated from field: repeated string transaction_ids = 2;
+   */
+  transactionIds: string[];
+};
+
+/**
+ * Describes the message chancery.register.v1.GetPayloadsRequest.
+ * Use `create(GetPayloadsRequestSchema)` to create a new message.
+ */
+export declare const GetPayloadsRequestSchema: GenMessage<GetPayloadsRequest>;
+
+/**
+ * @generated from message chancery.register.v1.Payload
+ */
+export declare type Payload = Message<"chancery.register.v1.Payload"> & {
+  /**
+   * @generated from field: string transaction_id = 1;
+   */
+  transactionId: string;
+
+  /**
+   * @generated from field: bytes payload = 2;
+   */
+  payload: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.register.v1.Payload.
+ * Use `create(PayloadSchema)` to create a new message.
+ */
+export declare const PayloadSchema: GenMessage<Payload>;
+
+/**
+ * @generated from message chancery.register.v1.GetPayloadsResponse
+ */
+export declare type GetPayloadsResponse = Message<"chancery.register.v1.GetPayloadsResponse"> & {
+  /**
+   * @generated from field: repeated chancery.register.v1.Payload payloads = 1;
+   */
+  payloads: Payload[];
+
+  /**
+   * False when the answer ends before the request does: request the ids behind the last answered one again.
+   *
+   * @generated from field: bool complete = 2;
+   */
+  complete: boolean;
+};
+
+/**
+ * Describes the message chancery.register.v1.GetPayloadsResponse.
+ * Use `create(GetPayloadsResponseSchema)` to create a new message.
+ */
+export declare const GetPayloadsResponseSchema: GenMessage<GetPayloadsResponse>;
+
+/**
+ * @generated from message chancery.register.v1.ListPublicationsRequest
+ */
+export declare type ListPublicationsRequest = Message<"chancery.register.v1.ListPublicationsRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * empty: of every blueprint
+   *
+   * @generated from field: string blueprint_id = 2;
+   */
+  blueprintId: string;
+
+  /**
+   * the last position of the previous page; absent at first
+   *
+   * @generated from field: chancery.register.v1.Position after = 3;
+   */
+  after?: Position | undefined;
+
+  /**
+   * at most 200; 0 means 50
+   *
+   * @generated from field: uint32 limit = 4;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message chancery.register.v1.ListPublicationsRequest.
+ * Use `create(ListPublicationsRequestSchema)` to create a new message.
+ */
+export declare const ListPublicationsRequestSchema: GenMessage<ListPublicationsRequest>;
+
+/**
+ * @generated from message chancery.register.v1.Publication
+ */
+export declare type Publication = Message<"chancery.register.v1.Publication"> & {
+  /**
+   * @generated from field: string publication_tx_id = 1;
+   */
+  publicationTxId: string;
+
+  /**
+   * @generated from field: string blueprint_id = 2;
+   */
+  blueprintId: string;
+
+  /**
+   * @generated from field: string exec_def_hash = 3;
+   */
+  execDefHash: string;
+
+  /**
+   * @generated from field: string structural_hash = 4;
+   */
+  structuralHash: string;
+
+  /**
+   * @generated from field: string published_by = 5;
+   */
+  publishedBy: string;
+
+  /**
+   * @generated from field: string sealed_at = 6;
+   */
+  sealedAt: string;
+
+  /**
+   * @generated from field: chancery.register.v1.Position position = 7;
+   */
+  position?: Position | undefined;
+
+  /**
+   * number among the publications of the blueprint, from 1
+   *
+   * @generated from field: uint32 ordinal = 8;
+   */
+  ordinal: number;
+
+  /**
+   * @generated from field: bytes payload = 9;
+   */
+  payload: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.register.v1.Publication.
+ * Use `create(PublicationSchema)` to create a new message.
+ */
+export declare const PublicationSchema: GenMessage<Publication>;
+
+/**
+ * @generated from message chancery.register.v1.ListPublicationsResponse
+ */
+export declare type ListPublicationsResponse = Message<"chancery.register.v1.ListPublicationsResponse"> & {
+  /**
+   * @generated from field: repeated chancery.register.v1.Publication publications = 1;
+   */
+  publications: Publication[];
+
+  /**
+   * `after` of the next request
+   *
+   * @generated from field: chancery.register.v1.Position next = 2;
+   */
+  next?: Position | undefined;
+
+  /**
+   * False when there are more.
+   *
+   * @generated from field: bool complete = 3;
+   */
+  complete: boolean;
+};
+
+/**
+ * Describes the message chancery.register.v1.ListPublicationsResponse.
+ * Use `create(ListPublicationsResponseSchema)` to create a new message.
+ */
+export declare const ListPublicationsResponseSchema: GenMessage<ListPublicationsResponse>;
+
+/**
+ * @generated from message chancery.register.v1.SubmitTransactionRequest
+ */
+export declare type SubmitTransactionRequest = Message<"chancery.register.v1.SubmitTransactionRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * JSON text of the submitted transaction (specification document 2); its RegisterId is `register_id`
+   *
+   * @generated from field: bytes transaction = 2;
+   */
+  transaction: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.register.v1.SubmitTransactionRequest.
+ * Use `create(SubmitTransactionRequestSchema)` to create a new message.
+ */
+export declare const SubmitTransactionRequestSchema: GenMessage<SubmitTransactionRequest>;
+
+/**
+ * @generated from message chancery.register.v1.SubmitTransactionResponse
+ */
+export declare type SubmitTransactionResponse = Message<"chancery.register.v1.SubmitTransactionResponse"> & {
+  /**
+   * HTTP status and JSON body of the validator
+   *
+   * @generated from field: uint32 status = 1;
+   */
+  status: number;
+
+  /**
+   * @generated from field: bytes body = 2;
+   */
+  body: Uint8Array;
+
+  /**
+   * when the validator requests a retry; else 0
+   *
+   * @generated from field: uint32 retry_after_seconds = 3;
+   */
+  retryAfterSeconds: number;
+};
+
+/**
+ * Describes the message chancery.register.v1.SubmitTransactionResponse.
+ * Use `create(SubmitTransactionResponseSchema)` to create a new message.
+ */
+export declare const SubmitTransactionResponseSchema: GenMessage<SubmitTransactionResponse>;
+
+/**
+ * @generated from message chancery.register.v1.FindParticipantKeysRequest
+ */
+export declare type FindParticipantKeysRequest = Message<"chancery.register.v1.FindParticipantKeysRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * at most 256
+   *
+   * @generated from field: repeated string addresses = 2;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message chancery.register.v1.FindParticipantKeysRequest.
+ * Use `create(FindParticipantKeysRequestSchema)` to create a new message.
+ */
+export declare const FindParticipantKeysRequestSchema: GenMessage<FindParticipantKeysRequest>;
+
+/**
+ * @generated from message chancery.register.v1.ParticipantKey
+ */
+export declare type ParticipantKey = Message<"chancery.register.v1.ParticipantKey"> & {
+  /**
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * Active, Deprecated or Revoked
+   *
+   * @generated from field: string status = 2;
+   */
+  status: string;
+
+  /**
+   * of `public_key`: X25519, NISTP256 or RSA-4096
+   *
+   * @generated from field: string algorithm = 3;
+   */
+  algorithm: string;
+
+  /**
+   * standard base64: 32 raw bytes for X25519, SPKI DER otherwise. The key that content for the address is encrypted to;
+   * empty, as its algorithm, when the record publishes none.
+   *
+   * @generated from field: string public_key = 4;
+   */
+  publicKey: string;
+
+  /**
+   * @generated from field: string participant_id = 5;
+   */
+  participantId: string;
+};
+
+/**
+ * Describes the message chancery.register.v1.ParticipantKey.
+ * Use `create(ParticipantKeySchema)` to create a new message.
+ */
+export declare const ParticipantKeySchema: GenMessage<ParticipantKey>;
+
+/**
+ * @generated from message chancery.register.v1.FindParticipantKeysResponse
+ */
+export declare type FindParticipantKeysResponse = Message<"chancery.register.v1.FindParticipantKeysResponse"> & {
+  /**
+   * @generated from field: repeated chancery.register.v1.ParticipantKey keys = 1;
+   */
+  keys: ParticipantKey[];
+};
+
+/**
+ * Describes the message chancery.register.v1.FindParticipantKeysResponse.
+ * Use `create(FindParticipantKeysResponseSchema)` to create a new message.
+ */
+export declare const FindParticipantKeysResponseSchema: GenMessage<FindParticipantKeysResponse>;
 
 /**
  * @generated from enum chancery.register.v1.WriteOutcome
@@ -1284,7 +1894,7 @@ export declare const LedgerService: GenService<{
 }>;
 
 /**
- * Sealed transactions for services that judge themselves what a person may read of them.
+ * Sealed transactions for services that judge themselves what a person may read of them, and for validators.
  *
  * @generated from service chancery.register.v1.RecordService
  */
@@ -1298,6 +1908,87 @@ export declare const RecordService: GenService<{
     methodKind: "unary";
     input: typeof GetSealedTransactionRequestSchema;
     output: typeof GetSealedTransactionResponseSchema;
+  },
+}>;
+
+/**
+ * What the blueprint service reads of registers, and its submissions. Callers: service-blueprint with the scope
+ * registers:write. Everything that is read is sealed.
+ *
+ * @generated from service chancery.register.v1.WorkflowLedgerService
+ */
+export declare const WorkflowLedgerService: GenService<{
+  /**
+   * Registers that are not deleted, by id.
+   *
+   * @generated from rpc chancery.register.v1.WorkflowLedgerService.ListRegisters
+   */
+  listRegisters: {
+    methodKind: "unary";
+    input: typeof ListRegistersRequestSchema;
+    output: typeof ListRegistersResponseSchema;
+  },
+  /**
+   * One register: NOT_FOUND when it is unknown or deleted.
+   *
+   * @generated from rpc chancery.register.v1.WorkflowLedgerService.GetRegister
+   */
+  getRegister: {
+    methodKind: "unary";
+    input: typeof GetRegisterRequestSchema;
+    output: typeof WorkflowRegisterSchema;
+  },
+  /**
+   * Steps (Actions and Rejections whose metadata has `routing`) and publications of blueprints, in the order of the
+   * ledger from a position on, without payloads of steps. Other transactions are not read.
+   *
+   * @generated from rpc chancery.register.v1.WorkflowLedgerService.ReadSteps
+   */
+  readSteps: {
+    methodKind: "unary";
+    input: typeof ReadStepsRequestSchema;
+    output: typeof ReadStepsResponseSchema;
+  },
+  /**
+   * Payloads of sealed transactions, in the order of the request, as far as they fit into 8 MiB. An unknown id is absent.
+   *
+   * @generated from rpc chancery.register.v1.WorkflowLedgerService.GetPayloads
+   */
+  getPayloads: {
+    methodKind: "unary";
+    input: typeof GetPayloadsRequestSchema;
+    output: typeof GetPayloadsResponseSchema;
+  },
+  /**
+   * Publications of a register in the order of the ledger, after a position; of one blueprint when it is given.
+   *
+   * @generated from rpc chancery.register.v1.WorkflowLedgerService.ListPublications
+   */
+  listPublications: {
+    methodKind: "unary";
+    input: typeof ListPublicationsRequestSchema;
+    output: typeof ListPublicationsResponseSchema;
+  },
+  /**
+   * Submits a signed transaction to a validator of the register, as the REST route does. The blueprint service has
+   * checked the subscription of the person's organisation.
+   *
+   * @generated from rpc chancery.register.v1.WorkflowLedgerService.SubmitTransaction
+   */
+  submitTransaction: {
+    methodKind: "unary";
+    input: typeof SubmitTransactionRequestSchema;
+    output: typeof SubmitTransactionResponseSchema;
+  },
+  /**
+   * The keys that participants published for their addresses; an address without a record is absent.
+   *
+   * @generated from rpc chancery.register.v1.WorkflowLedgerService.FindParticipantKeys
+   */
+  findParticipantKeys: {
+    methodKind: "unary";
+    input: typeof FindParticipantKeysRequestSchema;
+    output: typeof FindParticipantKeysResponseSchema;
   },
 }>;
 

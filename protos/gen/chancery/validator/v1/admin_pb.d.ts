@@ -67,6 +67,13 @@ export declare type GetStatusResponse = Message<"chancery.validator.v1.GetStatus
    * @generated from field: repeated chancery.validator.v1.ValidatorCondition conditions = 6;
    */
   conditions: ValidatorCondition[];
+
+  /**
+   * What the validator's rules cover, as it announces it; empty from a validator of an earlier version.
+   *
+   * @generated from field: repeated string features = 7;
+   */
+  features: string[];
 };
 
 /**

@@ -337,6 +337,107 @@ export declare type EncryptionKey = Message<"chancery.wallet.v1.EncryptionKey"> 
 export declare const EncryptionKeySchema: GenMessage<EncryptionKey>;
 
 /**
+ * @generated from message chancery.wallet.v1.ListPersonWalletsRequest
+ */
+export declare type ListPersonWalletsRequest = Message<"chancery.wallet.v1.ListPersonWalletsRequest"> & {
+  /**
+   * @generated from field: string platform_user_id = 1;
+   */
+  platformUserId: string;
+
+  /**
+   * organisation of the person's token; may be empty
+   *
+   * @generated from field: string organization_id = 2;
+   */
+  organizationId: string;
+
+  /**
+   * roles of the person in it
+   *
+   * @generated from field: repeated string roles = 3;
+   */
+  roles: string[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.ListPersonWalletsRequest.
+ * Use `create(ListPersonWalletsRequestSchema)` to create a new message.
+ */
+export declare const ListPersonWalletsRequestSchema: GenMessage<ListPersonWalletsRequest>;
+
+/**
+ * @generated from message chancery.wallet.v1.ListPersonWalletsResponse
+ */
+export declare type ListPersonWalletsResponse = Message<"chancery.wallet.v1.ListPersonWalletsResponse"> & {
+  /**
+   * @generated from field: repeated string addresses = 1;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.ListPersonWalletsResponse.
+ * Use `create(ListPersonWalletsResponseSchema)` to create a new message.
+ */
+export declare const ListPersonWalletsResponseSchema: GenMessage<ListPersonWalletsResponse>;
+
+/**
+ * @generated from message chancery.wallet.v1.FindOwnersRequest
+ */
+export declare type FindOwnersRequest = Message<"chancery.wallet.v1.FindOwnersRequest"> & {
+  /**
+   * at most 256
+   *
+   * @generated from field: repeated string addresses = 1;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.FindOwnersRequest.
+ * Use `create(FindOwnersRequestSchema)` to create a new message.
+ */
+export declare const FindOwnersRequestSchema: GenMessage<FindOwnersRequest>;
+
+/**
+ * @generated from message chancery.wallet.v1.FindOwnersResponse
+ */
+export declare type FindOwnersResponse = Message<"chancery.wallet.v1.FindOwnersResponse"> & {
+  /**
+   * @generated from field: repeated chancery.wallet.v1.WalletOwner owners = 1;
+   */
+  owners: WalletOwner[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.FindOwnersResponse.
+ * Use `create(FindOwnersResponseSchema)` to create a new message.
+ */
+export declare const FindOwnersResponseSchema: GenMessage<FindOwnersResponse>;
+
+/**
+ * @generated from message chancery.wallet.v1.WalletOwner
+ */
+export declare type WalletOwner = Message<"chancery.wallet.v1.WalletOwner"> & {
+  /**
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string platform_user_id = 2;
+   */
+  platformUserId: string;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.WalletOwner.
+ * Use `create(WalletOwnerSchema)` to create a new message.
+ */
+export declare const WalletOwnerSchema: GenMessage<WalletOwner>;
+
+/**
  * @generated from message chancery.wallet.v1.UnwrapKeysRequest
  */
 export declare type UnwrapKeysRequest = Message<"chancery.wallet.v1.UnwrapKeysRequest"> & {
@@ -1358,6 +1459,35 @@ export declare const WalletService: GenService<{
     methodKind: "unary";
     input: typeof UnwrapKeysRequestSchema;
     output: typeof UnwrapKeysResponseSchema;
+  },
+}>;
+
+/**
+ * Whose wallets are whose, for the service that tells people what happens to their workflows. Callers:
+ * service-blueprint.
+ *
+ * @generated from service chancery.wallet.v1.WalletOwnerService
+ */
+export declare const WalletOwnerService: GenService<{
+  /**
+   * Addresses of the wallets that a person may sign with at present, own ones first.
+   *
+   * @generated from rpc chancery.wallet.v1.WalletOwnerService.ListPersonWallets
+   */
+  listPersonWallets: {
+    methodKind: "unary";
+    input: typeof ListPersonWalletsRequestSchema;
+    output: typeof ListPersonWalletsResponseSchema;
+  },
+  /**
+   * The person whom each wallet belongs to, by address; unknown wallets and those of no person are left out.
+   *
+   * @generated from rpc chancery.wallet.v1.WalletOwnerService.FindOwners
+   */
+  findOwners: {
+    methodKind: "unary";
+    input: typeof FindOwnersRequestSchema;
+    output: typeof FindOwnersResponseSchema;
   },
 }>;
 

@@ -8,7 +8,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file chancery/wallet/v1/wallet.proto.
  */
 export const file_chancery_wallet_v1_wallet = /*@__PURE__*/
-  fileDesc("Ch9jaGFuY2VyeS93YWxsZXQvdjEvd2FsbGV0LnByb3RvEhJjaGFuY2VyeS53YWxsZXQudjEiSgoJUHVibGljS2V5EhIKCnB1YmxpY19rZXkYASABKAkSEQoJYWxnb3JpdGhtGAIgASgJEhYKDndhbGxldF9hZGRyZXNzGAMgASgJIicKEkZpbmRXYWxsZXRzUmVxdWVzdBIRCglhZGRyZXNzZXMYASADKAkiRQoTRmluZFdhbGxldHNSZXNwb25zZRIuCgd3YWxsZXRzGAEgAygLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSJTChlMaXN0U3ViamVjdFdhbGxldHNSZXF1ZXN0Eh8KEmRlcml2YXRpb25fY29udGV4dBgBIAEoCUgAiAEBQhUKE19kZXJpdmF0aW9uX2NvbnRleHQiTAoaTGlzdFN1YmplY3RXYWxsZXRzUmVzcG9uc2USLgoHd2FsbGV0cxgBIAMoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiVwoRU2lnbkRpZ2VzdFJlcXVlc3QSFgoOd2FsbGV0X2FkZHJlc3MYASABKAkSDgoGZGlnZXN0GAIgASgMEhoKEmRlcml2YXRpb25fY29udGV4dBgDIAEoCSJTChJTaWduRGlnZXN0UmVzcG9uc2USEQoJc2lnbmF0dXJlGAEgASgMEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiLQoaRmluZEF0dGVzdGF0aW9uS2V5c1JlcXVlc3QSDwoHd2FsbGV0cxgBIAMoCSKAAQoOQXR0ZXN0YXRpb25LZXkSDgoGd2FsbGV0GAEgASgJEhYKDndhbGxldF9hZGRyZXNzGAIgASgJEhoKEmRlcml2YXRpb25fY29udGV4dBgDIAEoCRIqCgNrZXkYBCABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5Ik8KG0ZpbmRBdHRlc3RhdGlvbktleXNSZXNwb25zZRIwCgRrZXlzGAEgAygLMiIuY2hhbmNlcnkud2FsbGV0LnYxLkF0dGVzdGF0aW9uS2V5IjgKHUZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXF1ZXN0EhcKD29yZ2FuaXphdGlvbl9pZBgBIAEoCSJPCh5GaW5kT3JnYW5pemF0aW9uV2FsbGV0UmVzcG9uc2USLQoGd2FsbGV0GAEgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSIuChlGaW5kRW5jcnlwdGlvbktleXNSZXF1ZXN0EhEKCWFkZHJlc3NlcxgBIAMoCSJNChpGaW5kRW5jcnlwdGlvbktleXNSZXNwb25zZRIvCgRrZXlzGAEgAygLMiEuY2hhbmNlcnkud2FsbGV0LnYxLkVuY3J5cHRpb25LZXkiawoNRW5jcnlwdGlvbktleRIWCg53YWxsZXRfYWRkcmVzcxgBIAEoCRILCgNraWQYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEhIKCnB1YmxpY19rZXkYBCABKAkSDgoGc3RhdHVzGAUgASgJIlEKEVVud3JhcEtleXNSZXF1ZXN0Eg4KBndhbGxldBgBIAEoCRIsCgRrZXlzGAIgAygLMh4uY2hhbmNlcnkud2FsbGV0LnYxLldyYXBwZWRLZXkihgEKCldyYXBwZWRLZXkSCwoDa2lkGAEgASgJEgsKA2FsZxgCIAEoCRItCgNlcGsYAyABKAsyIC5jaGFuY2VyeS53YWxsZXQudjEuRXBoZW1lcmFsS2V5EgsKA2FwdRgEIAEoDBILCgNhcHYYBSABKAwSFQoNZW5jcnlwdGVkX2tleRgGIAEoDCIxCgxFcGhlbWVyYWxLZXkSCwoDY3J2GAEgASgJEgkKAXgYAiABKAwSCQoBeRgDIAEoDCJEChJVbndyYXBLZXlzUmVzcG9uc2USLgoEa2V5cxgBIAMoCzIgLmNoYW5jZXJ5LndhbGxldC52MS5VbndyYXBwZWRLZXkiQgoMVW53cmFwcGVkS2V5EhUKC2NvbnRlbnRfa2V5GAEgASgMSAASEQoHcmVmdXNhbBgCIAEoCUgAQggKBnJlc3VsdCIuChNHZXRTeXN0ZW1LZXlSZXF1ZXN0EhcKD2Rlcml2YXRpb25fcGF0aBgBIAEoCSJCChRHZXRTeXN0ZW1LZXlSZXNwb25zZRIqCgNrZXkYASABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5IooBChJTaWduQ29udHJvbFJlcXVlc3QSEwoLcmVnaXN0ZXJfaWQYASABKAkSFgoOdHJhbnNhY3Rpb25faWQYAiABKAkSFAoMcGF5bG9hZF9oYXNoGAMgASgJEhcKD2Rlcml2YXRpb25fcGF0aBgEIAEoCRIYChB0cmFuc2FjdGlvbl90eXBlGAUgASgJIlQKE1NpZ25Db250cm9sUmVzcG9uc2USEQoJc2lnbmF0dXJlGAEgASgMEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiVgoUU2lnbk93bmVyc2hpcFJlcXVlc3QSEwoLcmVnaXN0ZXJfaWQYASABKAkSFQoNcmVnaXN0ZXJfbmFtZRgCIAEoCRISCgpncmFudGVkX2F0GAMgASgJIlYKFVNpZ25Pd25lcnNoaXBSZXNwb25zZRIRCglzaWduYXR1cmUYASABKAwSKgoDa2V5GAIgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSI6ChVTaWduQ2hlY2twb2ludFJlcXVlc3QSEwoLcmVnaXN0ZXJfaWQYASABKAkSDAoEYm9keRgCIAEoCSJXChZTaWduQ2hlY2twb2ludFJlc3BvbnNlEhEKCXNpZ25hdHVyZRgBIAEoDBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5IpkEChRTaWduQ29uc2Vuc3VzUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgEEi4KBG9wZW4YAiABKAsyHi5jaGFuY2VyeS53YWxsZXQudjEuT3BlblNpZ25lckgAEjkKCWNvbnNlbnN1cxgDIAEoCzIkLmNoYW5jZXJ5LndhbGxldC52MS5Db25zZW5zdXNNZXNzYWdlSAASPQoLYXR0ZXN0YXRpb24YBCABKAsyJi5jaGFuY2VyeS53YWxsZXQudjEuQXR0ZXN0YXRpb25NZXNzYWdlSAASOwoKcG9zc2Vzc2lvbhgFIAEoCzIlLmNoYW5jZXJ5LndhbGxldC52MS5Qb3NzZXNzaW9uTWVzc2FnZUgAEj0KC2Nvc2lnbmF0dXJlGAYgASgLMiYuY2hhbmNlcnkud2FsbGV0LnYxLkNvc2lnbmF0dXJlTWVzc2FnZUgAEjsKCnN1c3BlbnNpb24YByABKAsyJS5jaGFuY2VyeS53YWxsZXQudjEuU3VzcGVuc2lvbk1lc3NhZ2VIABI2CghuZXh0X2tleRgIIAEoCzIiLmNoYW5jZXJ5LndhbGxldC52MS5OZXh0S2V5TWVzc2FnZUgAEjMKBWJhdGNoGAogASgLMiIuY2hhbmNlcnkud2FsbGV0LnYxLkNvbnNlbnN1c0JhdGNoSAASEgoKcHVibGljX2tleRgJIAEoCUIJCgdtZXNzYWdlIoUBCg5Db25zZW5zdXNCYXRjaBI2CghtZXNzYWdlcxgBIAMoCzIkLmNoYW5jZXJ5LndhbGxldC52MS5Db25zZW5zdXNNZXNzYWdlEjsKC2F0dGVzdGF0aW9uGAIgASgLMiYuY2hhbmNlcnkud2FsbGV0LnYxLkF0dGVzdGF0aW9uTWVzc2FnZSIxCgpPcGVuU2lnbmVyEhQKDHZhbGlkYXRvcl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBCLmAQoQQ29uc2Vuc3VzTWVzc2FnZRIMCgR0eXBlGAEgASgNEhIKCm5ldHdvcmtfaWQYAiABKAkSEwoLcmVnaXN0ZXJfaWQYAyABKAkSDgoGaGVpZ2h0GAQgASgEEg0KBXJvdW5kGAUgASgNEhEKCXBvbF9yb3VuZBgGIAEoERITCgtkb2NrZXRfaGFzaBgHIAEoCRITCgttZXJrbGVfcm9vdBgIIAEoCRIQCghsb2dfcm9vdBgJIAEoCRIaChJ2YWxpZGF0b3Jfc2V0X2hhc2gYCiABKAkSEQoJdGltZXN0YW1wGAsgASgJImMKEkF0dGVzdGF0aW9uTWVzc2FnZRITCgtyZWdpc3Rlcl9pZBgBIAEoCRITCgtkb2NrZXRfaGFzaBgCIAEoCRIQCghhcHByb3ZlZBgDIAEoCBIRCgl0aW1lc3RhbXAYBCABKAkiOQoRU3VzcGVuc2lvbk1lc3NhZ2USEwoLcmVnaXN0ZXJfaWQYASABKAkSDwoHcGF5bG9hZBgCIAEoDCJ0ChJDb3NpZ25hdHVyZU1lc3NhZ2USEgoKbmV0d29ya19pZBgBIAEoCRITCgtyZWdpc3Rlcl9pZBgCIAEoCRIMCgRzaXplGAMgASgEEhEKCXJvb3RfaGFzaBgEIAEoDBIUCgx0aW1lX3NlY29uZHMYBSABKAQiKAoRUG9zc2Vzc2lvbk1lc3NhZ2USEwoLcmVnaXN0ZXJfaWQYASABKAkiKgoOTmV4dEtleU1lc3NhZ2USGAoQYWZ0ZXJfcHVibGljX2tleRgBIAEoCSK0AgoVU2lnbkNvbnNlbnN1c1Jlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAQSMgoGb3BlbmVkGAIgASgLMiAuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lck9wZW5lZEgAEjMKBnNpZ25lZBgDIAEoCzIhLmNoYW5jZXJ5LndhbGxldC52MS5TaWduZWRNZXNzYWdlSAASNAoHcmVmdXNhbBgEIAEoCzIhLmNoYW5jZXJ5LndhbGxldC52MS5TaWduZXJSZWZ1c2FsSAASLAoDa2V5GAUgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleUgAEjAKBWJhdGNoGAYgASgLMh8uY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lZEJhdGNoSABCCAoGcmVzdWx0IpMBCgxTaWduZXJPcGVuZWQSDQoFZXBvY2gYASABKAQSKgoDa2V5GAIgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleRIxCgpuZXdlc3Rfa2V5GAMgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleRIVCg1zaWduc19iYXRjaGVzGAQgASgIIiIKDVNpZ25lZE1lc3NhZ2USEQoJc2lnbmF0dXJlGAEgASgMIkAKC1NpZ25lZEJhdGNoEhIKCnNpZ25hdHVyZXMYASADKAwSHQoVYXR0ZXN0YXRpb25fc2lnbmF0dXJlGAIgASgMIi4KDVNpZ25lclJlZnVzYWwSDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIjcKC0V2ZW50Q3Vyc29yEhYKDnRyYW5zYWN0aW9uX2lkGAEgASgEEhAKCHNlcXVlbmNlGAIgASgEImEKBUV2ZW50Ei8KBmN1cnNvchgBIAEoCzIfLmNoYW5jZXJ5LndhbGxldC52MS5FdmVudEN1cnNvchIMCgRraW5kGAIgASgJEgsKA2tleRgDIAEoCRIMCgRkYXRhGAQgASgJIlIKEVJlYWRFdmVudHNSZXF1ZXN0Ei4KBWFmdGVyGAEgASgLMh8uY2hhbmNlcnkud2FsbGV0LnYxLkV2ZW50Q3Vyc29yEg0KBWxpbWl0GAIgASgNIlEKElJlYWRFdmVudHNSZXNwb25zZRIpCgZldmVudHMYASADKAsyGS5jaGFuY2VyeS53YWxsZXQudjEuRXZlbnQSEAoIY29tcGxldGUYAiABKAgyjAYKDVdhbGxldFNlcnZpY2USXgoLRmluZFdhbGxldHMSJi5jaGFuY2VyeS53YWxsZXQudjEuRmluZFdhbGxldHNSZXF1ZXN0GicuY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRXYWxsZXRzUmVzcG9uc2UScwoSTGlzdFN1YmplY3RXYWxsZXRzEi0uY2hhbmNlcnkud2FsbGV0LnYxLkxpc3RTdWJqZWN0V2FsbGV0c1JlcXVlc3QaLi5jaGFuY2VyeS53YWxsZXQudjEuTGlzdFN1YmplY3RXYWxsZXRzUmVzcG9uc2USWwoKU2lnbkRpZ2VzdBIlLmNoYW5jZXJ5LndhbGxldC52MS5TaWduRGlnZXN0UmVxdWVzdBomLmNoYW5jZXJ5LndhbGxldC52MS5TaWduRGlnZXN0UmVzcG9uc2USdgoTRmluZEF0dGVzdGF0aW9uS2V5cxIuLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kQXR0ZXN0YXRpb25LZXlzUmVxdWVzdBovLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kQXR0ZXN0YXRpb25LZXlzUmVzcG9uc2USfwoWRmluZE9yZ2FuaXphdGlvbldhbGxldBIxLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kT3JnYW5pemF0aW9uV2FsbGV0UmVxdWVzdBoyLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kT3JnYW5pemF0aW9uV2FsbGV0UmVzcG9uc2UScwoSRmluZEVuY3J5cHRpb25LZXlzEi0uY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRFbmNyeXB0aW9uS2V5c1JlcXVlc3QaLi5jaGFuY2VyeS53YWxsZXQudjEuRmluZEVuY3J5cHRpb25LZXlzUmVzcG9uc2USWwoKVW53cmFwS2V5cxIlLmNoYW5jZXJ5LndhbGxldC52MS5VbndyYXBLZXlzUmVxdWVzdBomLmNoYW5jZXJ5LndhbGxldC52MS5VbndyYXBLZXlzUmVzcG9uc2UykQQKE1N5c3RlbVNpZ25lclNlcnZpY2USYQoMR2V0U3lzdGVtS2V5EicuY2hhbmNlcnkud2FsbGV0LnYxLkdldFN5c3RlbUtleVJlcXVlc3QaKC5jaGFuY2VyeS53YWxsZXQudjEuR2V0U3lzdGVtS2V5UmVzcG9uc2USXgoLU2lnbkNvbnRyb2wSJi5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNvbnRyb2xSZXF1ZXN0GicuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25Db250cm9sUmVzcG9uc2USZAoNU2lnbk93bmVyc2hpcBIoLmNoYW5jZXJ5LndhbGxldC52MS5TaWduT3duZXJzaGlwUmVxdWVzdBopLmNoYW5jZXJ5LndhbGxldC52MS5TaWduT3duZXJzaGlwUmVzcG9uc2USZwoOU2lnbkNoZWNrcG9pbnQSKS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNoZWNrcG9pbnRSZXF1ZXN0GiouY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25DaGVja3BvaW50UmVzcG9uc2USaAoNU2lnbkNvbnNlbnN1cxIoLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ29uc2Vuc3VzUmVxdWVzdBopLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ29uc2Vuc3VzUmVzcG9uc2UoATABMmsKDEV2ZW50U2VydmljZRJbCgpSZWFkRXZlbnRzEiUuY2hhbmNlcnkud2FsbGV0LnYxLlJlYWRFdmVudHNSZXF1ZXN0GiYuY2hhbmNlcnkud2FsbGV0LnYxLlJlYWRFdmVudHNSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("Ch9jaGFuY2VyeS93YWxsZXQvdjEvd2FsbGV0LnByb3RvEhJjaGFuY2VyeS53YWxsZXQudjEiSgoJUHVibGljS2V5EhIKCnB1YmxpY19rZXkYASABKAkSEQoJYWxnb3JpdGhtGAIgASgJEhYKDndhbGxldF9hZGRyZXNzGAMgASgJIicKEkZpbmRXYWxsZXRzUmVxdWVzdBIRCglhZGRyZXNzZXMYASADKAkiRQoTRmluZFdhbGxldHNSZXNwb25zZRIuCgd3YWxsZXRzGAEgAygLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSJTChlMaXN0U3ViamVjdFdhbGxldHNSZXF1ZXN0Eh8KEmRlcml2YXRpb25fY29udGV4dBgBIAEoCUgAiAEBQhUKE19kZXJpdmF0aW9uX2NvbnRleHQiTAoaTGlzdFN1YmplY3RXYWxsZXRzUmVzcG9uc2USLgoHd2FsbGV0cxgBIAMoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiVwoRU2lnbkRpZ2VzdFJlcXVlc3QSFgoOd2FsbGV0X2FkZHJlc3MYASABKAkSDgoGZGlnZXN0GAIgASgMEhoKEmRlcml2YXRpb25fY29udGV4dBgDIAEoCSJTChJTaWduRGlnZXN0UmVzcG9uc2USEQoJc2lnbmF0dXJlGAEgASgMEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiLQoaRmluZEF0dGVzdGF0aW9uS2V5c1JlcXVlc3QSDwoHd2FsbGV0cxgBIAMoCSKAAQoOQXR0ZXN0YXRpb25LZXkSDgoGd2FsbGV0GAEgASgJEhYKDndhbGxldF9hZGRyZXNzGAIgASgJEhoKEmRlcml2YXRpb25fY29udGV4dBgDIAEoCRIqCgNrZXkYBCABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5Ik8KG0ZpbmRBdHRlc3RhdGlvbktleXNSZXNwb25zZRIwCgRrZXlzGAEgAygLMiIuY2hhbmNlcnkud2FsbGV0LnYxLkF0dGVzdGF0aW9uS2V5IjgKHUZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXF1ZXN0EhcKD29yZ2FuaXphdGlvbl9pZBgBIAEoCSJPCh5GaW5kT3JnYW5pemF0aW9uV2FsbGV0UmVzcG9uc2USLQoGd2FsbGV0GAEgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSIuChlGaW5kRW5jcnlwdGlvbktleXNSZXF1ZXN0EhEKCWFkZHJlc3NlcxgBIAMoCSJNChpGaW5kRW5jcnlwdGlvbktleXNSZXNwb25zZRIvCgRrZXlzGAEgAygLMiEuY2hhbmNlcnkud2FsbGV0LnYxLkVuY3J5cHRpb25LZXkiawoNRW5jcnlwdGlvbktleRIWCg53YWxsZXRfYWRkcmVzcxgBIAEoCRILCgNraWQYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEhIKCnB1YmxpY19rZXkYBCABKAkSDgoGc3RhdHVzGAUgASgJIlwKGExpc3RQZXJzb25XYWxsZXRzUmVxdWVzdBIYChBwbGF0Zm9ybV91c2VyX2lkGAEgASgJEhcKD29yZ2FuaXphdGlvbl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCSIuChlMaXN0UGVyc29uV2FsbGV0c1Jlc3BvbnNlEhEKCWFkZHJlc3NlcxgBIAMoCSImChFGaW5kT3duZXJzUmVxdWVzdBIRCglhZGRyZXNzZXMYASADKAkiRQoSRmluZE93bmVyc1Jlc3BvbnNlEi8KBm93bmVycxgBIAMoCzIfLmNoYW5jZXJ5LndhbGxldC52MS5XYWxsZXRPd25lciI4CgtXYWxsZXRPd25lchIPCgdhZGRyZXNzGAEgASgJEhgKEHBsYXRmb3JtX3VzZXJfaWQYAiABKAkiUQoRVW53cmFwS2V5c1JlcXVlc3QSDgoGd2FsbGV0GAEgASgJEiwKBGtleXMYAiADKAsyHi5jaGFuY2VyeS53YWxsZXQudjEuV3JhcHBlZEtleSKGAQoKV3JhcHBlZEtleRILCgNraWQYASABKAkSCwoDYWxnGAIgASgJEi0KA2VwaxgDIAEoCzIgLmNoYW5jZXJ5LndhbGxldC52MS5FcGhlbWVyYWxLZXkSCwoDYXB1GAQgASgMEgsKA2FwdhgFIAEoDBIVCg1lbmNyeXB0ZWRfa2V5GAYgASgMIjEKDEVwaGVtZXJhbEtleRILCgNjcnYYASABKAkSCQoBeBgCIAEoDBIJCgF5GAMgASgMIkQKElVud3JhcEtleXNSZXNwb25zZRIuCgRrZXlzGAEgAygLMiAuY2hhbmNlcnkud2FsbGV0LnYxLlVud3JhcHBlZEtleSJCCgxVbndyYXBwZWRLZXkSFQoLY29udGVudF9rZXkYASABKAxIABIRCgdyZWZ1c2FsGAIgASgJSABCCAoGcmVzdWx0Ii4KE0dldFN5c3RlbUtleVJlcXVlc3QSFwoPZGVyaXZhdGlvbl9wYXRoGAEgASgJIkIKFEdldFN5c3RlbUtleVJlc3BvbnNlEioKA2tleRgBIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiigEKElNpZ25Db250cm9sUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIWCg50cmFuc2FjdGlvbl9pZBgCIAEoCRIUCgxwYXlsb2FkX2hhc2gYAyABKAkSFwoPZGVyaXZhdGlvbl9wYXRoGAQgASgJEhgKEHRyYW5zYWN0aW9uX3R5cGUYBSABKAkiVAoTU2lnbkNvbnRyb2xSZXNwb25zZRIRCglzaWduYXR1cmUYASABKAwSKgoDa2V5GAIgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSJWChRTaWduT3duZXJzaGlwUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIVCg1yZWdpc3Rlcl9uYW1lGAIgASgJEhIKCmdyYW50ZWRfYXQYAyABKAkiVgoVU2lnbk93bmVyc2hpcFJlc3BvbnNlEhEKCXNpZ25hdHVyZRgBIAEoDBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5IjoKFVNpZ25DaGVja3BvaW50UmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIMCgRib2R5GAIgASgJIlcKFlNpZ25DaGVja3BvaW50UmVzcG9uc2USEQoJc2lnbmF0dXJlGAEgASgMEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkimQQKFFNpZ25Db25zZW5zdXNSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAQSLgoEb3BlbhgCIAEoCzIeLmNoYW5jZXJ5LndhbGxldC52MS5PcGVuU2lnbmVySAASOQoJY29uc2Vuc3VzGAMgASgLMiQuY2hhbmNlcnkud2FsbGV0LnYxLkNvbnNlbnN1c01lc3NhZ2VIABI9CgthdHRlc3RhdGlvbhgEIAEoCzImLmNoYW5jZXJ5LndhbGxldC52MS5BdHRlc3RhdGlvbk1lc3NhZ2VIABI7Cgpwb3NzZXNzaW9uGAUgASgLMiUuY2hhbmNlcnkud2FsbGV0LnYxLlBvc3Nlc3Npb25NZXNzYWdlSAASPQoLY29zaWduYXR1cmUYBiABKAsyJi5jaGFuY2VyeS53YWxsZXQudjEuQ29zaWduYXR1cmVNZXNzYWdlSAASOwoKc3VzcGVuc2lvbhgHIAEoCzIlLmNoYW5jZXJ5LndhbGxldC52MS5TdXNwZW5zaW9uTWVzc2FnZUgAEjYKCG5leHRfa2V5GAggASgLMiIuY2hhbmNlcnkud2FsbGV0LnYxLk5leHRLZXlNZXNzYWdlSAASMwoFYmF0Y2gYCiABKAsyIi5jaGFuY2VyeS53YWxsZXQudjEuQ29uc2Vuc3VzQmF0Y2hIABISCgpwdWJsaWNfa2V5GAkgASgJQgkKB21lc3NhZ2UihQEKDkNvbnNlbnN1c0JhdGNoEjYKCG1lc3NhZ2VzGAEgAygLMiQuY2hhbmNlcnkud2FsbGV0LnYxLkNvbnNlbnN1c01lc3NhZ2USOwoLYXR0ZXN0YXRpb24YAiABKAsyJi5jaGFuY2VyeS53YWxsZXQudjEuQXR0ZXN0YXRpb25NZXNzYWdlIjEKCk9wZW5TaWduZXISFAoMdmFsaWRhdG9yX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEIuYBChBDb25zZW5zdXNNZXNzYWdlEgwKBHR5cGUYASABKA0SEgoKbmV0d29ya19pZBgCIAEoCRITCgtyZWdpc3Rlcl9pZBgDIAEoCRIOCgZoZWlnaHQYBCABKAQSDQoFcm91bmQYBSABKA0SEQoJcG9sX3JvdW5kGAYgASgREhMKC2RvY2tldF9oYXNoGAcgASgJEhMKC21lcmtsZV9yb290GAggASgJEhAKCGxvZ19yb290GAkgASgJEhoKEnZhbGlkYXRvcl9zZXRfaGFzaBgKIAEoCRIRCgl0aW1lc3RhbXAYCyABKAkiYwoSQXR0ZXN0YXRpb25NZXNzYWdlEhMKC3JlZ2lzdGVyX2lkGAEgASgJEhMKC2RvY2tldF9oYXNoGAIgASgJEhAKCGFwcHJvdmVkGAMgASgIEhEKCXRpbWVzdGFtcBgEIAEoCSI5ChFTdXNwZW5zaW9uTWVzc2FnZRITCgtyZWdpc3Rlcl9pZBgBIAEoCRIPCgdwYXlsb2FkGAIgASgMInQKEkNvc2lnbmF0dXJlTWVzc2FnZRISCgpuZXR3b3JrX2lkGAEgASgJEhMKC3JlZ2lzdGVyX2lkGAIgASgJEgwKBHNpemUYAyABKAQSEQoJcm9vdF9oYXNoGAQgASgMEhQKDHRpbWVfc2Vjb25kcxgFIAEoBCIoChFQb3NzZXNzaW9uTWVzc2FnZRITCgtyZWdpc3Rlcl9pZBgBIAEoCSIqCg5OZXh0S2V5TWVzc2FnZRIYChBhZnRlcl9wdWJsaWNfa2V5GAEgASgJIrQCChVTaWduQ29uc2Vuc3VzUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoBBIyCgZvcGVuZWQYAiABKAsyIC5jaGFuY2VyeS53YWxsZXQudjEuU2lnbmVyT3BlbmVkSAASMwoGc2lnbmVkGAMgASgLMiEuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lZE1lc3NhZ2VIABI0CgdyZWZ1c2FsGAQgASgLMiEuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lclJlZnVzYWxIABIsCgNrZXkYBSABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5SAASMAoFYmF0Y2gYBiABKAsyHy5jaGFuY2VyeS53YWxsZXQudjEuU2lnbmVkQmF0Y2hIAEIICgZyZXN1bHQikwEKDFNpZ25lck9wZW5lZBINCgVlcG9jaBgBIAEoBBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5EjEKCm5ld2VzdF9rZXkYAyABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5EhUKDXNpZ25zX2JhdGNoZXMYBCABKAgiIgoNU2lnbmVkTWVzc2FnZRIRCglzaWduYXR1cmUYASABKAwiQAoLU2lnbmVkQmF0Y2gSEgoKc2lnbmF0dXJlcxgBIAMoDBIdChVhdHRlc3RhdGlvbl9zaWduYXR1cmUYAiABKAwiLgoNU2lnbmVyUmVmdXNhbBIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiNwoLRXZlbnRDdXJzb3ISFgoOdHJhbnNhY3Rpb25faWQYASABKAQSEAoIc2VxdWVuY2UYAiABKAQiYQoFRXZlbnQSLwoGY3Vyc29yGAEgASgLMh8uY2hhbmNlcnkud2FsbGV0LnYxLkV2ZW50Q3Vyc29yEgwKBGtpbmQYAiABKAkSCwoDa2V5GAMgASgJEgwKBGRhdGEYBCABKAkiUgoRUmVhZEV2ZW50c1JlcXVlc3QSLgoFYWZ0ZXIYASABKAsyHy5jaGFuY2VyeS53YWxsZXQudjEuRXZlbnRDdXJzb3ISDQoFbGltaXQYAiABKA0iUQoSUmVhZEV2ZW50c1Jlc3BvbnNlEikKBmV2ZW50cxgBIAMoCzIZLmNoYW5jZXJ5LndhbGxldC52MS5FdmVudBIQCghjb21wbGV0ZRgCIAEoCDKMBgoNV2FsbGV0U2VydmljZRJeCgtGaW5kV2FsbGV0cxImLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kV2FsbGV0c1JlcXVlc3QaJy5jaGFuY2VyeS53YWxsZXQudjEuRmluZFdhbGxldHNSZXNwb25zZRJzChJMaXN0U3ViamVjdFdhbGxldHMSLS5jaGFuY2VyeS53YWxsZXQudjEuTGlzdFN1YmplY3RXYWxsZXRzUmVxdWVzdBouLmNoYW5jZXJ5LndhbGxldC52MS5MaXN0U3ViamVjdFdhbGxldHNSZXNwb25zZRJbCgpTaWduRGlnZXN0EiUuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25EaWdlc3RSZXF1ZXN0GiYuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25EaWdlc3RSZXNwb25zZRJ2ChNGaW5kQXR0ZXN0YXRpb25LZXlzEi4uY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRBdHRlc3RhdGlvbktleXNSZXF1ZXN0Gi8uY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRBdHRlc3RhdGlvbktleXNSZXNwb25zZRJ/ChZGaW5kT3JnYW5pemF0aW9uV2FsbGV0EjEuY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXF1ZXN0GjIuY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXNwb25zZRJzChJGaW5kRW5jcnlwdGlvbktleXMSLS5jaGFuY2VyeS53YWxsZXQudjEuRmluZEVuY3J5cHRpb25LZXlzUmVxdWVzdBouLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kRW5jcnlwdGlvbktleXNSZXNwb25zZRJbCgpVbndyYXBLZXlzEiUuY2hhbmNlcnkud2FsbGV0LnYxLlVud3JhcEtleXNSZXF1ZXN0GiYuY2hhbmNlcnkud2FsbGV0LnYxLlVud3JhcEtleXNSZXNwb25zZTLjAQoSV2FsbGV0T3duZXJTZXJ2aWNlEnAKEUxpc3RQZXJzb25XYWxsZXRzEiwuY2hhbmNlcnkud2FsbGV0LnYxLkxpc3RQZXJzb25XYWxsZXRzUmVxdWVzdBotLmNoYW5jZXJ5LndhbGxldC52MS5MaXN0UGVyc29uV2FsbGV0c1Jlc3BvbnNlElsKCkZpbmRPd25lcnMSJS5jaGFuY2VyeS53YWxsZXQudjEuRmluZE93bmVyc1JlcXVlc3QaJi5jaGFuY2VyeS53YWxsZXQudjEuRmluZE93bmVyc1Jlc3BvbnNlMpEEChNTeXN0ZW1TaWduZXJTZXJ2aWNlEmEKDEdldFN5c3RlbUtleRInLmNoYW5jZXJ5LndhbGxldC52MS5HZXRTeXN0ZW1LZXlSZXF1ZXN0GiguY2hhbmNlcnkud2FsbGV0LnYxLkdldFN5c3RlbUtleVJlc3BvbnNlEl4KC1NpZ25Db250cm9sEiYuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25Db250cm9sUmVxdWVzdBonLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ29udHJvbFJlc3BvbnNlEmQKDVNpZ25Pd25lcnNoaXASKC5jaGFuY2VyeS53YWxsZXQudjEuU2lnbk93bmVyc2hpcFJlcXVlc3QaKS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbk93bmVyc2hpcFJlc3BvbnNlEmcKDlNpZ25DaGVja3BvaW50EikuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25DaGVja3BvaW50UmVxdWVzdBoqLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ2hlY2twb2ludFJlc3BvbnNlEmgKDVNpZ25Db25zZW5zdXMSKC5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNvbnNlbnN1c1JlcXVlc3QaKS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNvbnNlbnN1c1Jlc3BvbnNlKAEwATJrCgxFdmVudFNlcnZpY2USWwoKUmVhZEV2ZW50cxIlLmNoYW5jZXJ5LndhbGxldC52MS5SZWFkRXZlbnRzUmVxdWVzdBomLmNoYW5jZXJ5LndhbGxldC52MS5SZWFkRXZlbnRzUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * Describes the message chancery.wallet.v1.PublicKey.
@@ -116,221 +116,256 @@ export const EncryptionKeySchema = /*@__PURE__*/
   messageDesc(file_chancery_wallet_v1_wallet, 14);
 
 /**
+ * Describes the message chancery.wallet.v1.ListPersonWalletsRequest.
+ * Use `create(ListPersonWalletsRequestSchema)` to create a new message.
+ */
+export const ListPersonWalletsRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 15);
+
+/**
+ * Describes the message chancery.wallet.v1.ListPersonWalletsResponse.
+ * Use `create(ListPersonWalletsResponseSchema)` to create a new message.
+ */
+export const ListPersonWalletsResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 16);
+
+/**
+ * Describes the message chancery.wallet.v1.FindOwnersRequest.
+ * Use `create(FindOwnersRequestSchema)` to create a new message.
+ */
+export const FindOwnersRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 17);
+
+/**
+ * Describes the message chancery.wallet.v1.FindOwnersResponse.
+ * Use `create(FindOwnersResponseSchema)` to create a new message.
+ */
+export const FindOwnersResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 18);
+
+/**
+ * Describes the message chancery.wallet.v1.WalletOwner.
+ * Use `create(WalletOwnerSchema)` to create a new message.
+ */
+export const WalletOwnerSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 19);
+
+/**
  * Describes the message chancery.wallet.v1.UnwrapKeysRequest.
  * Use `create(UnwrapKeysRequestSchema)` to create a new message.
  */
 export const UnwrapKeysRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 15);
+  messageDesc(file_chancery_wallet_v1_wallet, 20);
 
 /**
  * Describes the message chancery.wallet.v1.WrappedKey.
  * Use `create(WrappedKeySchema)` to create a new message.
  */
 export const WrappedKeySchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 16);
+  messageDesc(file_chancery_wallet_v1_wallet, 21);
 
 /**
  * Describes the message chancery.wallet.v1.EphemeralKey.
  * Use `create(EphemeralKeySchema)` to create a new message.
  */
 export const EphemeralKeySchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 17);
+  messageDesc(file_chancery_wallet_v1_wallet, 22);
 
 /**
  * Describes the message chancery.wallet.v1.UnwrapKeysResponse.
  * Use `create(UnwrapKeysResponseSchema)` to create a new message.
  */
 export const UnwrapKeysResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 18);
+  messageDesc(file_chancery_wallet_v1_wallet, 23);
 
 /**
  * Describes the message chancery.wallet.v1.UnwrappedKey.
  * Use `create(UnwrappedKeySchema)` to create a new message.
  */
 export const UnwrappedKeySchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 19);
+  messageDesc(file_chancery_wallet_v1_wallet, 24);
 
 /**
  * Describes the message chancery.wallet.v1.GetSystemKeyRequest.
  * Use `create(GetSystemKeyRequestSchema)` to create a new message.
  */
 export const GetSystemKeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 20);
+  messageDesc(file_chancery_wallet_v1_wallet, 25);
 
 /**
  * Describes the message chancery.wallet.v1.GetSystemKeyResponse.
  * Use `create(GetSystemKeyResponseSchema)` to create a new message.
  */
 export const GetSystemKeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 21);
+  messageDesc(file_chancery_wallet_v1_wallet, 26);
 
 /**
  * Describes the message chancery.wallet.v1.SignControlRequest.
  * Use `create(SignControlRequestSchema)` to create a new message.
  */
 export const SignControlRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 22);
+  messageDesc(file_chancery_wallet_v1_wallet, 27);
 
 /**
  * Describes the message chancery.wallet.v1.SignControlResponse.
  * Use `create(SignControlResponseSchema)` to create a new message.
  */
 export const SignControlResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 23);
+  messageDesc(file_chancery_wallet_v1_wallet, 28);
 
 /**
  * Describes the message chancery.wallet.v1.SignOwnershipRequest.
  * Use `create(SignOwnershipRequestSchema)` to create a new message.
  */
 export const SignOwnershipRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 24);
+  messageDesc(file_chancery_wallet_v1_wallet, 29);
 
 /**
  * Describes the message chancery.wallet.v1.SignOwnershipResponse.
  * Use `create(SignOwnershipResponseSchema)` to create a new message.
  */
 export const SignOwnershipResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 25);
+  messageDesc(file_chancery_wallet_v1_wallet, 30);
 
 /**
  * Describes the message chancery.wallet.v1.SignCheckpointRequest.
  * Use `create(SignCheckpointRequestSchema)` to create a new message.
  */
 export const SignCheckpointRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 26);
+  messageDesc(file_chancery_wallet_v1_wallet, 31);
 
 /**
  * Describes the message chancery.wallet.v1.SignCheckpointResponse.
  * Use `create(SignCheckpointResponseSchema)` to create a new message.
  */
 export const SignCheckpointResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 27);
+  messageDesc(file_chancery_wallet_v1_wallet, 32);
 
 /**
  * Describes the message chancery.wallet.v1.SignConsensusRequest.
  * Use `create(SignConsensusRequestSchema)` to create a new message.
  */
 export const SignConsensusRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 28);
+  messageDesc(file_chancery_wallet_v1_wallet, 33);
 
 /**
  * Describes the message chancery.wallet.v1.ConsensusBatch.
  * Use `create(ConsensusBatchSchema)` to create a new message.
  */
 export const ConsensusBatchSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 29);
+  messageDesc(file_chancery_wallet_v1_wallet, 34);
 
 /**
  * Describes the message chancery.wallet.v1.OpenSigner.
  * Use `create(OpenSignerSchema)` to create a new message.
  */
 export const OpenSignerSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 30);
+  messageDesc(file_chancery_wallet_v1_wallet, 35);
 
 /**
  * Describes the message chancery.wallet.v1.ConsensusMessage.
  * Use `create(ConsensusMessageSchema)` to create a new message.
  */
 export const ConsensusMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 31);
+  messageDesc(file_chancery_wallet_v1_wallet, 36);
 
 /**
  * Describes the message chancery.wallet.v1.AttestationMessage.
  * Use `create(AttestationMessageSchema)` to create a new message.
  */
 export const AttestationMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 32);
+  messageDesc(file_chancery_wallet_v1_wallet, 37);
 
 /**
  * Describes the message chancery.wallet.v1.SuspensionMessage.
  * Use `create(SuspensionMessageSchema)` to create a new message.
  */
 export const SuspensionMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 33);
+  messageDesc(file_chancery_wallet_v1_wallet, 38);
 
 /**
  * Describes the message chancery.wallet.v1.CosignatureMessage.
  * Use `create(CosignatureMessageSchema)` to create a new message.
  */
 export const CosignatureMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 34);
+  messageDesc(file_chancery_wallet_v1_wallet, 39);
 
 /**
  * Describes the message chancery.wallet.v1.PossessionMessage.
  * Use `create(PossessionMessageSchema)` to create a new message.
  */
 export const PossessionMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 35);
+  messageDesc(file_chancery_wallet_v1_wallet, 40);
 
 /**
  * Describes the message chancery.wallet.v1.NextKeyMessage.
  * Use `create(NextKeyMessageSchema)` to create a new message.
  */
 export const NextKeyMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 36);
+  messageDesc(file_chancery_wallet_v1_wallet, 41);
 
 /**
  * Describes the message chancery.wallet.v1.SignConsensusResponse.
  * Use `create(SignConsensusResponseSchema)` to create a new message.
  */
 export const SignConsensusResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 37);
+  messageDesc(file_chancery_wallet_v1_wallet, 42);
 
 /**
  * Describes the message chancery.wallet.v1.SignerOpened.
  * Use `create(SignerOpenedSchema)` to create a new message.
  */
 export const SignerOpenedSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 38);
+  messageDesc(file_chancery_wallet_v1_wallet, 43);
 
 /**
  * Describes the message chancery.wallet.v1.SignedMessage.
  * Use `create(SignedMessageSchema)` to create a new message.
  */
 export const SignedMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 39);
+  messageDesc(file_chancery_wallet_v1_wallet, 44);
 
 /**
  * Describes the message chancery.wallet.v1.SignedBatch.
  * Use `create(SignedBatchSchema)` to create a new message.
  */
 export const SignedBatchSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 40);
+  messageDesc(file_chancery_wallet_v1_wallet, 45);
 
 /**
  * Describes the message chancery.wallet.v1.SignerRefusal.
  * Use `create(SignerRefusalSchema)` to create a new message.
  */
 export const SignerRefusalSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 41);
+  messageDesc(file_chancery_wallet_v1_wallet, 46);
 
 /**
  * Describes the message chancery.wallet.v1.EventCursor.
  * Use `create(EventCursorSchema)` to create a new message.
  */
 export const EventCursorSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 42);
+  messageDesc(file_chancery_wallet_v1_wallet, 47);
 
 /**
  * Describes the message chancery.wallet.v1.Event.
  * Use `create(EventSchema)` to create a new message.
  */
 export const EventSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 43);
+  messageDesc(file_chancery_wallet_v1_wallet, 48);
 
 /**
  * Describes the message chancery.wallet.v1.ReadEventsRequest.
  * Use `create(ReadEventsRequestSchema)` to create a new message.
  */
 export const ReadEventsRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 44);
+  messageDesc(file_chancery_wallet_v1_wallet, 49);
 
 /**
  * Describes the message chancery.wallet.v1.ReadEventsResponse.
  * Use `create(ReadEventsResponseSchema)` to create a new message.
  */
 export const ReadEventsResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 45);
+  messageDesc(file_chancery_wallet_v1_wallet, 50);
 
 /**
  * Keys of people and organisations. The wallet service decides who may use a wallet.
@@ -341,12 +376,21 @@ export const WalletService = /*@__PURE__*/
   serviceDesc(file_chancery_wallet_v1_wallet, 0);
 
 /**
+ * Whose wallets are whose, for the service that tells people what happens to their workflows. Callers:
+ * service-blueprint.
+ *
+ * @generated from service chancery.wallet.v1.WalletOwnerService
+ */
+export const WalletOwnerService = /*@__PURE__*/
+  serviceDesc(file_chancery_wallet_v1_wallet, 1);
+
+/**
  * The signing component of the specification (document 2, section 5). Every call needs can_sign_system.
  *
  * @generated from service chancery.wallet.v1.SystemSignerService
  */
 export const SystemSignerService = /*@__PURE__*/
-  serviceDesc(file_chancery_wallet_v1_wallet, 1);
+  serviceDesc(file_chancery_wallet_v1_wallet, 2);
 
 /**
  * The wallet service's event log: facts about wallets, for services that keep their own cursor.
@@ -354,5 +398,5 @@ export const SystemSignerService = /*@__PURE__*/
  * @generated from service chancery.wallet.v1.EventService
  */
 export const EventService = /*@__PURE__*/
-  serviceDesc(file_chancery_wallet_v1_wallet, 2);
+  serviceDesc(file_chancery_wallet_v1_wallet, 3);
 
