@@ -15,6 +15,7 @@ const layoutOf = (validators: number): Layout => ({
     tenant: ports(10),
     wallet: ports(20),
     register: ports(30),
+    blueprint: ports(40),
     gateway: ports(50),
   },
   validators: validatorIds(validators).map((validatorId, index) => ({
@@ -32,6 +33,7 @@ const layoutOf = (validators: number): Layout => ({
     adminPassword: '/f/password',
     protectionKey: '/f/protection',
     keyEncryptionKey: '/f/kek',
+    operationsKey: '/f/operations-key',
     serviceSecrets: '/f/services',
   },
 });
@@ -46,6 +48,7 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
       ['wallet'],
       ['register'],
       validatorIds(count),
+      ['blueprint'],
       ['gateway'],
     ]);
   });
@@ -79,7 +82,12 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
 
   test('only components with a database get one, each its own', () => {
     const urls = plans.flatMap(({ env }) => env['DATABASE_URL'] ?? []);
-    expect(urls).toEqual(['postgres://tenant', 'postgres://wallet', 'postgres://register']);
+    expect(urls).toEqual([
+      'postgres://tenant',
+      'postgres://wallet',
+      'postgres://register',
+      'postgres://blueprint',
+    ]);
   });
 
   test('everything listens on loopback, and no port is used twice', () => {

@@ -53,6 +53,7 @@ export interface Layout {
     readonly adminPassword: string;
     readonly protectionKey: string;
     readonly keyEncryptionKey: string;
+    readonly operationsKey: string;
     readonly serviceSecrets: string;
   };
 }
@@ -134,6 +135,7 @@ const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<st
     CHANCERY_KEK_FILE: files.keyEncryptionKey,
     CHANCERY_WALLET_DELETION_HOURS: '0',
   }),
+  blueprint: ({ files }) => ({ CHANCERY_OPERATIONS_KEY_FILE: files.operationsKey }),
   register: ({ validators }) => ({ CHANCERY_SYSTEM_REGISTER_VALIDATORS: String(validators.length) }),
 };
 

@@ -21,7 +21,7 @@ function migrate(component: string, url: string): Promise<Ended> {
 }
 
 describe('a process with the argument migrate', () => {
-  it.each(['tenant', 'wallet', 'register'])(
+  it.each(['tenant', 'wallet', 'register', 'blueprint'])(
     '%s brings its schema up to date and exits',
     { timeout: 60_000 },
     async (component) => {
@@ -33,7 +33,7 @@ describe('a process with the argument migrate', () => {
       const { rows } = await client.query(`SELECT name FROM ${component}.migrations ORDER BY name`);
       await client.end();
       expect(output.match(/"\d{4}-[a-z-]+"/g)).toEqual(rows.map((row) => `"${row.name}"`));
-      expect(rows.length).toBeGreaterThan(3);
+      expect(rows.length).toBeGreaterThan(1);
     },
   );
 });

@@ -84,6 +84,13 @@ export const starters: Readonly<Record<LocalName<typeof SERVICES>, Starter>> = {
     ]);
     return { schema: config.validatorSettings, create: compose.createValidator };
   }),
+  blueprint: starterOf(async () => {
+    const [config, compose] = await Promise.all([
+      import('../blueprint/config.ts'),
+      import('../blueprint/compose.ts'),
+    ]);
+    return { schema: config.blueprintSettings, create: compose.createBlueprint };
+  }),
 };
 
 /** The services of an installation. */

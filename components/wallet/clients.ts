@@ -4,13 +4,10 @@ import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
 import { FileChunkService } from '#protos/gen/chancery/blueprint/v1/files_pb.js';
 import { RecordService } from '#protos/gen/chancery/register/v1/register_pb.js';
-import { AuditService, MembershipService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { MembershipService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import type { FileChunks } from './encryption/files/downloads.ts';
 import type { Records } from './encryption/files/open-file.ts';
-import type { RefusalLogOptions } from './refusals/log.ts';
 import type { Members } from './wallets/organization/derive-key.ts';
-
-const reportTimeoutMs = 5_000;
 
 interface ClientOptions {
   readonly runtime: Runtime;
@@ -21,27 +18,6 @@ interface ClientOptions {
 interface Address {
   readonly host: string;
   readonly port: number;
-}
-
-/** Client of the audit logs in the tenant service, over gRPC; it connects on the first report. */
-export function connectAudit(
-  address: Address,
-  options: ClientOptions,
-): Pick<RefusalLogOptions, 'report'> & { close(): void } {
-  const expect = serviceSpiffeId(options.workload.trustDomain, 'service-tenant');
-  const client = createRpcClient(AuditService, { ...options, address, expect });
-  return {
-    report: async (gathered) => {
-      const refusals = gathered.map(({ walletAddress, occurredAtMs, ...one }) => ({
-        ...one,
-        resourceType: 'wallet',
-        resourceId: walletAddress,
-        occurredAtMs: BigInt(occurredAtMs),
-      }));
-      await client.reportRefusals({ refusals }, { timeoutMs: reportTimeoutMs });
-    },
-    close: () => client.close(),
-  };
 }
 
 /** Client of the members of organisations in the tenant service, over gRPC. */

@@ -1,5 +1,6 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
+import { startRefusalLog } from '#kit/audit/audit.ts';
 import { startJob } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
@@ -13,9 +14,10 @@ import {
 import {
   EventService,
   SystemSignerService,
+  WalletOwnerService,
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import { connectAudit, connectFileChunks, connectMembers, connectRecords } from './clients.ts';
+import { connectFileChunks, connectMembers, connectRecords } from './clients.ts';
 import type { WalletConfig } from './config.ts';
 import { fileKek, type KekProvider } from './custody/kek.ts';
 import { Keyring } from './custody/keyring.ts';
@@ -28,7 +30,6 @@ import type { Records } from './encryption/files/open-file.ts';
 import { encryptionHandlers } from './encryption/rpc.ts';
 import { eventHandlers, mayReadEvents } from './events/rpc.ts';
 import { mountRoutes, type WalletHttpDeps } from './http.ts';
-import { RefusalLog } from './refusals/log.ts';
 import { walletHandlers } from './signing/rpc.ts';
 import { createSignerEvents } from './system-signer/events.ts';
 import { controlKey } from './system-signer/keys.ts';
@@ -37,9 +38,9 @@ import type { SignControlDeps } from './system-signer/sign-control.ts';
 import { createSignerStore } from './system-signer/store.ts';
 import { purgeNotices } from './wallets/holder/store.ts';
 import type { Members } from './wallets/organization/derive-key.ts';
+import { mayReadOwners, ownerHandlers } from './wallets/owners/rpc.ts';
 import { findSecret } from './wallets/records/store.ts';
 
-const reportEveryMs = 1_000;
 /** The largest request, of 256 wrapped keys of RSA or with long party information, has about 700 KiB. */
 const maxWalletRequestBytes = 1024 * 1024;
 const purgeEveryMs = 10 * 60_000;
@@ -77,7 +78,7 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
     notify: () => bus.publish(SUBJECTS.walletEvents),
     clock,
     log,
-    refusals: startRefusalLog(base, token),
+    refusals: startRefusalLog({ ...base, address: config.CHANCERY_TENANT_GRPC, token }),
     ...connectFiles(base, token),
     members: openMembers(base, token),
     deletionHours: config.CHANCERY_WALLET_DELETION_HOURS,
@@ -124,24 +125,6 @@ function startRewrapping(
   cleanup.add('re-wrapping', () => job.stop());
 }
 
-/** Reports refusals to the audit logs of the tenant service, once a second and once more before the process stops. */
-function startRefusalLog(
-  { config, runtime, workload, cleanup }: ServiceBase<WalletConfig>,
-  token: () => Promise<string>,
-): RefusalLog {
-  const { log, clock } = runtime;
-  const audit = connectAudit(config.CHANCERY_TENANT_GRPC, { runtime, workload, token });
-  cleanup.add('audit', () => audit.close());
-  const refusals = new RefusalLog({ clock, log, report: audit.report });
-  const run = () => refusals.flush();
-  const reports = startJob({ name: 'refusal-reports', everyMs: reportEveryMs, run }, runtime);
-  cleanup.add('refusals', async () => {
-    await reports.stop();
-    await refusals.flush();
-  });
-  return refusals;
-}
-
 /** Sealed transactions, and the content of their files where the installation has a blueprint service. */
 function connectFiles(
   { config, runtime, workload, cleanup }: ServiceBase<WalletConfig>,
@@ -163,5 +146,6 @@ function addServices(server: RpcServer, { deps }: Parts): void {
   const rules = { allow: () => true, requireToken: true, maxRequestBytes: maxWalletRequestBytes };
   server.add(WalletService, handlers, rules);
   server.add(SystemSignerService, systemSignerHandlers(deps), { allow: () => true });
+  server.add(WalletOwnerService, ownerHandlers(deps), { allow: mayReadOwners, requireToken: true });
   server.add(EventService, eventHandlers(deps.db.read), { allow: mayReadEvents, requireToken: true });
 }

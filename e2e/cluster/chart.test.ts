@@ -16,9 +16,11 @@ const given = [
   'admin.existingSecret=admin',
   'tenant.protectionKey.existingSecret=protection',
   'wallet.keyEncryptionKey.existingSecret=kek',
+  'blueprint.operationsKey.existingSecret=operations',
   'database.tenant.existingSecret=db-tenant',
   'database.wallet.existingSecret=db-wallet',
   'database.register.existingSecret=db-register',
+  'database.blueprint.existingSecret=db-blueprint',
   'nats.existingSecret=nats',
 ].flatMap((one) => ['--set', one]);
 
@@ -81,6 +83,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     const rendered = render(...demo);
     expect(rendered.err).toBe('');
     const services = [
+      'service-blueprint',
       'service-gateway',
       'service-operator',
       'service-register',

@@ -37,7 +37,17 @@ test('every pod has the security level restricted, and mounts an API token only 
   };
   const names = (of: typeof items) =>
     [...new Set(of.map(({ metadata }) => metadata.labels['app.kubernetes.io/name']))].sort();
-  const all = ['gateway', 'nats', 'operator', 'postgres', 'register', 'svid-issuer', 'tenant', 'wallet'];
+  const all = [
+    'blueprint',
+    'gateway',
+    'nats',
+    'operator',
+    'postgres',
+    'register',
+    'svid-issuer',
+    'tenant',
+    'wallet',
+  ];
   expect(names(items)).toEqual(all);
   expect(names(items.filter(({ spec }) => spec.automountServiceAccountToken !== false))).toEqual([
     'operator',

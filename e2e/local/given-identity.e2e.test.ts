@@ -39,6 +39,7 @@ function environments(socket: string): (string | undefined)[] {
       adminPassword: '/f/password',
       protectionKey: '/f/protection',
       keyEncryptionKey: '/f/kek',
+      operationsKey: '/f/operations-key',
       serviceSecrets: '/f/services',
     },
   };

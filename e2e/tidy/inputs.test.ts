@@ -3,7 +3,14 @@ import { z } from 'zod';
 import { type MountedRoute, mountedRoutes } from './mounted.ts';
 import type { Component } from './routes/table.ts';
 
-const components: readonly Component[] = ['gateway', 'tenant', 'wallet', 'register', 'validator'];
+const components: readonly Component[] = [
+  'gateway',
+  'tenant',
+  'wallet',
+  'register',
+  'validator',
+  'blueprint',
+];
 const mounted: readonly MountedRoute[] = (await Promise.all(components.map(mountedRoutes))).flat();
 
 /** A member of a route's input, at any depth. */

@@ -14,7 +14,14 @@ import { document2 } from './routes/document-2.ts';
 import { document3 } from './routes/document-3.ts';
 import type { Component } from './routes/table.ts';
 
-const components: readonly Component[] = ['gateway', 'tenant', 'wallet', 'register', 'validator'];
+const components: readonly Component[] = [
+  'gateway',
+  'tenant',
+  'wallet',
+  'register',
+  'validator',
+  'blueprint',
+];
 const isRouted = createIsRouted(routingTableOf(listServices()));
 
 interface Operation {
@@ -26,7 +33,7 @@ interface Operation {
 /** Verbs of operations. Add one only when none of these fits. */
 const verbs = new Set(
   (
-    'add approve attest build change check classify count create decrypt delete destroy disable dismiss drain enact ' +
+    'add approve attest build cancel change check classify count create decrypt delete destroy disable dismiss drain enact ' +
     'encrypt ensure execute export finalize get grant initiate introspect issue list mark mint pause propose publish ' +
     'recover refresh register reject release remove report resolve resume revoke rotate seal sign start stop store ' +
     'submit suspend switch reactivate undrain unlock update upsert validate verify vote'
@@ -241,7 +248,9 @@ describe('OpenAPI for programs in any language', () => {
       'application/x-ndjson',
       'application/x-www-form-urlencoded',
       'application/xml',
+      'image/svg+xml',
       'text/plain',
+      'text/vnd.mermaid',
     ]);
   });
 
@@ -252,12 +261,16 @@ describe('OpenAPI for programs in any language', () => {
       ),
     );
     expect(declared.map(({ operation }) => operation['operationId']).sort()).toEqual([
+      'createBlueprintDraft',
+      'createBlueprintDraftOfPublication',
+      'createInstance',
       'createMasterKey',
       'createMasterKeyV1',
       'createOrganization',
       'createOrganizationUser',
       'createWallet',
       'createWalletV1',
+      'executeAction',
       'grantWalletAccess',
       'grantWalletAccessV1',
       'initiateRegister',
@@ -265,8 +278,11 @@ describe('OpenAPI for programs in any language', () => {
       'proposeRegisterCryptoPolicy',
       'proposeRegisterPolicy',
       'publishBlueprint',
+      'rejectAction',
+      'rejectTransaction',
       'rotateDerivedKey',
       'rotateDerivedKeyV1',
+      'submitAction',
       'submitTransaction',
     ]);
   });

@@ -46,7 +46,6 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/sdk-node': ['components/kit/telemetry/*'],
   '@opentelemetry/context-async-hooks': ['components/kit/telemetry/*'],
   // cryptography
-  '@noble/ciphers': ['components/core/crypto/*', 'components/wallet/*'],
   '@noble/curves': ['components/core/crypto/*', 'components/wallet/*'],
   '@noble/hashes': ['components/core/crypto/*', 'components/wallet/*'],
   '@scure/base': ['components/core/*'],
@@ -57,12 +56,18 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   '@peculiar/x509': ['components/kit/workload/*', 'components/svid-issuer/*'],
   'reflect-metadata': ['components/kit/workload/*', 'components/svid-issuer/*'],
   canonicalize: ['components/core/encoding/*'],
+  // blueprints
+  ajv: ['components/core/blueprint/schemas/*'],
+  'ajv-formats': ['components/core/blueprint/schemas/*'],
+  re2js: ['components/core/blueprint/schemas/*'],
+  '@dagrejs/dagre': ['components/core/blueprint/diagram/*'],
   // images
   rolldown: ['tools/images/layers/bundle.ts'],
   // tests
   '@microsoft/signalr': [],
   vitest: [],
   'fast-check': [],
+  'json-logic-engine': [],
 };
 
 /** Dependencies that nothing imports by name: programs, binaries and types. */
@@ -73,6 +78,8 @@ export const notImported = [
   /^@biomejs\/biome$/,
   /^@bufbuild\/(?:buf|protoc-gen-es)$/,
   /^typescript$/,
+  // Without types: a test imports it by a computed name.
+  /^json-logic-js$/,
 ];
 
 export function mayImport(packageName: string, path: string): boolean {

@@ -29,7 +29,16 @@ function detailsOf(path: string, text: string): Detail[] {
 }
 
 describe('members of problems', () => {
-  const owners = new Set(['core', 'gateway', 'register', 'svid-issuer', 'tenant', 'validator', 'wallet']);
+  const owners = new Set([
+    'core',
+    'blueprint',
+    'gateway',
+    'register',
+    'svid-issuer',
+    'tenant',
+    'validator',
+    'wallet',
+  ]);
   const details = listSources()
     .filter(({ path }) => owners.has(ownerOf(path) ?? '') && !isTest(path))
     .flatMap(({ path, text }) => detailsOf(path, text));

@@ -13,8 +13,8 @@ it('the chart and spire/ are generated from the catalogue of services by npm run
 it('a service can be reached by its callers only', () => {
   const { edges, toValidators } = chartServices();
   expect(edges['service-register']).toEqual({
-    7000: ['service-wallet', 'validators', 'service-operator'],
-    7443: ['service-gateway', 'service-register', 'service-operator'],
+    7000: ['service-wallet', 'validators', 'service-blueprint', 'service-operator'],
+    7443: ['service-gateway', 'service-register', 'service-blueprint', 'service-operator'],
   });
   expect(edges['service-gateway']).toEqual({});
   expect(toValidators).toEqual({

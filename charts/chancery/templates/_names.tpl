@@ -41,6 +41,7 @@ chancery.dev/client-id: {{ . }}
 {{- define "chancery.secret.admin" -}}{{ .Values.admin.existingSecret | default "chancery-admin" }}{{- end -}}
 {{- define "chancery.secret.protectionKey" -}}{{ .Values.tenant.protectionKey.existingSecret | default "chancery-tenant-protection-key" }}{{- end -}}
 {{- define "chancery.secret.keyEncryptionKey" -}}{{ .Values.wallet.keyEncryptionKey.existingSecret | default "chancery-wallet-kek" }}{{- end -}}
+{{- define "chancery.secret.operationsKey" -}}{{ .Values.blueprint.operationsKey.existingSecret | default "chancery-blueprint-operations-key" }}{{- end -}}
 {{- define "chancery.secret.nats" -}}{{ .Values.nats.existingSecret | default "chancery-nats" }}{{- end -}}
 {{- define "chancery.secret.gatewayTls" -}}{{ .Values.ingress.tlsSecret | default "chancery-gateway-tls" }}{{- end -}}
 {{/* (dict "root" $ "name" "tenant") */}}

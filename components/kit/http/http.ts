@@ -5,6 +5,7 @@ import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { App, ZodTypes } from './app.ts';
 import { addBodies } from './bodies.ts';
+import { createServiceClient } from './client.ts';
 import { decimal } from './decimal.ts';
 import { answer, empty, errorAnswer, json, jsonText, media, problemAnswer } from './declared-answers.ts';
 import { createRefusals } from './declared-refusals.ts';
@@ -39,6 +40,7 @@ import {
 import { serveWithoutUpgrades, upgradeOf } from './upgrades.ts';
 
 export type { App } from './app.ts';
+export type { ServiceAnswer } from './client.ts';
 export type { AnswerHeaders } from './declared-answers.ts';
 export type { DeclaredRefusal } from './declared-refusals.ts';
 export type { OpsServer, ReadinessCheck } from './ops.ts';
@@ -52,6 +54,7 @@ export {
   bearerOf,
   createOpsServer,
   createRefusals,
+  createServiceClient,
   decimal,
   elsewhereHeader,
   empty,

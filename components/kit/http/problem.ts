@@ -10,6 +10,7 @@ export const kindStatus: Readonly<Record<ErrorKind, number>> = {
   not_found: 404,
   conflict: 409,
   gone: 410,
+  precondition_failed: 412,
   too_large: 413,
   unprocessable: 422,
   locked: 423,
@@ -47,11 +48,21 @@ const violationSchema = z.object({
   severity: z.enum(['Warning', 'Error', 'Critical']),
 });
 
+const payloadErrorSchema = z.object({
+  path: z.string().describe('JSON Pointer into the data.'),
+  message: z.string(),
+  schemaLocation: z.string().describe('JSON Pointer into the action.'),
+  keyword: z.string(),
+});
+
 /** Members that some refusals add. A refusal with a new member declares it here. */
 const problemDetails = z.object({
   errors: z
-    .union([z.record(z.string(), z.array(z.string())), z.array(violationSchema)])
-    .describe('Texts by field for invalid input; the list of violations for a failed validation.'),
+    .union([z.record(z.string(), z.array(z.string())), z.array(violationSchema), z.array(payloadErrorSchema)])
+    .describe(
+      'Texts by field for invalid input; the list of violations for a failed validation; of the data of an action: ' +
+        'where it differs from its schemas.',
+    ),
   isValid: z.boolean().describe('Of a submitted transaction or docket: whether it is valid.'),
   added: z.boolean().describe('Of a submitted transaction: whether it is in the memory pool now.'),
   option: z.string().describe('The query option that cannot be read.'),
@@ -67,7 +78,19 @@ const problemDetails = z.object({
   height: z.int().describe('How many dockets the register has.'),
   expected: z.int().describe('The docket number that is next.'),
   bound: z.string().describe('The limit of the memory pool that is reached.'),
+  wallets: z.array(z.string()).describe('Wallets to whose keys content cannot be encrypted.'),
   validationDuration: z.string().describe('hh:mm:ss.fffffff'),
+  warnings: z
+    .array(violationSchema)
+    .describe('Of a definition with faults: what does not stop a publication.'),
+  execDefHash: z.string().describe('Of a definition that needs a rehearsal: the hash of its behaviour.'),
+  message: z.string().describe('Of a definition that needs a rehearsal: the same as error.'),
+  waitingFor: z.array(z.int()).describe('Current actions that an action waits for.'),
+  missing: z.array(z.int()).describe('Earlier actions whose data cannot be opened.'),
+  calculation: z.string().describe('The calculation without a finite result.'),
+  calculations: z.array(z.string()).describe('Calculations that read each other.'),
+  size: z.int().describe('Bytes of the transaction.'),
+  maxBytes: z.int().describe('Bytes that a transaction of the register may have.'),
 });
 
 /** Schema of the problem body for OpenAPI. Other members may follow (RFC 9457, section 3.2). */

@@ -13,6 +13,7 @@ const STATUS_OF_KIND: Readonly<Record<ErrorKind, status>> = {
   not_found: status.NOT_FOUND,
   conflict: status.ABORTED,
   gone: status.FAILED_PRECONDITION,
+  precondition_failed: status.FAILED_PRECONDITION,
   unprocessable: status.FAILED_PRECONDITION,
   locked: status.FAILED_PRECONDITION,
   too_large: status.RESOURCE_EXHAUSTED,

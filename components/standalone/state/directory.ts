@@ -70,6 +70,7 @@ interface SecretFiles {
   readonly adminPassword: string;
   readonly protectionKey: string;
   readonly keyEncryptionKey: string;
+  readonly operationsKey: string;
 }
 
 /** Creates the secrets of an installation once: a password of 24 characters, keys of 32 bytes, one secret a service. */
@@ -83,6 +84,7 @@ export function keepSecrets(directory: StateDirectory, clientIds: readonly strin
     ),
     protectionKey: keep(join(directory.secrets, 'protection-key'), () => randomBytes(32)),
     keyEncryptionKey: keep(join(directory.secrets, 'key-encryption-key'), () => randomBytes(32)),
+    operationsKey: keep(join(directory.secrets, 'operations-key'), () => randomBytes(32)),
   };
 }
 

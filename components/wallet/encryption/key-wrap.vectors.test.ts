@@ -9,8 +9,8 @@ import {
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { concatKdf, unwrapAgreedKey } from '#core/crypto/key-wrap.ts';
 import { ephemeralKeyObject, privateKeyObject } from './key-objects.ts';
-import { concatKdf, unwrapAgreedKey } from './key-wrap.ts';
 
 /** RFC 7518, appendix C. */
 const ALICE = {

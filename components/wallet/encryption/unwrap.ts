@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import { unwrapAgreedKey } from '#core/crypto/key-wrap.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { KEYS_UNWRAPPED, type KeysUnwrapped } from '#core/events/key-use-events.ts';
 import type { Caller } from '#core/identity/claims.ts';
@@ -11,7 +12,6 @@ import type { Wallet } from '../wallets/records/wallet.ts';
 import { authorizeDecrypt } from './authorize-decrypt.ts';
 import { findKeyUse, type KeyUse, keyPath } from './key-id.ts';
 import { ephemeralKeyObject, KEY_WRAP, privateKeyObject } from './key-objects.ts';
-import { unwrapAgreedKey } from './key-wrap.ts';
 
 export interface UnwrapDeps extends AuthorityDeps {
   readonly db: Database<WalletDatabase>;

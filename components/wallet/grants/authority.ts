@@ -1,10 +1,10 @@
 import type { Caller } from '#core/identity/claims.ts';
+import type { RefusalLog } from '#kit/audit/audit.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { WalletDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import type { RefusalLog } from '../refusals/log.ts';
 import { administers, isOwner, type Wallet } from '../wallets/records/wallet.ts';
 import { isActiveGrant, judgeDelegatedUse } from './delegation.ts';
 import { findOpenGrant } from './store.ts';
@@ -28,7 +28,7 @@ interface KeyUse {
 }
 
 /** The platform user of a person's token. @throws AppError forbidden PERSON_REQUIRED for any other token. */
-export function personOf(caller: Caller): string {
+export function personOf(caller: Pick<Caller, 'kind' | 'platformUserId'>): string {
   if (caller.kind !== 'user' || caller.platformUserId === undefined) throw refusal('PERSON_REQUIRED');
   return caller.platformUserId;
 }
@@ -85,7 +85,8 @@ function denied(deps: AuthorityDeps, caller: Caller, wallet: Wallet, denial: Den
   );
   const organizationId = wallet.ownerOrganizationId ?? caller.organizationId;
   if (organizationId !== undefined) {
-    deps.refusals.count({ organizationId, action: act, reason, walletAddress, platformUserId });
+    const resource = { resourceType: 'wallet', resourceId: walletAddress };
+    deps.refusals.count({ organizationId, action: act, reason, ...resource, platformUserId });
   }
   throw refusal('WALLET_ACCESS_DENIED');
 }

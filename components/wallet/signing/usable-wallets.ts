@@ -1,11 +1,10 @@
-import type { Caller } from '#core/identity/claims.ts';
 import { type Derivation, resolveDerivation } from '../custody/derivation.ts';
 import { refusal } from '../errors.ts';
 import { type AuthorityDeps, personOf } from '../grants/authority.ts';
 import { judgeDelegatedUse, openContexts } from '../grants/delegation.ts';
 import { findOpenGrants, type Grant } from '../grants/store.ts';
 import { listOfService, listUsable } from '../wallets/records/store.ts';
-import { isOwner, type Wallet } from '../wallets/records/wallet.ts';
+import { isOwner, type Wallet, type WalletCaller } from '../wallets/records/wallet.ts';
 import { signable } from './sign.ts';
 
 type UsableDeps = Pick<AuthorityDeps, 'db' | 'clock'>;
@@ -17,7 +16,7 @@ type UsableDeps = Pick<AuthorityDeps, 'db' | 'clock'>;
  */
 export async function listUsableWallets(
   deps: UsableDeps,
-  caller: Caller,
+  caller: WalletCaller,
   derivationPath: string | undefined,
 ): Promise<Wallet[]> {
   const derivation = derivationPath === undefined ? undefined : signingDerivation(derivationPath);
@@ -42,7 +41,7 @@ function signingDerivation(path: string): Derivation {
   return derivation;
 }
 
-function listCandidates({ db, clock }: UsableDeps, caller: Caller): Promise<Wallet[]> {
+function listCandidates({ db, clock }: UsableDeps, caller: WalletCaller): Promise<Wallet[]> {
   return caller.kind === 'service'
     ? listOfService(db.read, caller.clientId)
     : listUsable(db.read, {
@@ -52,7 +51,7 @@ function listCandidates({ db, clock }: UsableDeps, caller: Caller): Promise<Wall
       });
 }
 
-async function grantsOf({ db }: UsableDeps, caller: Caller, wallets: readonly Wallet[]) {
+async function grantsOf({ db }: UsableDeps, caller: WalletCaller, wallets: readonly Wallet[]) {
   const foreign = wallets.filter((wallet) => !isOwner(wallet, caller));
   const none: ReadonlyMap<string, Grant> = new Map();
   if (foreign.length === 0) return none;
@@ -71,7 +70,7 @@ interface DelegatedSigning {
 
 function mayDelegate(
   wallet: Wallet,
-  caller: Caller,
+  caller: WalletCaller,
   { grant, derivation, nowMs }: DelegatedSigning,
 ): boolean {
   const contexts = derivation === undefined ? openContexts(grant ?? noGrant) : [derivation.context];

@@ -9,7 +9,7 @@ export const release: Release = { name: 'acme', namespace: 'chancery' };
 export const { namespace } = release;
 export const installation = 'acme.chancery.local';
 
-export const services = ['gateway', 'tenant', 'wallet', 'register', 'operator'].map(
+export const services = ['gateway', 'tenant', 'wallet', 'register', 'blueprint', 'operator'].map(
   (name) => `service-${name}`,
 );
 export const members = [0, 1, 2, 3].map((ordinal) => `main-${ordinal}`);
@@ -59,7 +59,9 @@ async function servedSvid(target: string, port: number): Promise<Served> {
 /** Server certificates of all processes, by client id. */
 export async function allServed(): Promise<ReadonlyMap<string, Served>> {
   const doors = [
-    ...['tenant', 'wallet', 'register'].map((name) => [`service-${name}`, `service-${name}`] as const),
+    ...['tenant', 'wallet', 'register', 'blueprint'].map(
+      (name) => [`service-${name}`, `service-${name}`] as const,
+    ),
     ...members.map((pod) => [`validator-${pod}`, `pod/${pod}`] as const),
   ];
   const found = doors.map(async ([client, target]) => [client, await servedSvid(target, 7443)] as const);

@@ -4,45 +4,51 @@ import { routes, type SpecifiedRoute } from './table.ts';
 export const document3: readonly SpecifiedRoute[] = [
   // Action workflow
   ...routes('blueprint', 'pending', [
+    'GET /api/files/{wallet}/{register}/{tx}/{fileId} RequireAuthenticated',
+    'POST /api/file-chunks RequireAuthenticated',
+  ]),
+  ...routes('blueprint', 'served', [
     'GET /api/actions/{walletAddress}/{registerAddress}/blueprints RequireAuthenticated',
     'GET /api/actions/{wallet}/{register} RequireAuthenticated',
     'GET /api/actions/{walletAddress}/{registerAddress}/{transactionHash} RequireAuthenticated',
     'POST /api/actions RequireAuthenticated',
     'POST /api/actions/reject RequireAuthenticated',
-    'GET /api/files/{wallet}/{register}/{tx}/{fileId} RequireAuthenticated',
     'GET /api/operations/{operationId} RequireAuthenticated',
     'GET /api/operations RequireAuthenticated',
-    'POST /api/file-chunks RequireAuthenticated',
   ]),
   // Execution helpers
-  ...routes('blueprint', 'pending', [
+  ...routes('blueprint', 'served', [
     'POST /api/execution/validate RequireAuthenticated',
     'POST /api/execution/calculate RequireAuthenticated',
     'POST /api/execution/route RequireAuthenticated',
     'POST /api/execution/disclose RequireAuthenticated',
   ]),
   // Instances and disclosures
-  ...routes('blueprint', 'pending', [
+  ...routes('blueprint', 'served', [
     'POST /api/instances/ RequireAuthenticated',
     'GET /api/instances/{instanceId} RequireAuthenticated',
     'GET /api/instances/{instanceId}/actions/{actionId} RequireAuthenticated',
+    'GET /api/instances/{instanceId}/definition RequireAuthenticated',
+  ]),
+  ...routes('blueprint', 'served', [
     'POST /api/instances/{id}/actions/{actionId}/execute RequireAuthenticated',
     'POST /api/instances/{id}/actions/{actionId}/reject RequireAuthenticated',
     'GET /api/instances/{id}/state RequireAuthenticated',
-    'GET /api/instances/{instanceId}/definition RequireAuthenticated',
     'GET /api/workflows/{instanceId}/actions/{actionId}/disclosures RequireAuthenticated',
     'GET /api/workflows/{instanceId}/disclosures RequireAuthenticated',
   ]),
   // Blueprint versions and lifecycle
-  ...routes('blueprint', 'pending', [
+  ...routes('blueprint', 'served', [
     'GET /api/blueprints/{id}/versions RequireAuthenticated',
+    'POST /api/blueprints/{id}/publish CanPublishBlueprints',
+    'POST /api/blueprints/from-published CanManageBlueprints',
+  ]),
+  ...routes('blueprint', 'pending', [
     'POST /api/blueprints/{id}/rehearsals CanManageBlueprints',
     'GET /api/blueprints/{id}/rehearsals/{rehearsalId} CanManageBlueprints',
     'DELETE /api/blueprints/{id}/rehearsals/{rehearsalId} CanManageBlueprints',
     'POST /api/blueprints/{id}/rehearsals/{rehearsalId}/role CanManageBlueprints',
     'POST /api/blueprints/{id}/rehearsals/{rehearsalId}/steps CanManageBlueprints',
-    'POST /api/blueprints/{id}/publish CanPublishBlueprints',
-    'POST /api/blueprints/from-published CanManageBlueprints',
   ]),
   // Wallet service
   ...routes('wallet', 'served', [
@@ -101,11 +107,9 @@ export const document3: readonly SpecifiedRoute[] = [
     'POST /api/v1/trust/tenants/{tenantId}/orgs/{orgWalletAddress}/enrol RequireAdministrator',
   ]),
   // Hubs (section 6)
-  ...routes('blueprint', 'pending', [
-    'GET /hubs/blueprint RequirePlatformUser',
-    'GET /hubs/chat RequireAuthenticated',
-  ]),
+  ...routes('blueprint', 'pending', ['GET /hubs/chat RequireAuthenticated']),
   ...routes('wallet', 'pending', ['GET /hubs/wallet RequirePlatformUser']),
+  ...routes('blueprint', 'served', ['GET /hubs/blueprint RequirePlatformUser']),
   ...routes('register', 'served', ['GET /hubs/register RequirePlatformUser']),
   ...routes('tenant', 'served', ['GET /hubs/tenant RequirePlatformUser']),
 ];

@@ -30,6 +30,22 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'PUT /api/internal/organizations/by-uid/{resourceUid}/status RequireOperator',
     'DELETE /api/internal/organizations/by-uid/{resourceUid} RequireOperator',
   ]),
+  // Drafts of workflows
+  ...routes('blueprint', 'served', [
+    'GET /api/instances RequireAuthenticated',
+    'GET /api/instances/{instanceId}/diagram RequireAuthenticated',
+    'GET /api/instances/{instanceId}/next-actions RequireAuthenticated',
+    'POST /api/instances/{instanceId}/cancel RequireAuthenticated',
+    'GET /api/blueprints CanManageBlueprints',
+    'POST /api/blueprints CanManageBlueprints',
+    'GET /api/blueprints/{id} CanManageBlueprints',
+    'PUT /api/blueprints/{id} CanManageBlueprints',
+    'DELETE /api/blueprints/{id} CanManageBlueprints',
+    'POST /api/blueprints/{id}/validate CanManageBlueprints',
+    'GET /api/blueprints/{id}/diagram CanManageBlueprints',
+    'GET /api/blueprints/{id}/versions/{ordinal} RequireAuthenticated',
+    'GET /api/blueprints/{id}/definitions/{publicationTxId} RequireAuthenticated',
+  ]),
   // Wallets, under both bases that document 3 uses
   ...routes('wallet', 'served', [
     'GET /api/wallets RequireAuthenticated',
@@ -131,6 +147,11 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'POST /odata/$batch RequireAuthenticated',
   ]),
   // Hubs: negotiation, records of event streams and polls, and their end
+  ...routes('blueprint', 'served', [
+    'POST /hubs/blueprint/negotiate RequirePlatformUser',
+    'POST /hubs/blueprint RequirePlatformUser',
+    'DELETE /hubs/blueprint RequirePlatformUser',
+  ]),
   ...routes('register', 'served', [
     'POST /hubs/register/negotiate RequirePlatformUser',
     'POST /hubs/register RequirePlatformUser',

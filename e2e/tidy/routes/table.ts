@@ -1,7 +1,7 @@
 import type { PolicyName } from '#core/identity/policies.ts';
 
-/** Policies of pending routes; core/identity gets them with those routes. */
-type ComingPolicy = 'CanManageBlueprints' | 'CanPublishBlueprints' | 'CanTransactEthereum';
+/** Policy of pending routes; core/identity gets it with those routes. */
+type ComingPolicy = 'CanTransactEthereum';
 
 export type RoutePolicy = PolicyName | ComingPolicy;
 

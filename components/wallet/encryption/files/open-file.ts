@@ -2,9 +2,9 @@ import { flattenedDecrypt } from 'jose';
 import {
   type DisclosureGroup,
   type Envelope,
+  findClearPayload,
   findEnvelope,
   findGroupData,
-  findPlainData,
   findRecipient,
   type GroupRecipient,
   groupAad,
@@ -69,7 +69,7 @@ function findPlainFile(
   { field, index }: FilePlace,
   { record, payload }: SealedTransaction,
 ): FileReference | undefined {
-  const data = findPlainData(payload);
+  const data = findClearPayload(payload)?.data;
   const isParty = record.senderAddress === address || record.recipients.includes(address);
   if (data === undefined || !isParty) throw refusal('NOT_A_RECIPIENT');
   return findFile(data, field, index);

@@ -40,12 +40,18 @@ export function algorithmOf(keyType: KeyType): Algorithm {
   return algorithms[keyType];
 }
 
+/** The facts of a caller that decide which wallets are its own. */
+export type WalletCaller = Pick<
+  Caller,
+  'kind' | 'clientId' | 'platformUserId' | 'organizationId' | 'roles' | 'delegation'
+>;
+
 /**
  * A wallet of a person belongs to the platform user, independent of the organisation of the token; a wallet of a
  * service to the client id, but not to its delegated tokens; a derived key of an organisation to its user while the
  * token is of that organisation.
  */
-export function isOwner(wallet: Wallet, caller: Caller): boolean {
+export function isOwner(wallet: Wallet, caller: WalletCaller): boolean {
   if (wallet.ownerService !== undefined)
     return (
       caller.kind === 'service' && caller.delegation === undefined && caller.clientId === wallet.ownerService

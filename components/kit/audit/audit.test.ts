@@ -2,14 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { manualClock } from '#kit/clock/clock.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { type GatheredRefusal, mostAtOnce, RefusalLog } from './log.ts';
+import { type GatheredRefusal, mostAtOnce, RefusalLog } from './audit.ts';
 
 const minuteMs = 60_000;
 const refused = {
   organizationId: 'acme',
   action: 'wallet.sign',
   reason: 'GRANT_MISSING',
-  walletAddress: 'w1a',
+  resourceType: 'wallet',
+  resourceId: 'w1a',
   platformUserId: 'anna',
 };
 
@@ -73,7 +74,7 @@ describe('reporting of refusals to the audit log', () => {
 
   it('reports in batches; batches reported before a failure are not repeated', async () => {
     const { log, reported, fail } = world();
-    const of = (n: number) => ({ ...refused, walletAddress: `w${n}` });
+    const of = (n: number) => ({ ...refused, resourceId: `w${n}` });
     for (let n = 0; n < 2 * mostAtOnce + 7; n += 1) log.count(of(n));
     await log.flush();
     expect(reported.map((some) => some.length)).toEqual([mostAtOnce, mostAtOnce, 7]);
@@ -99,8 +100,8 @@ describe('reporting of refusals to the audit log', () => {
 
   it('bounds the pending refusals and logs the excess', () => {
     const { runtime, log } = world();
-    for (let n = 0; n < 10_001; n += 1) log.count({ ...refused, walletAddress: `w${n}` });
-    log.count({ ...refused, walletAddress: 'w5' });
-    expect(runtime.lines).toMatchObject([{ refused: { walletAddress: 'w10000' } }]);
+    for (let n = 0; n < 10_001; n += 1) log.count({ ...refused, resourceId: `w${n}` });
+    log.count({ ...refused, resourceId: 'w5' });
+    expect(runtime.lines).toMatchObject([{ refused: { resourceId: 'w10000' } }]);
   });
 });

@@ -1,13 +1,21 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
+import { startJob } from '#kit/clock/jobs.ts';
+import type { Endpoint } from '#kit/config/config.ts';
+import type { Cleanup, Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { createRpcClient } from '#kit/rpc/rpc.ts';
+import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
+import { AuditService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 
-/** A refusal by this service, for the audit log of an organisation. */
+/** A refusal by a service, for the audit log of an organisation. */
 export interface Refused {
   readonly organizationId: string;
   readonly action: string;
   readonly reason: string;
-  readonly walletAddress: string;
+  readonly resourceType: string;
+  readonly resourceId: string;
+  /** Empty for no particular person. */
   readonly platformUserId: string;
 }
 
@@ -17,7 +25,7 @@ export interface GatheredRefusal extends Refused {
   readonly occurrences: number;
 }
 
-export interface RefusalLogOptions {
+interface RefusalLogOptions {
   readonly clock: Clock;
   readonly log: Logger;
   /** Reports at most `mostAtOnce` refusals to the tenant service. */
@@ -87,9 +95,10 @@ export class RefusalLog {
   }
 
   #add(one: GatheredRefusal): void {
-    const { organizationId, action, reason, walletAddress, platformUserId, occurredAtMs } = one;
+    const { organizationId, action, reason, resourceType, resourceId, platformUserId, occurredAtMs } = one;
     const minute = Math.floor(occurredAtMs / minuteMs);
-    const key = JSON.stringify([organizationId, action, reason, walletAddress, platformUserId, minute]);
+    const refused = [organizationId, action, reason, resourceType, resourceId, platformUserId];
+    const key = JSON.stringify([...refused, minute]);
     const pending = this.#gathered.get(key);
     if (pending === undefined && this.#gathered.size >= maxPending) {
       this.#options.log.warn(
@@ -101,4 +110,40 @@ export class RefusalLog {
     const occurrences = one.occurrences + (pending?.occurrences ?? 0);
     this.#gathered.set(key, { ...(pending ?? one), occurrences });
   }
+}
+
+const reportTimeoutMs = 5_000;
+const reportEveryMs = 1_000;
+
+interface ReportingOptions {
+  /** The tenant service, gRPC. */
+  readonly address: Endpoint;
+  readonly runtime: Runtime;
+  readonly workload: Workload;
+  /** The token of this service; it needs the scope audit:write. */
+  readonly token: () => Promise<string>;
+  readonly cleanup: Cleanup;
+}
+
+/** Reports refusals to the audit logs of the tenant service, once a second and once more before the process stops. */
+export function startRefusalLog({ address, cleanup, ...options }: ReportingOptions): RefusalLog {
+  const { runtime, workload } = options;
+  const expect = serviceSpiffeId(workload.trustDomain, 'service-tenant');
+  const client = createRpcClient(AuditService, { ...options, address, expect });
+  cleanup.add('audit', () => client.close());
+  const refusals = new RefusalLog({
+    clock: runtime.clock,
+    log: runtime.log,
+    report: async (gathered) => {
+      const wire = gathered.map((one) => ({ ...one, occurredAtMs: BigInt(one.occurredAtMs) }));
+      await client.reportRefusals({ refusals: wire }, { timeoutMs: reportTimeoutMs });
+    },
+  });
+  const run = () => refusals.flush();
+  const reports = startJob({ name: 'refusal-reports', everyMs: reportEveryMs, run }, runtime);
+  cleanup.add('refusals', async () => {
+    await reports.stop();
+    await refusals.flush();
+  });
+  return refusals;
 }

@@ -1,0 +1,72 @@
+import type { RecipientKey } from '#core/blueprint/payload/seal.ts';
+import { RECIPIENT_ALGORITHMS } from '#core/crypto/key-wrap.ts';
+import { decodeBase64Any } from '#core/encoding/base64.ts';
+import { isAppError } from '#core/errors/errors.ts';
+import type { Ledger } from '../clients/ledger.ts';
+import type { Wallets } from '../clients/wallets.ts';
+import { refusal } from '../errors.ts';
+import type { ExternalKey } from '../operations/operation.ts';
+
+interface KeyDeps {
+  readonly ledger: Pick<Ledger, 'findParticipantKeys'>;
+  readonly wallets: Pick<Wallets, 'findEncryptionKeys'>;
+}
+
+/** A wallet that was rotated can still decrypt. */
+const usable: readonly string[] = ['Active', 'Rotated'];
+
+/**
+ * The keys that content for wallets is encrypted to. A revoked participant record wins over all; then the key of the
+ * wallet here, the key of the participant record, and the one that the sender names.
+ * @throws AppError unprocessable RECIPIENT_REVOKED, RECIPIENT_KEY_UNRESOLVED with the wallets
+ */
+export async function resolveRecipientKeys(
+  { ledger, wallets }: KeyDeps,
+  registerId: string,
+  addresses: readonly string[],
+  external: Readonly<Record<string, ExternalKey>>,
+): Promise<ReadonlyMap<string, RecipientKey>> {
+  const [records, own] = await Promise.all([
+    ledger.findParticipantKeys(registerId, addresses),
+    wallets.findEncryptionKeys(addresses),
+  ]);
+  const revoked = records.filter(({ status }) => status === 'Revoked').map(({ address }) => address);
+  if (revoked.length > 0) throw refusal('RECIPIENT_REVOKED', { details: { wallets: revoked } });
+  const keys = new Map<string, RecipientKey>();
+  const unresolved: string[] = [];
+  for (const address of addresses) {
+    const key = findKey(address);
+    if (key === undefined) unresolved.push(address);
+    else keys.set(address, key);
+  }
+  if (unresolved.length > 0) throw refusal('RECIPIENT_KEY_UNRESOLVED', { details: { wallets: unresolved } });
+  return keys;
+
+  function findKey(address: string): RecipientKey | undefined {
+    const known = own.find((each) => each.address === address);
+    // A locked or deleted wallet decrypts nothing, whatever other key is named for it.
+    if (known !== undefined) return usable.includes(known.status) ? keyOf(known.kid, known) : undefined;
+    const record = records.find((each) => each.address === address);
+    if (record !== undefined && record.publicKey !== '') return keyOf(address, record);
+    return Object.hasOwn(external, address) ? keyOf(address, external[address]) : undefined;
+  }
+}
+
+function keyOf(
+  kid: string,
+  given: { readonly algorithm: string; readonly publicKey: string } | undefined,
+): RecipientKey | undefined {
+  const name = given?.algorithm === 'RSA' ? 'RSA-4096' : given?.algorithm;
+  const algorithm = RECIPIENT_ALGORITHMS.find((each) => each === name);
+  const publicKey = given === undefined ? undefined : findBytes(given.publicKey);
+  return algorithm === undefined || publicKey === undefined ? undefined : { kid, algorithm, publicKey };
+}
+
+function findBytes(base64: string): Uint8Array | undefined {
+  try {
+    return decodeBase64Any(base64);
+  } catch (error) {
+    if (isAppError(error, 'invalid')) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import { SUBJECTS } from '#core/events/subjects.ts';
+import { serviceOf } from '#core/identity/services.ts';
+import { startRefusalLog } from '#kit/audit/audit.ts';
+import type { Bus } from '#kit/bus/bus.ts';
+import type { Database } from '#kit/db/db.ts';
+import { createIdempotency } from '#kit/db/idempotency.ts';
+import type { Cleanup } from '#kit/lifecycle/lifecycle.ts';
+import { openSession, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
+import { createPipeline, type PipelineDeps } from './actions/pipeline.ts';
+import { connectLedger } from './clients/connect-ledger.ts';
+import { connectDelegations } from './clients/delegations.ts';
+import { connectRegisters } from './clients/registers.ts';
+import { connectWallets } from './clients/wallets.ts';
+import type { BlueprintConfig } from './config.ts';
+import { migrations } from './database/migrations/list.ts';
+import type { BlueprintDatabase } from './database/schema.ts';
+import { createPublicationIndex } from './definitions/publications/follow.ts';
+import { startPublicationReading } from './definitions/publications/jobs.ts';
+import { createCanRead } from './definitions/publications/visibility.ts';
+import { createDesignerMeter } from './definitions/publishing/metrics.ts';
+import type { NextEvent } from './definitions/publishing/publish.ts';
+import { createDraftJudge } from './evaluation/pool.ts';
+import { createCompiledDefinitions } from './execution/definitions.ts';
+import type { BlueprintHttpDeps } from './http.ts';
+import { openInstances } from './instances/open.ts';
+import { countOpenInstances } from './instances/store.ts';
+import { OperationRunner } from './operations/runner.ts';
+import { OperationSeal } from './operations/sealing.ts';
+
+/** How long a submission on a register of development waits for its seal. */
+const boundedWaitMs = 3_000;
+
+export interface Parts extends ServiceParts {
+  readonly deps: BlueprintHttpDeps;
+}
+
+/** Opens the store, the session at the tenant service and the clients, and builds what the areas need. */
+export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Parts> {
+  const { config, runtime, bus, cleanup } = base;
+  const { clock, log, telemetry } = runtime;
+  const db = await openStore<BlueprintDatabase>(base, { schema: 'blueprint', migrations });
+  const { authenticator, token } = await openSession(base);
+  const { wallets, registers, ledger } = connectPeers(base, token);
+  const refusalLog = startRefusalLog({ ...base, address: config.CHANCERY_TENANT_GRPC, token });
+  const judge = createDraftJudge({
+    workers: config.CHANCERY_DRAFT_WORKERS,
+    log,
+    credentials: serviceOf('credential').status === 'served',
+  });
+  cleanup.add('draft judge', () => judge.close());
+  const index = createPublicationIndex({ db, ledger });
+  cleanup.add('publications', startPublicationReading({ ...runtime, index }));
+  const instances = await openInstances(base, { db, ledger, index, authenticator, token });
+  const operations = openOperations(base, { db, ledger, wallets, ...instances });
+  const deps: BlueprintHttpDeps = {
+    ...operations,
+    index,
+    authenticator,
+    db,
+    clock,
+    idempotency: createIdempotency({ database: db, clock, log }),
+    judge,
+    ledger,
+    registers,
+    wallets,
+    refusalLog,
+    canRead: createCanRead({ registers, clock }),
+    countOpenInstances: (publications) => countOpenInstances(db.read, publications, new Date(clock.nowMs())),
+    meter: createDesignerMeter(telemetry),
+    compiled: createCompiledDefinitions(),
+    nextRegisterEvent: nextEventOf(
+      bus,
+      { subject: SUBJECTS.registerEvents, name: 'register events' },
+      cleanup,
+    ),
+    ...instances,
+    listOwn: (bearer) => wallets.listOwn(bearer),
+  };
+  return { authenticator, deps };
+}
+
+function connectPeers(
+  { config, runtime, workload, cleanup }: ServiceBase<BlueprintConfig>,
+  token: () => Promise<string>,
+) {
+  const peer = { runtime, workload, token };
+  const wallets = connectWallets(config.CHANCERY_WALLET_GRPC, peer);
+  cleanup.add('wallet client', () => wallets.close());
+  const registers = connectRegisters(config.CHANCERY_REGISTER_HTTPS, peer);
+  cleanup.add('register client', () => registers.close());
+  const ledger = connectLedger(config.CHANCERY_REGISTER_GRPC, peer);
+  cleanup.add('ledger client', () => ledger.close());
+  return { wallets, registers, ledger };
+}
+
+interface OperationParts extends Pick<PipelineDeps, 'ledger' | 'wallets' | 'definitions'> {
+  readonly db: Database<BlueprintDatabase>;
+}
+
+/** Opens the runner of operations, which takes up those that an earlier process left. */
+function openOperations(
+  { config, runtime, workload, bus, clientId, cleanup }: ServiceBase<BlueprintConfig>,
+  parts: OperationParts,
+) {
+  const { clock, log } = runtime;
+  const seal = new OperationSeal(config.CHANCERY_OPERATIONS_KEY_FILE.reveal());
+  const runner = new OperationRunner({
+    db: parts.db,
+    seal,
+    clock,
+    log,
+    replica: randomUUID(),
+    pipeline: createPipeline({ ...parts, clock }),
+    nextStep: nextEventOf(bus, { subject: SUBJECTS.blueprintEvents, name: 'folded steps' }, cleanup),
+    notify: () => bus.publish(SUBJECTS.blueprintEvents),
+  });
+  runner.begin();
+  cleanup.add('operations', () => runner.stop());
+  const delegations = connectDelegations(config.CHANCERY_TENANT_MTLS, { workload, clientId, clock });
+  return { seal, runner, delegations, clientId, boundedWaitMs };
+}
+
+/** Waits for wake signals, by one subscription. */
+function nextEventOf(
+  bus: Bus,
+  { subject, name }: { readonly subject: string; readonly name: string },
+  cleanup: Cleanup,
+): NextEvent {
+  const waiting = new Set<() => void>();
+  const unsubscribe = bus.subscribe(subject, () => {
+    for (const wake of waiting) wake();
+  });
+  cleanup.add(name, unsubscribe);
+  return (timeoutMs) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, timeoutMs).unref();
+    waiting.add(resolve);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      waiting.delete(resolve);
+    });
+  };
+}

@@ -1,0 +1,40 @@
+import { isAppError } from '#core/errors/errors.ts';
+import type { Endpoint } from '#kit/config/config.ts';
+import { createRpcClient } from '#kit/rpc/rpc.ts';
+import { serviceSpiffeId } from '#kit/workload/workload.ts';
+import { WalletOwnerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { refusal } from '../errors.ts';
+import type { PeerOptions } from './peer.ts';
+
+interface Person {
+  readonly platformUserId: string;
+  readonly organizationId: string | undefined;
+  readonly roles: readonly string[];
+}
+
+/** The people behind wallets, as the wallet service knows them. */
+export interface WalletOwners {
+  /** Addresses of the wallets that a person may sign with at present. */
+  listPersonWallets(person: Person): Promise<readonly string[]>;
+}
+
+/** The wallet service over gRPC; it connects on the first call. */
+export function connectWalletOwners(
+  address: Endpoint,
+  options: PeerOptions,
+): WalletOwners & { close(): void } {
+  const expect = serviceSpiffeId(options.workload.trustDomain, 'service-wallet');
+  const client = createRpcClient(WalletOwnerService, { ...options, address, expect });
+  return {
+    listPersonWallets: async ({ platformUserId, organizationId, roles }) => {
+      const request = { platformUserId, organizationId: organizationId ?? '', roles: [...roles] };
+      const { addresses } = await client.listPersonWallets(request).catch((cause: unknown) => {
+        if (isAppError(cause, 'unavailable') || isAppError(cause, 'timeout'))
+          throw refusal('WALLETS_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
+        throw cause;
+      });
+      return addresses;
+    },
+    close: () => client.close(),
+  };
+}

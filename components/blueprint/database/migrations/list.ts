@@ -1,0 +1,7 @@
+import type { Migration } from '#kit/db/db.ts';
+import { platform } from './0001-platform.ts';
+import { definitions } from './0002-definitions.ts';
+import { instances } from './0003-instances.ts';
+import { operations } from './0004-operations.ts';
+
+export const migrations: readonly Migration[] = [platform, definitions, instances, operations];

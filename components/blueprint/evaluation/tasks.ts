@@ -1,0 +1,51 @@
+import type { PayloadError } from '#core/blueprint/schemas/compile.ts';
+import { type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
+import { isAppError } from '#core/errors/errors.ts';
+import { compileDefinition, findAction, type TriedAction, tryAction, validatePayload } from './action.ts';
+import { type Judged, judgeDefinition } from './judge.ts';
+
+/** What a helper is asked about an action. */
+export interface Question {
+  readonly actionId: number;
+  readonly data: JsonObject;
+  /** Whether data matches the schemas, or what it makes of the action. */
+  readonly ask: 'validate' | 'try';
+}
+
+/** The answer about an action. */
+export type Answered =
+  | { readonly kind: 'errors'; readonly errors: readonly PayloadError[] }
+  | { readonly kind: 'tried'; readonly tried: TriedAction }
+  | { readonly kind: 'noDefinition' }
+  | { readonly kind: 'noAction' }
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string };
+
+/** What a thread does with a definition, as JSON text. */
+export type Task = { readonly definition: string } & (
+  | { readonly kind: 'judge'; readonly credentials: boolean }
+  | { readonly kind: 'answer'; readonly question: Question }
+);
+
+/** Runs a task; the answer is JSON. */
+export function runTask(task: Task): Judged | Answered {
+  if (task.kind === 'judge') return judgeDefinition(task.definition, task.credentials);
+  return answerQuestion(compileDefinition(toValue(scanJson(task.definition)) as JsonObject), task.question);
+}
+
+/** Answers about an action of a definition; what the definition or the data does wrong is an answer, too. */
+export function answerQuestion(
+  compiled: ReturnType<typeof compileDefinition>,
+  { actionId, data, ask }: Question,
+): Answered {
+  if (compiled === undefined) return { kind: 'noDefinition' };
+  const action = findAction(compiled, actionId);
+  if (action === undefined) return { kind: 'noAction' };
+  try {
+    return ask === 'validate'
+      ? { kind: 'errors', errors: validatePayload(compiled, action, data) }
+      : { kind: 'tried', tried: tryAction(compiled, action, data) };
+  } catch (error) {
+    if (!isAppError(error, 'unprocessable')) throw error;
+    return { kind: 'refused', code: error.code, message: error.message };
+  }
+}

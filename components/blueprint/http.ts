@@ -1,0 +1,31 @@
+import type { App } from '#kit/http/http.ts';
+import { type Hub, mountHub } from '#kit/hub/hub.ts';
+import { mountActionReads } from './actions/read-routes.ts';
+import { mountRejectionRoutes } from './actions/reject-routes.ts';
+import { type ActionRouteDeps, mountActionRoutes } from './actions/routes.ts';
+import { type DefinitionDeps, mountDefinitionRoutes } from './definitions/routes.ts';
+import { type HelperDeps, mountHelperRoutes } from './execution/routes.ts';
+import { type DataRouteDeps, mountDataRoutes } from './instances/data-routes.ts';
+import { blueprintHubPath } from './instances/hub/hub.ts';
+import { type InstanceRouteDeps, mountInstanceRoutes } from './instances/routes.ts';
+import { mountOperationRoutes, type OperationRouteDeps } from './operations/routes.ts';
+
+/** Dependencies of the route handlers; registering the routes uses none of them. */
+export type BlueprintHttpDeps = DefinitionDeps &
+  HelperDeps &
+  InstanceRouteDeps &
+  DataRouteDeps &
+  OperationRouteDeps &
+  ActionRouteDeps & { readonly hub: Hub };
+
+export function mountRoutes(app: App, deps: BlueprintHttpDeps): void {
+  mountDefinitionRoutes(app, deps);
+  mountHelperRoutes(app, deps);
+  mountInstanceRoutes(app, deps);
+  mountDataRoutes(app, deps);
+  mountActionRoutes(app, deps);
+  mountRejectionRoutes(app, deps);
+  mountActionReads(app, deps);
+  mountOperationRoutes(app, deps);
+  mountHub(app, blueprintHubPath, () => deps.hub);
+}

@@ -1,0 +1,120 @@
+import type { Workflow } from '#core/blueprint/steps/workflow.ts';
+import { blueprintEvent } from '#core/events/blueprint-events.ts';
+import type { Database } from '#kit/db/db.ts';
+import { appendEvent } from '#kit/db/outbox.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { Ledger, LedgerPosition, StepPage } from '../../clients/ledger.ts';
+import type { InstanceTables } from '../../database/instance-tables.ts';
+import { foldPage, type StepNotice } from './fold-page.ts';
+import { findStep } from './step.ts';
+import { findCursor, loadHeads, lockCursor, saveCursor, writePage } from './store.ts';
+
+/** Workflows of pins of one register. */
+interface WorkflowSource {
+  /** The workflow of a pin; undefined when it does not resolve. */
+  findWorkflow(registerId: string, pin: string): Promise<Workflow | undefined>;
+}
+
+interface ProjectorDeps {
+  readonly db: Database<InstanceTables>;
+  readonly source: Pick<Ledger, 'listRegisters' | 'readSteps'>;
+  readonly workflows: WorkflowSource;
+  readonly log: Logger;
+  /** Signals that the outbox has new rows. */
+  readonly notify: () => void;
+  /** Counts sealed steps that changed nothing, by reason. */
+  readonly countIgnored: (reason: string) => void;
+}
+
+/** Keeps the rows of instances up to date with the ledger. Fold, cursor and events of a page commit together. */
+export class Projector {
+  readonly #deps: ProjectorDeps;
+  /** Heights that were read up to, by register. */
+  readonly #heights = new Map<string, number>();
+  /** Waits for a register to be read up to its head, by register. */
+  readonly #passes = new Map<string, Promise<void>>();
+
+  constructor(deps: ProjectorDeps) {
+    this.#deps = deps;
+  }
+
+  /** Reads all registers up to their heads. */
+  async catchUp(signal: AbortSignal): Promise<void> {
+    for (const { registerId, height } of await this.#deps.source.listRegisters()) {
+      if (signal.aborted) return;
+      if (this.#heights.get(registerId) === height) continue;
+      await this.catchUpRegister(registerId);
+      this.#heights.set(registerId, height);
+    }
+  }
+
+  /** Reads one register up to the head that it has now. Concurrent calls share the passes that begin after them. */
+  async catchUpRegister(registerId: string): Promise<void> {
+    const running = this.#passes.get(registerId);
+    const pass = (running ?? Promise.resolve()).catch(() => undefined).then(() => this.#readAll(registerId));
+    this.#passes.set(registerId, pass);
+    try {
+      await pass;
+    } finally {
+      if (this.#passes.get(registerId) === pass) this.#passes.delete(registerId);
+    }
+  }
+
+  async #readAll(registerId: string): Promise<void> {
+    while (!(await this.#readPage(registerId))) {
+      // The next page.
+    }
+  }
+
+  /** @returns whether the register is read up to its head */
+  async #readPage(registerId: string): Promise<boolean> {
+    const { db, source } = this.#deps;
+    const from = await findCursor(db.read, registerId);
+    const page = await source.readSteps(registerId, from);
+    if (isSame(page.next, from)) return true;
+    await this.#apply(registerId, from, page);
+    return page.next.docket >= page.height;
+  }
+
+  async #apply(registerId: string, from: LedgerPosition, page: StepPage): Promise<void> {
+    const { db, notify, countIgnored, log } = this.#deps;
+    const steps = page.records.flatMap((placed) => findStep(placed) ?? []);
+    const workflows = await this.#workflowsOf(
+      registerId,
+      steps.map(({ routing }) => routing.blueprintDefinitionTxId),
+    );
+    const folded = await db.transact(async (tx) => {
+      if (!isSame(await lockCursor(tx, registerId), from)) return undefined;
+      const ids = [...new Set(steps.map(({ routing }) => routing.instanceId))];
+      const known = await loadHeads(tx, registerId, ids);
+      const result = foldPage(registerId, steps, known, (pin) => workflows.get(pin));
+      await writePage(tx, result);
+      for (const notice of result.notices) await appendEvent(tx, eventOf(notice));
+      await saveCursor(tx, registerId, page.next);
+      return result;
+    });
+    if (folded === undefined) return;
+    if (folded.notices.length > 0) notify();
+    for (const { txId, reason } of folded.ignored) {
+      countIgnored(reason);
+      if (reason !== 'known') log.warn({ registerId, txId, reason }, 'a sealed step continues no instance');
+    }
+  }
+
+  async #workflowsOf(registerId: string, pins: readonly string[]): Promise<Map<string, Workflow>> {
+    const workflows = new Map<string, Workflow>();
+    for (const pin of new Set(pins)) {
+      const workflow = await this.#deps.workflows.findWorkflow(registerId, pin);
+      if (workflow !== undefined) workflows.set(pin, workflow);
+    }
+    return workflows;
+  }
+}
+
+function isSame(one: LedgerPosition, other: LedgerPosition): boolean {
+  return one.docket === other.docket && one.index === other.index;
+}
+
+function eventOf(notice: StepNotice) {
+  return blueprintEvent('StepSealed', { ...notice, available: [...notice.available] });
+}

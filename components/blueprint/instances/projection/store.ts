@@ -1,0 +1,113 @@
+import { sql } from 'kysely';
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { LedgerPosition } from '../../clients/ledger.ts';
+import type {
+  InstanceRow,
+  InstanceTable,
+  InstanceTables,
+  RoleRow,
+  StepRow,
+} from '../../database/instance-tables.ts';
+
+type DB = InstanceTables;
+
+const start: LedgerPosition = { docket: 0, index: 0 };
+
+/** The position of a register that is read next. */
+export async function findCursor(db: Reader<DB>, registerId: string): Promise<LedgerPosition> {
+  const row = await db
+    .selectFrom('step_cursors')
+    .select(['docket_number', 'position'])
+    .where('register_id', '=', registerId)
+    .executeTakeFirst();
+  return row === undefined ? start : { docket: row.docket_number, index: row.position };
+}
+
+/** The same, locked until the end of the transaction, so that of several replicas one folds a page. */
+export async function lockCursor(tx: Transactor<DB>, registerId: string): Promise<LedgerPosition> {
+  await tx
+    .insertInto('step_cursors')
+    .values({ register_id: registerId, docket_number: 0, position: 0 })
+    .onConflict((conflict) => conflict.column('register_id').doNothing())
+    .execute();
+  const row = await tx
+    .selectFrom('step_cursors')
+    .select(['docket_number', 'position'])
+    .where('register_id', '=', registerId)
+    .forUpdate()
+    .executeTakeFirstOrThrow();
+  return { docket: row.docket_number, index: row.position };
+}
+
+export async function saveCursor(
+  tx: Transactor<DB>,
+  registerId: string,
+  { docket, index }: LedgerPosition,
+): Promise<void> {
+  await tx
+    .updateTable('step_cursors')
+    .set({ docket_number: docket, position: index })
+    .where('register_id', '=', registerId)
+    .execute();
+}
+
+/** The heads of instances of a register, by id. */
+export async function loadHeads(
+  db: Reader<DB>,
+  registerId: string,
+  instanceIds: readonly string[],
+): Promise<InstanceTable[]> {
+  if (instanceIds.length === 0) return [];
+  return db
+    .selectFrom('instances')
+    .selectAll()
+    .where('register_id', '=', registerId)
+    .where('instance_id', 'in', instanceIds)
+    .execute();
+}
+
+/** Writes instances as a page of steps leaves them, the steps, and the wallets that they bind. */
+export async function writePage(
+  tx: Transactor<DB>,
+  page: {
+    readonly instances: readonly InstanceRow[];
+    readonly steps: readonly StepRow[];
+    readonly roles: readonly RoleRow[];
+  },
+): Promise<void> {
+  if (page.steps.length === 0) return;
+  await tx
+    .insertInto('steps')
+    .values([...page.steps])
+    .execute();
+  await tx
+    .insertInto('instances')
+    .values([...page.instances])
+    .onConflict((conflict) =>
+      conflict.columns(['register_id', 'instance_id']).doUpdateSet({
+        last_tx_id: sql`excluded.last_tx_id`,
+        seq: sql`excluded.seq`,
+        routing: sql`excluded.routing`,
+        state: sql`excluded.state`,
+        state_reason: sql`excluded.state_reason`,
+        completed_count: sql`excluded.completed_count`,
+        updated_at: sql`excluded.updated_at`,
+        completed_at: sql`excluded.completed_at`,
+        times_out_at: sql`excluded.times_out_at`,
+      }),
+    )
+    .execute();
+  if (page.roles.length === 0) return;
+  await tx
+    .insertInto('instance_roles')
+    .values([...page.roles])
+    .onConflict((conflict) => conflict.columns(['register_id', 'instance_id', 'participant_id']).doNothing())
+    .execute();
+}
+
+/** Deletes everything that was made from the ledger; starts and operations stay. */
+export async function dropProjection(tx: Transactor<DB>): Promise<void> {
+  for (const table of ['instance_roles', 'steps', 'instances', 'step_cursors'] as const) {
+    await tx.deleteFrom(table).execute();
+  }
+}
