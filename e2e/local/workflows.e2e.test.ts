@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
+import { connectHub, type HubClient } from '../harness/hub.ts';
+import { createRegister, waitOnline } from '../harness/journey.ts';
+import { installation } from '../harness/shared-system.ts';
+import { until } from '../harness/wait.ts';
+import { application, sitePermit, workflows } from '../harness/workflow.ts';
+
+const here = installation();
+const blueprintId = 'site-permit-approval';
+const events = [
+  'ActionAvailable',
+  'ActionConfirmed',
+  'ActionRejected',
+  'InstanceAdvanced',
+  'WorkflowCompleted',
+];
+
+describe('a workflow of three organisations on an encrypted register, through the gateway', () => {
+  let applicant: Person;
+  let officer: Person;
+  let inspector: Person;
+  let stranger: Person;
+  let registerId = '';
+  let flow: ReturnType<typeof workflows>;
+
+  beforeAll(async () => {
+    flow = workflows(here.api);
+    const person = async (name: string, role: 'Administrator' | 'User' = 'User') => {
+      const organization = await createOrganization(here.api, here.token(), name);
+      return createPerson(here.api, here.token(), organization, { name, role });
+    };
+    officer = await person('planning', 'Administrator');
+    [applicant, inspector, stranger] = [
+      await person('builder'),
+      await person('safety'),
+      await person('other'),
+    ];
+    registerId = await createRegister(
+      here.api,
+      officer.token,
+      { title: 'Permits', devMode: false },
+      officer.wallet,
+    );
+    await waitOnline(here.api, officer.token, registerId);
+    const definition = sitePermit({
+      'planning-office': officer.wallet.walletAddress,
+      'safety-board': inspector.wallet.walletAddress,
+    });
+    await flow.publish(officer, definition, registerId);
+  });
+
+  const step = (instanceId: string, actionId: number, payload: object) => ({
+    instanceId,
+    registerId,
+    blueprintId,
+    actionId,
+    payload,
+  });
+
+  const follow = async (person: Person): Promise<HubClient> => {
+    const client = await connectHub(new URL('/hubs/blueprint', here.api.baseUrl), {
+      token: person.token,
+      transport: 'WebSockets',
+      targets: events,
+    });
+    await client.invoke('SubscribeToWallet', person.wallet.walletAddress);
+    return client;
+  };
+
+  test('each party reads its own fields, a rejection goes back, and the end is reached', async () => {
+    const instanceId = await flow.start(applicant, blueprintId, registerId);
+    expect(await flow.read(applicant, instanceId)).toMatchObject({ state: 'Pending', currentActionIds: [0] });
+    const [ofInspector, ofOfficer] = [await follow(inspector), await follow(officer)];
+
+    const applied = await flow.complete(applicant, step(instanceId, 0, application));
+    expect(applied).toMatchObject({ status: 'Complete', percentComplete: 100, error: null });
+    await flow.reach(applicant, instanceId, applied.transactionHash ?? '');
+    await until('the safety board hears of its action', 10_000, async () =>
+      ofInspector.signals.some(({ target, args }) => target === 'ActionAvailable' && args[1] === '1')
+        ? true
+        : undefined,
+    );
+    const fields = async (person: Person) =>
+      Object.keys((await flow.disclosed(person, instanceId)).disclosedFields).sort();
+    expect(await fields(inspector)).toEqual(['floorAreaM2', 'hazardous', 'riskTier', 'siteReference']);
+    expect(await fields(officer)).toHaveLength(7);
+    const path = `/api/workflows/${instanceId}/disclosures`;
+    const other = await here.api.send('GET', path, { token: stranger.token });
+    expect(JSON.stringify(other.body)).not.toContain('AB-1234');
+
+    const record = await here.api.expect(
+      200,
+      'GET',
+      `/api/registers/${registerId}/transactions/${applied.transactionHash}`,
+      { token: officer.token },
+    );
+    const { payload = '' } = z.looseObject({ payload: z.string().optional() }).parse(record.body);
+    const sealed = Buffer.from(payload, 'base64').toString();
+    expect(sealed).toContain('jwe-groups');
+    expect(sealed).not.toMatch(/AB-1234|siteReference|example\.org/);
+
+    const refused = await here.api.expect(200, 'POST', `/api/instances/${instanceId}/actions/1/reject`, {
+      token: inspector.token,
+      json: { reason: 'The floor area is not that of the plans.' },
+    });
+    expect(refused.body).toMatchObject({ targetActionId: 0, isTerminal: false });
+    const corrected = await flow.complete(
+      applicant,
+      step(instanceId, 0, { ...application, floorAreaM2: 700 }),
+    );
+    expect(corrected.error).toBeNull();
+    const reviewed = await flow.complete(inspector, step(instanceId, 1, { safetyScore: 80 }));
+    expect(reviewed.error).toBeNull();
+    const decision = { decision: 'approved', permitNumber: 'P000001', validFrom: '2027-01-01' };
+    const decided = await flow.complete(officer, step(instanceId, 2, decision));
+    expect(decided.error).toBeNull();
+    const collected = await flow.complete(applicant, step(instanceId, 3, { collected: true }));
+    const ended = await flow.reach(applicant, instanceId, collected.transactionHash ?? '');
+    expect(ended).toMatchObject({ state: 'Completed', currentActionIds: [], completedActionCount: 5 });
+    await until('the parties hear of the end', 10_000, async () =>
+      [ofInspector, ofOfficer].every(({ signals }) =>
+        signals.some(({ target }) => target === 'WorkflowCompleted'),
+      )
+        ? true
+        : undefined,
+    );
+    expect(ofOfficer.signals.filter(({ target }) => target === 'ActionRejected')).toHaveLength(1);
+    await Promise.all([ofInspector.stop(), ofOfficer.stop()]);
+  }, 180_000);
+
+  test('what is wrong is refused with its code, and a repeated request is one operation', async () => {
+    const instanceId = await flow.start(applicant, blueprintId, registerId);
+    const code = async (answer: ReturnType<typeof flow.take>) => {
+      const { status, body } = await answer;
+      return [status, z.looseObject({ code: z.string().optional() }).parse(body).code];
+    };
+    expect(await code(flow.take(inspector, step(instanceId, 1, { safetyScore: 1 })))).toEqual([
+      409,
+      'ACTION_NOT_CURRENT',
+    ]);
+    expect(await code(flow.take(applicant, step(instanceId, 0, { ...application, floorAreaM2: 0 })))).toEqual(
+      [422, 'PAYLOAD_INVALID'],
+    );
+    expect(await code(flow.take(applicant, step(randomUUID(), 0, application)))).toEqual([
+      404,
+      'INSTANCE_NOT_FOUND',
+    ]);
+    const key = randomUUID();
+    const request = { ...step(instanceId, 0, { ...application, floorAreaM2: 40 }), key };
+    const [first, again] = [await flow.take(applicant, request), await flow.take(applicant, request)];
+    const id = ({ body }: typeof first) => z.object({ operationId: z.string() }).parse(body).operationId;
+    expect([first.status, again.status, id(again)]).toEqual([202, 202, id(first)]);
+    const foreign = await here.api.send('GET', `/api/operations/${id(first)}`, { token: stranger.token });
+    expect(foreign.status).toBe(404);
+    await expect
+      .poll(async () => (await flow.read(applicant, instanceId)).currentActionIds, { timeout: 20_000 })
+      .toEqual([2]);
+  }, 60_000);
+
+  test('a wallet of somebody else cannot be followed', async () => {
+    const client = await connectHub(new URL('/hubs/blueprint', here.api.baseUrl), {
+      token: stranger.token,
+      transport: 'WebSockets',
+      targets: events,
+    });
+    await expect(client.invoke('SubscribeToWallet', officer.wallet.walletAddress)).rejects.toThrow(
+      'Unauthorized',
+    );
+    await client.stop();
+  });
+});
