@@ -22,6 +22,11 @@ import { inParallel, until } from '../harness/wait.ts';
 import { fourValidators } from './four-validators.ts';
 import { createSteps, duration, explain, type Steps } from './steps.ts';
 import { walletKeys } from './wallet-keys.ts';
+import { workflow } from './workflow.ts';
+
+/** Parts of the demonstration that run alone by name: `CHAPTERS=workflow`. */
+const CHAPTERS = ['keys', 'ledger', 'workflow', 'validators'] as const;
+type Chapter = (typeof CHAPTERS)[number];
 
 const throughRegister = 200;
 const signedOutside = 50;
@@ -194,43 +199,90 @@ async function killAndCompare(
   return again;
 }
 
+interface Told {
+  readonly evidence: Evidence;
+  readonly confirmedPerSecond: number;
+}
+
+interface Stage {
+  readonly steps: Steps;
+  readonly dataDir: string;
+  /** The running system; a chapter that restarts it leaves another one. */
+  system: LocalSystem | undefined;
+}
+
+/** Transactions, their proofs, service tokens, and what a kill of the whole system leaves. */
+async function ledgerChapter(stage: Stage, system: LocalSystem, caller: Caller): Promise<Told> {
+  const { steps, dataDir } = stage;
+  const made = await makeRegister(steps, caller);
+  const ledger = await fillRegister(steps, caller, made);
+  const evidence = await verifyOffline(steps, caller, ledger.registerId);
+  await serviceTokens(steps, system);
+  stage.system = await killAndCompare(steps, system, evidence, dataDir);
+  return { evidence, confirmedPerSecond: ledger.confirmedPerSecond };
+}
+
+async function perform(stage: Stage, chapters: ReadonlySet<Chapter>): Promise<Told | undefined> {
+  const { steps, dataDir } = stage;
+  let told: Told | undefined;
+  if (chapters.has('keys') || chapters.has('ledger') || chapters.has('workflow')) {
+    const system = await steps.run('start local mode on an empty directory', async () => {
+      const started = await startSystem({ dataDir });
+      return [`gateway ${started.state.gatewayUrl}`, started];
+    });
+    stage.system = system;
+    const caller = await signInAndVerify(steps, system);
+    if (chapters.has('keys')) await walletKeys(steps, caller);
+    if (chapters.has('ledger')) told = await ledgerChapter(stage, system, caller);
+    if (chapters.has('workflow')) {
+      const running = stage.system;
+      stage.system = await workflow(steps, running, { token: caller.token, dataDir });
+    }
+    await stage.system.stop();
+    stage.system = undefined;
+  }
+  if (chapters.has('validators')) await fourValidators(steps, join(dataDir, 'four'));
+  return told;
+}
+
+function summary(told: Told | undefined, startedAt: number): string {
+  const lines = [
+    ...(told === undefined
+      ? []
+      : [
+          `transactions  ${told.evidence.records.size} sealed in ${told.evidence.dockets.length} dockets`,
+          `rate          ${told.confirmedPerSecond.toFixed(0)} confirmed per second through the gateway`,
+          `head          ${checkEvidence(told.evidence)}`,
+        ]),
+    `time          ${((performance.now() - startedAt) / 1000).toFixed(1)} s`,
+    'verified',
+  ];
+  return `\nSummary\n${lines.map((line) => `  ${line}\n`).join('')}`;
+}
+
+/** The chapters of the variable CHAPTERS, separated by commas; all when it is empty. */
+function chosenChapters(): ReadonlySet<Chapter> {
+  const names = (process.env['CHAPTERS'] ?? '').split(',').filter((name) => name !== '');
+  const chosen = CHAPTERS.filter((chapter) => names.includes(chapter));
+  const unknown = names.filter((name) => !CHAPTERS.some((chapter) => chapter === name));
+  if (unknown.length > 0) throw new Error(`no chapter ${unknown.join()}; there are ${CHAPTERS.join(', ')}`);
+  return new Set(names.length === 0 ? CHAPTERS : chosen);
+}
+
 async function main(): Promise<void> {
   const write = (text: string): void => {
     process.stdout.write(text);
   };
   const dataDir = mkdtempSync(join(tmpdir(), 'chancery-demo-'));
-  const steps = createSteps(write);
-  let system: LocalSystem | undefined;
+  const stage: Stage = { steps: createSteps(write), dataDir, system: undefined };
   write('Chancery: one signed transaction to a sealed docket, and back as a proof anyone can check.\n\n');
   try {
-    system = await steps.run('start local mode on an empty directory', async () => {
-      const started = await startSystem({ dataDir });
-      return [`gateway ${started.state.gatewayUrl}`, started];
-    });
-    const caller = await signInAndVerify(steps, system);
-    await walletKeys(steps, caller);
-    const made = await makeRegister(steps, caller);
-    const ledger = await fillRegister(steps, caller, made);
-    const evidence = await verifyOffline(steps, caller, ledger.registerId);
-    await serviceTokens(steps, system);
-    system = await killAndCompare(steps, system, evidence, dataDir);
-    await system.stop();
-    system = undefined;
-    await fourValidators(steps, join(dataDir, 'four'));
-    const seconds = ((performance.now() - steps.startedAt) / 1000).toFixed(1);
-    write(`
-Summary
-  transactions  ${evidence.records.size} sealed in ${evidence.dockets.length} dockets
-  rate          ${ledger.confirmedPerSecond.toFixed(0)} confirmed per second through the gateway
-  head          ${checkEvidence(evidence)}
-  time          ${seconds} s
-  verified
-`);
+    write(summary(await perform(stage, chosenChapters()), stage.steps.startedAt));
   } catch (error) {
     write(`\n${explain(error)}\n`);
     process.exitCode = 1;
   } finally {
-    await system?.stop();
+    await stage.system?.stop();
     if (process.exitCode === 1) {
       write(`\nState and logs are kept in ${dataDir}\n`);
     } else {

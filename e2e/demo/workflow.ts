@@ -1,0 +1,235 @@
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { type Api, createApi } from '../harness/api.ts';
+import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
+import { createRegister, waitOnline } from '../harness/journey.ts';
+import { type LocalSystem, startSystem } from '../harness/system.ts';
+import { until } from '../harness/wait.ts';
+import { application, sitePermit, workflows } from '../harness/workflow.ts';
+import { duration, type Steps } from './steps.ts';
+
+const run = promisify(execFile);
+const program = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
+const blueprintId = 'site-permit-approval';
+const decision = { decision: 'approved', permitNumber: 'P000001', validFrom: '2027-01-01' };
+
+interface Parties {
+  readonly applicant: Person;
+  readonly officer: Person;
+  readonly inspector: Person;
+  readonly stranger: Person;
+}
+
+interface Permit extends Parties {
+  readonly registerId: string;
+}
+
+/** A permit that three organisations decide over an encrypted register. */
+export async function workflow(
+  steps: Steps,
+  system: LocalSystem,
+  { token, dataDir }: { readonly token: string; readonly dataDir: string },
+): Promise<LocalSystem> {
+  const api = createApi(system.state.gatewayUrl);
+  const parties = await createParties(steps, api, token);
+  const permit = await publish(steps, api, parties);
+  const instanceId = await decide(steps, api, permit);
+  await readOffline(steps, api, { permit, instanceId, dataDir });
+  return killWhileItRuns(steps, system, { permit, dataDir });
+}
+
+async function createParties(steps: Steps, api: Api, root: string): Promise<Parties> {
+  return steps.run('create four people of four organisations, each with a wallet', async () => {
+    const person = async (name: string, role: 'Administrator' | 'User') => {
+      const organization = await createOrganization(api, root, name);
+      return createPerson(api, root, organization, { name, role });
+    };
+    const officer = await person('planning-office', 'Administrator');
+    const applicant = await person('builder', 'User');
+    const inspector = await person('safety-board', 'User');
+    const stranger = await person('newspaper', 'User');
+    return [
+      'a builder, the planning office, the safety board, a newspaper',
+      { applicant, officer, inspector, stranger },
+    ];
+  });
+}
+
+async function publish(steps: Steps, api: Api, parties: Parties): Promise<Permit> {
+  const { officer, inspector } = parties;
+  const { token } = officer;
+  const definition = sitePermit({
+    'planning-office': officer.wallet.walletAddress,
+    'safety-board': inspector.wallet.walletAddress,
+  });
+  const registerId = await steps.run('make a register whose payloads are encrypted', async () => {
+    const id = await createRegister(api, token, { title: 'Permits', devMode: false }, officer.wallet);
+    await waitOnline(api, token, id);
+    return [`register ${id}`, id];
+  });
+  await steps.run('have a spoilt definition judged', async () => {
+    await api.expect(201, 'POST', '/api/blueprints', { token, json: definition });
+    const spoilt = structuredClone(definition) as {
+      actions: { sender: string; routes: { nextActionIds: number[] }[] }[];
+    };
+    const [first] = spoilt.actions;
+    if (first?.routes[0] === undefined) throw new Error('the definition has no route');
+    first.sender = 'mayor';
+    first.routes[0].nextActionIds = [9];
+    const path = `/api/blueprints/${blueprintId}/validate`;
+    const { body } = await api.expect(200, 'POST', path, { token, json: spoilt });
+    const finding = z.object({ code: z.string(), location: z.string() });
+    const { validationResults } = z.object({ validationResults: z.array(finding) }).parse(body);
+    const named = validationResults.map(({ code, location }) => `${code} at ${location}`);
+    if (named.length < 2) throw new Error(`found only ${named.join()}`);
+    return [named.join(', '), undefined];
+  });
+  await steps.run(
+    'publish the definition: a rehearsal is required, or an override with a reason',
+    async () => {
+      const path = `/api/blueprints/${blueprintId}/publish`;
+      const refused = await api.expect(409, 'POST', path, { token, json: { registerId } });
+      const { code } = z.looseObject({ code: z.string() }).parse(refused.body);
+      const json = { registerId, override: { confirm: true, reason: 'a demonstration' } };
+      const { body } = await api.expect(200, 'POST', path, { token, json });
+      const { publicationTxId } = z.looseObject({ publicationTxId: z.string() }).parse(body);
+      return [`${code}; publication ${publicationTxId.slice(0, 16)}…`, undefined];
+    },
+  );
+  return { ...parties, registerId };
+}
+
+async function decide(steps: Steps, api: Api, permit: Permit): Promise<string> {
+  const { applicant, officer, inspector, stranger, registerId } = permit;
+  const flow = workflows(api);
+  const instanceId = await steps.run('start an instance', async () => {
+    const id = await flow.start(applicant, blueprintId, registerId);
+    return [id, id];
+  });
+  const step = (actionId: number, payload: object) => ({
+    instanceId,
+    registerId,
+    blueprintId,
+    actionId,
+    payload,
+  });
+  await steps.run('apply for a permit', async () => {
+    const done = await flow.complete(applicant, step(0, application));
+    if (done.transactionHash === null) throw new Error(done.error?.message ?? 'no transaction');
+    await flow.reach(applicant, instanceId, done.transactionHash);
+    return [`${done.status}, transaction ${done.transactionHash.slice(0, 16)}…`, undefined];
+  });
+  await steps.run('read it as each party', async () => {
+    const fields = async (person: Person) =>
+      Object.keys((await flow.disclosed(person, instanceId)).disclosedFields).length;
+    const denied = await api.send('GET', `/api/workflows/${instanceId}/disclosures`, {
+      token: stranger.token,
+    });
+    const told = JSON.stringify(denied.body).includes(application.siteReference);
+    if (told) throw new Error('the stranger reads the application');
+    return [
+      `safety board ${await fields(inspector)} fields, planning office ${await fields(officer)}, newspaper none`,
+      undefined,
+    ];
+  });
+  await steps.run('the safety board sends it back, the builder corrects it', async () => {
+    const path = `/api/instances/${instanceId}/actions/1/reject`;
+    await api.expect(200, 'POST', path, { token: inspector.token, json: { reason: 'The area is wrong.' } });
+    await flow.complete(applicant, step(0, { ...application, floorAreaM2: 700 }));
+    const { currentActionIds } = await flow.read(applicant, instanceId);
+    return [`current action ${currentActionIds.join()}`, undefined];
+  });
+  await steps.run('review, decide, collect', async () => {
+    await flow.complete(inspector, step(1, { safetyScore: 80 }));
+    await flow.complete(officer, step(2, decision));
+    const last = await flow.complete(applicant, step(3, { collected: true }));
+    const { state, completedActionCount } = await flow.reach(
+      applicant,
+      instanceId,
+      last.transactionHash ?? '',
+    );
+    if (state !== 'Completed') throw new Error(`the instance is ${state}`);
+    return [`${state} after ${completedActionCount} actions`, undefined];
+  });
+  return instanceId;
+}
+
+async function readOffline(
+  steps: Steps,
+  api: Api,
+  {
+    permit,
+    instanceId,
+    dataDir,
+  }: { readonly permit: Permit; readonly instanceId: string; readonly dataDir: string },
+): Promise<void> {
+  const file = join(dataDir, 'permits.jsonl');
+  const bytes = await steps.run('export the register', async () => {
+    const path = `/api/registers/${permit.registerId}/export`;
+    const answer = await api.expect(200, 'GET', path, { token: permit.officer.token });
+    writeFileSync(file, answer.bytes);
+    return [`${answer.bytes.length} bytes`, answer.bytes];
+  });
+  await steps.run('chancery instance: verify each step offline', async () => {
+    const { stdout } = await run(process.execPath, [program, 'instance', file, instanceId]);
+    const path = stdout
+      .trim()
+      .split('\n')
+      .map((line) => `      ${line}`);
+    return [`\n${path.join('\n')}\n     `, undefined];
+  });
+  await steps.run('flip one byte of the export', async () => {
+    const copy = Buffer.from(bytes);
+    const at = Math.floor(copy.length / 2);
+    copy.writeUInt8(copy.readUInt8(at) ^ 1, at);
+    writeFileSync(`${file}.flipped`, copy);
+    const refused = await run(process.execPath, [program, 'instance', `${file}.flipped`, instanceId]).then(
+      () => undefined,
+      (error: { stderr?: string }) => error.stderr?.trim().split('\n')[0],
+    );
+    if (refused === undefined) throw new Error('the changed export verifies');
+    return [refused, undefined];
+  });
+}
+
+async function killWhileItRuns(
+  steps: Steps,
+  system: LocalSystem,
+  { permit, dataDir }: { readonly permit: Permit; readonly dataDir: string },
+): Promise<LocalSystem> {
+  const { applicant, registerId } = permit;
+  const before = workflows(createApi(system.state.gatewayUrl));
+  const instanceId = await before.start(applicant, blueprintId, registerId);
+  const operationId = await steps.run('apply once more, and kill -9 the whole system meanwhile', async () => {
+    const payload = { ...application, floorAreaM2: 40 };
+    const answer = await before.take(applicant, {
+      instanceId,
+      registerId,
+      blueprintId,
+      actionId: 0,
+      payload,
+    });
+    await system.kill();
+    const { operationId: id } = z.looseObject({ operationId: z.string() }).parse(answer.body);
+    return [`operation ${id} was accepted`, id];
+  });
+  const again = await steps.run('start it again', async () => {
+    const restarted = await startSystem({ dataDir });
+    return [`ready after ${duration(restarted.startedInMs)}`, restarted];
+  });
+  await steps.run('find the operation done, once', async () => {
+    const flow = workflows(createApi(again.state.gatewayUrl));
+    const done = await until('the operation is over', 30_000, async () => {
+      const now = await flow.operationOf(applicant, operationId);
+      return now.status === 'Complete' || now.status === 'Failed' ? now : undefined;
+    });
+    const { currentActionIds, version } = await flow.reach(applicant, instanceId, done.transactionHash ?? '');
+    if (version !== 1) throw new Error(`the instance has ${String(version)} steps`);
+    return [`${done.status}; one step, current action ${currentActionIds.join()}`, undefined];
+  });
+  return again;
+}
