@@ -3,6 +3,7 @@ import { SUBJECTS } from '#core/events/subjects.ts';
 import { serviceOf } from '#core/identity/services.ts';
 import { startRefusalLog } from '#kit/audit/audit.ts';
 import type { Bus } from '#kit/bus/bus.ts';
+import { startJob } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
 import type { Cleanup } from '#kit/lifecycle/lifecycle.ts';
@@ -27,6 +28,7 @@ import { openInstances } from './instances/open.ts';
 import { countOpenInstances } from './instances/store.ts';
 import { OperationRunner } from './operations/runner.ts';
 import { OperationSeal } from './operations/sealing.ts';
+import { eventRetention } from './upkeep.ts';
 
 /** How long a submission on a register of development waits for its seal. */
 const boundedWaitMs = 3_000;
@@ -51,6 +53,8 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
   cleanup.add('draft judge', () => judge.close());
   const index = createPublicationIndex({ db, ledger });
   cleanup.add('publications', startPublicationReading({ ...runtime, index }));
+  const retention = startJob(eventRetention(db), runtime);
+  cleanup.add('event retention', () => retention.stop());
   const instances = await openInstances(base, { db, ledger, index, authenticator, token });
   const operations = openOperations(base, { db, ledger, wallets, ...instances });
   const deps: BlueprintHttpDeps = {

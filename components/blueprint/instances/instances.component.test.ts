@@ -211,6 +211,31 @@ describe('instances', () => {
     expect(await dump()).toEqual(before);
   });
 
+  it('cost no commit while a register seals no step', async () => {
+    await create();
+    seal({ actionId: 0, routeId: 'plain', sender: applicant });
+    await project();
+    const cursor = () =>
+      world.db.read
+        .selectFrom('step_cursors')
+        .select(['docket_number', 'position'])
+        .where('register_id', '=', current)
+        .executeTakeFirstOrThrow();
+    const before = await cursor();
+    const register = world.registers.get(current);
+    if (register === undefined) throw new Error('no register');
+    const last = register.steps.at(-1);
+    if (last === undefined) throw new Error('no step');
+    // A later docket holds the next step; between them there are plain ones alone.
+    world.answers.height = last.position.docket + 500;
+    await project();
+    expect(await cursor()).toEqual(before);
+    world.answers.height = last.position.docket + 1_500;
+    await project();
+    expect((await cursor()).docket_number).toBe(last.position.docket + 1_500);
+    delete world.answers.height;
+  });
+
   it('take the first of two starts, and nothing that does not follow', async () => {
     await create();
     seal({ actionId: 0, routeId: 'plain', sender: applicant });

@@ -1,5 +1,6 @@
 import { SUBJECTS } from '#core/events/subjects.ts';
 import type { TenantSession } from '#kit/auth/auth.ts';
+import { backgroundTimers, sleep } from '#kit/clock/timing.ts';
 import type { Database } from '#kit/db/db.ts';
 import { followLog } from '#kit/events/follow.ts';
 import { type Hub, openHub } from '#kit/hub/hub.ts';
@@ -14,7 +15,11 @@ import { Definitions } from './definitions.ts';
 import { blueprintHub } from './hub/hub.ts';
 import { Projector } from './projection/projector.ts';
 
-const pollMs = 1_000;
+/** A wake signal ends each pause; this is for lost ones. */
+const pollMs = 5_000;
+/** Reading takes a fifth of the time at most, however often registers wake it. */
+const restFactor = 4;
+const longestRestMs = 500;
 const longestRetryMs = 10_000;
 
 interface Opening {
@@ -56,7 +61,10 @@ export async function openInstances(
   });
   const follower = followLog({
     readPage: async (signal) => {
+      const startedAt = performance.now();
       await projector.catchUp(signal);
+      const restMs = Math.min(restFactor * (performance.now() - startedAt), longestRestMs);
+      await sleep(backgroundTimers(), restMs, signal);
       return true;
     },
     bus,

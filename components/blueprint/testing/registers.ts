@@ -21,6 +21,8 @@ export interface TestRegister {
 export type Answers = Partial<Pick<Registers, 'getRoster' | 'publish'>> & {
   isLedgerAway?: boolean;
   validatorsLackingPins?: readonly string[];
+  /** Sealed dockets of each register. */
+  height?: number;
 };
 
 const registerFacts = { maxTransactionBytes: 512 * 1024, validatorsLackingPins: [] } as const;
@@ -69,7 +71,9 @@ export function fakeRegisters({ registers, answers, clock, sealing }: FakeOption
     },
     readSteps: async (registerId, from) => {
       const { steps = [], publications = [] } = registers.get(registerId) ?? {};
-      const height = Math.max(publications.length + 1, ...steps.map(({ position }) => position.docket + 1));
+      const height =
+        answers.height ??
+        Math.max(publications.length + 1, ...steps.map(({ position }) => position.docket + 1));
       const behind = steps.filter(({ position }) => position.docket >= from.docket);
       const records = behind.slice(0, 2);
       const last = behind.length > 2 ? records.at(-1)?.position.docket : undefined;

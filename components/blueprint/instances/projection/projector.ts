@@ -26,9 +26,14 @@ interface ProjectorDeps {
   readonly countIgnored: (reason: string) => void;
 }
 
+/** Dockets without a step after which the cursor is stored nevertheless. */
+const LAZY_DOCKETS = 1_000;
+
 /** Keeps the rows of instances up to date with the ledger. Fold, cursor and events of a page commit together. */
 export class Projector {
   readonly #deps: ProjectorDeps;
+  /** How far registers were read behind their stored cursor: nothing between the two is a step. */
+  readonly #ahead = new Map<string, { readonly stored: LedgerPosition; readonly read: LedgerPosition }>();
   /** Heights that were read up to, by register. */
   readonly #heights = new Map<string, number>();
   /** Waits for a register to be read up to its head, by register. */
@@ -69,14 +74,20 @@ export class Projector {
   /** @returns whether the register is read up to its head */
   async #readPage(registerId: string): Promise<boolean> {
     const { db, source } = this.#deps;
-    const from = await findCursor(db.read, registerId);
+    const stored = await findCursor(db.read, registerId);
+    const ahead = this.#ahead.get(registerId);
+    const from = ahead !== undefined && isSame(ahead.stored, stored) ? ahead.read : stored;
     const page = await source.readSteps(registerId, from);
     if (isSame(page.next, from)) return true;
-    await this.#apply(registerId, from, page);
+    // Dockets without steps cost no commit: the cursor moves at the next step, or after many dockets.
+    const isWorthwhile = page.records.length > 0 || page.next.docket - stored.docket >= LAZY_DOCKETS;
+    if (isWorthwhile && !(await this.#apply(registerId, from, page))) return false;
+    this.#ahead.set(registerId, { stored: isWorthwhile ? page.next : stored, read: page.next });
     return page.next.docket >= page.height;
   }
 
-  async #apply(registerId: string, from: LedgerPosition, page: StepPage): Promise<void> {
+  /** @returns false when another replica was first, and the page has to be read again */
+  async #apply(registerId: string, from: LedgerPosition, page: StepPage): Promise<boolean> {
     const { db, notify, countIgnored, log } = this.#deps;
     const steps = page.records.flatMap((placed) => findStep(placed) ?? []);
     const workflows = await this.#workflowsOf(
@@ -84,7 +95,8 @@ export class Projector {
       steps.map(({ routing }) => routing.blueprintDefinitionTxId),
     );
     const folded = await db.transact(async (tx) => {
-      if (!isSame(await lockCursor(tx, registerId), from)) return undefined;
+      // Another replica has folded beyond the position that this page was read from.
+      if (isBefore(from, await lockCursor(tx, registerId))) return undefined;
       const ids = [...new Set(steps.map(({ routing }) => routing.instanceId))];
       const known = await loadHeads(tx, registerId, ids);
       const result = foldPage(registerId, steps, known, (pin) => workflows.get(pin));
@@ -93,12 +105,13 @@ export class Projector {
       await saveCursor(tx, registerId, page.next);
       return result;
     });
-    if (folded === undefined) return;
+    if (folded === undefined) return false;
     if (folded.notices.length > 0) notify();
     for (const { txId, reason } of folded.ignored) {
       countIgnored(reason);
       if (reason !== 'known') log.warn({ registerId, txId, reason }, 'a sealed step continues no instance');
     }
+    return true;
   }
 
   async #workflowsOf(registerId: string, pins: readonly string[]): Promise<Map<string, Workflow>> {
@@ -109,6 +122,10 @@ export class Projector {
     }
     return workflows;
   }
+}
+
+function isBefore(one: LedgerPosition, other: LedgerPosition): boolean {
+  return one.docket < other.docket || (one.docket === other.docket && one.index < other.index);
 }
 
 function isSame(one: LedgerPosition, other: LedgerPosition): boolean {
