@@ -83,6 +83,15 @@ describe('a workflow of three organisations on an encrypted register, through th
         ? true
         : undefined,
     );
+    await until('the action is in the inbox of the inspector', 15_000, async () => {
+      const { body } = await here.api.expect(200, 'GET', '/api/me/inbox?category=Action', {
+        token: inspector.token,
+      });
+      const text = JSON.stringify(body);
+      return text.includes('Safety review: Temporary site permit') && text.includes(instanceId)
+        ? true
+        : undefined;
+    });
     const fields = async (person: Person) =>
       Object.keys((await flow.disclosed(person, instanceId)).disclosedFields).sort();
     expect(await fields(inspector)).toEqual(['floorAreaM2', 'hazardous', 'riskTier', 'siteReference']);

@@ -16,6 +16,8 @@ interface Person {
 export interface WalletOwners {
   /** Addresses of the wallets that a person may sign with at present. */
   listPersonWallets(person: Person): Promise<readonly string[]>;
+  /** The platform users whom wallets belong to, by address; wallets of no person are absent. */
+  findOwners(addresses: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
 /** The wallet service over gRPC; it connects on the first call. */
@@ -28,13 +30,20 @@ export function connectWalletOwners(
   return {
     listPersonWallets: async ({ platformUserId, organizationId, roles }) => {
       const request = { platformUserId, organizationId: organizationId ?? '', roles: [...roles] };
-      const { addresses } = await client.listPersonWallets(request).catch((cause: unknown) => {
-        if (isAppError(cause, 'unavailable') || isAppError(cause, 'timeout'))
-          throw refusal('WALLETS_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
-        throw cause;
-      });
+      const { addresses } = await client.listPersonWallets(request).catch(unavailable);
       return addresses;
+    },
+    findOwners: async (addresses) => {
+      const { owners } = await client.findOwners({ addresses: [...addresses] }).catch(unavailable);
+      return new Map(owners.map(({ address: wallet, platformUserId }) => [wallet, platformUserId]));
     },
     close: () => client.close(),
   };
+}
+
+/** An outage of the wallet service is not a refusal of the caller. */
+function unavailable(cause: unknown): never {
+  if (isAppError(cause, 'unavailable') || isAppError(cause, 'timeout'))
+    throw refusal('WALLETS_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
+  throw cause;
 }

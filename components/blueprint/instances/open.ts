@@ -5,6 +5,7 @@ import type { Database } from '#kit/db/db.ts';
 import { followLog } from '#kit/events/follow.ts';
 import { type Hub, openHub } from '#kit/hub/hub.ts';
 import type { ServiceBase } from '#kit/service/service.ts';
+import { connectInboxes } from '../clients/inboxes.ts';
 import type { Ledger } from '../clients/ledger.ts';
 import { connectWalletOwners } from '../clients/wallet-owners.ts';
 import type { BlueprintConfig } from '../config.ts';
@@ -13,7 +14,9 @@ import type { PublicationIndex } from '../definitions/publications/follow.ts';
 import { findDefinition } from '../definitions/publications/store.ts';
 import { Definitions } from './definitions.ts';
 import { blueprintHub } from './hub/hub.ts';
+import { notifyPage } from './inbox/notify.ts';
 import { Projector } from './projection/projector.ts';
+import { findInstance } from './store.ts';
 
 /** A wake signal ends each pause; this is for lost ones. */
 const pollMs = 5_000;
@@ -78,6 +81,28 @@ export async function openInstances(
   cleanup.add('projection', () => follower.stop());
   const owners = connectWalletOwners(config.CHANCERY_WALLET_GRPC, { runtime, workload, token });
   cleanup.add('wallet owners', () => owners.close());
+  const findBlueprint = async (registerId: string, instanceId: string) => {
+    const instance = await findInstance(db.read, registerId, instanceId, new Date(runtime.clock.nowMs()));
+    const pinned = instance && (await definitions.find(registerId, instance.pin));
+    return pinned?.blueprint;
+  };
+  const inboxes = connectInboxes(config.CHANCERY_TENANT_HTTPS, { runtime, workload, token });
+  cleanup.add('inboxes', () => inboxes.close());
+  const notices = followLog({
+    readPage: () => notifyPage({ db, findBlueprint, owners, inboxes }),
+    bus,
+    subject: SUBJECTS.blueprintEvents,
+    pollMs,
+    longestRetryMs,
+    log,
+    report: (error) => ({
+      level: 'warn',
+      fields: { err: error },
+      message: 'inbox entries cannot be written',
+    }),
+    recovered: 'inbox entries are written again',
+  });
+  cleanup.add('notices', () => notices.stop());
   const hub = await openHub(blueprintHub(db.read, owners), { runtime, bus, authenticator, workload });
   cleanup.add('hub', () => hub.stop());
   return { definitions, projector, hub };

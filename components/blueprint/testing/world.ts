@@ -205,6 +205,7 @@ export async function startWorld(name: string) {
     clock,
     index,
     projector: instances.projector,
+    definitions: instances.definitions,
     ignored: instances.ignored,
     keys: parts.keys,
     sealing: parts.sealing,
