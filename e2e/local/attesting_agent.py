@@ -16,6 +16,7 @@ CLIENTS = {
     "tenant": "service-tenant",
     "wallet": "service-wallet",
     "register": "service-register",
+    "blueprint": "service-blueprint",
     "validator": "validator-0",
     "gateway": "service-gateway",
     "standalone": "service-operator",

@@ -27,7 +27,7 @@ function environments(socket: string): (string | undefined)[] {
     services: listServices(),
     installation: 'dev-local',
     gatewayPort: 8080,
-    ports: { tenant: ports, wallet: ports, register: ports, gateway: ports },
+    ports: { tenant: ports, wallet: ports, register: ports, blueprint: ports, gateway: ports },
     validators: [{ validatorId: 'validator-0', ports, dataDir: '/x' }],
     tenantMtlsPort: 4,
     tenantInternalPort: 5,
@@ -64,7 +64,7 @@ describe('an external Workload API', () => {
   test('is passed to every process as unix:..., however it was written', () => {
     for (const given of ['/run/agent.sock', 'unix:/run/agent.sock', 'unix:///run/agent.sock']) {
       const values = environments(given);
-      expect(values).toHaveLength(5);
+      expect(values).toHaveLength(6);
       for (const value of values) {
         expect(value).toMatch(/^unix:(\/\/)?\/run\/agent\.sock$/);
       }

@@ -62,7 +62,7 @@ export function renderChartServices(services = listServices()): string {
   return `${JSON.stringify(chartServices(services), null, 2)}\n`;
 }
 
-const idValues = /(key: chancery\.dev\/client-id\n\s+operator: In\n\s+values: )\[[^\]]*\]/;
+const idValues = /(key: chancery\.dev\/client-id\n( +)operator: In\n +values:)\s*\[[^\]]*\]/;
 
 /**
  * The ClusterSPIFFEIDs of `spire/` with the client ids of the catalogue.
@@ -70,7 +70,9 @@ const idValues = /(key: chancery\.dev\/client-id\n\s+operator: In\n\s+values: )\
  */
 export function withClientIds(text: string, services = listServices()): string {
   if (!idValues.test(text)) throw new Error('the ClusterSPIFFEIDs have no list of client ids');
-  return text.replace(idValues, `$1[${chartServices(services).clientIds.join(', ')}]`);
+  // In the form of the formatter, which breaks a list that is longer than a line.
+  const items = chartServices(services).clientIds.map((id) => `$2    ${id},\n`);
+  return text.replace(idValues, `$1\n$2  [\n${items.join('')}$2  ]`);
 }
 
 const trustDomain = 'acme.chancery.local';

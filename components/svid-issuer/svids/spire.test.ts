@@ -23,6 +23,7 @@ const services = [
   'service-tenant',
   'service-wallet',
   'service-register',
+  'service-blueprint',
   'service-operator',
 ];
 const workloads = entries.filter(({ selectors }) => selectors.some(({ type }) => type === 'k8s'));

@@ -122,7 +122,8 @@ describe('grants and organisation wallets', () => {
           organizationId,
           action: 'wallet.sign',
           reason,
-          walletAddress: wallet.walletAddress,
+          resourceType: 'wallet',
+          resourceId: wallet.walletAddress,
           platformUserId: creator.platformUserId,
         },
       ]);
@@ -168,9 +169,9 @@ describe('grants and organisation wallets', () => {
     const access = { action: 'wallet.access', reason, platformUserId };
     const ofWallet = { ...access, organizationId: owning };
     expect(replica.refused.slice(earlier)).toEqual([
-      { ...ofWallet, walletAddress: wallet.walletAddress },
-      { ...access, organizationId, walletAddress: own.walletAddress },
-      { ...ofWallet, walletAddress: wallet.walletAddress },
+      { ...ofWallet, resourceType: 'wallet', resourceId: wallet.walletAddress },
+      { ...access, organizationId, resourceType: 'wallet', resourceId: own.walletAddress },
+      { ...ofWallet, resourceType: 'wallet', resourceId: wallet.walletAddress },
     ]);
     // without an organisation in the token there is no audit log to report to
     expect(await call('nowhere', 'GET', `/api/wallets/${own.id}/access`)).toMatchObject(denied);

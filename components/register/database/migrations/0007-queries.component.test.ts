@@ -67,6 +67,8 @@ it('fills the query indexes from existing records', async () => {
         public_key: publicKey,
         algorithm,
         status: 'Deprecated',
+        encryption_key: null,
+        encryption_algorithm: null,
       },
     ]);
   } finally {
