@@ -6,11 +6,14 @@ import type { Bus } from '#kit/bus/bus.ts';
 import { startJob } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
+import { createDownloads } from '#kit/files/downloads.ts';
 import type { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import { openSession, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
+import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import { createPipeline, type PipelineDeps } from './actions/pipeline.ts';
 import { connectLedger } from './clients/connect-ledger.ts';
 import { connectDelegations } from './clients/delegations.ts';
+import { connectOwnWallets } from './clients/own-wallets.ts';
 import { connectRegisters } from './clients/registers.ts';
 import { connectWallets } from './clients/wallets.ts';
 import type { BlueprintConfig } from './config.ts';
@@ -21,17 +24,23 @@ import { startPublicationReading } from './definitions/publications/jobs.ts';
 import { createCanRead } from './definitions/publications/visibility.ts';
 import { createDesignerMeter } from './definitions/publishing/metrics.ts';
 import type { NextEvent } from './definitions/publishing/publish.ts';
+import { refusal } from './errors.ts';
 import { createDraftJudge } from './evaluation/pool.ts';
 import { createCompiledDefinitions } from './execution/definitions.ts';
+import { startUploadPurging } from './files/uploads/jobs.ts';
+import { readChunk } from './files/uploads/store.ts';
 import type { BlueprintHttpDeps } from './http.ts';
 import { openInstances } from './instances/open.ts';
 import { countOpenInstances } from './instances/store.ts';
 import { OperationRunner } from './operations/runner.ts';
 import { OperationSeal } from './operations/sealing.ts';
+import { startTidyingRehearsals } from './rehearsals/jobs.ts';
 import { eventRetention } from './upkeep.ts';
 
 /** How long a submission on a register of development waits for its seal. */
 const boundedWaitMs = 3_000;
+/** How long a step of a rehearsal waits for its seal. */
+const stepWaitMs = 10_000;
 
 export interface Parts extends ServiceParts {
   readonly deps: BlueprintHttpDeps;
@@ -43,7 +52,7 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
   const { clock, log, telemetry } = runtime;
   const db = await openStore<BlueprintDatabase>(base, { schema: 'blueprint', migrations });
   const { authenticator, token } = await openSession(base);
-  const { wallets, registers, ledger } = connectPeers(base, token);
+  const { wallets, ownWallets, registers, ledger } = connectPeers(base, token);
   const refusalLog = startRefusalLog({ ...base, address: config.CHANCERY_TENANT_GRPC, token });
   const judge = createDraftJudge({
     workers: config.CHANCERY_DRAFT_WORKERS,
@@ -55,6 +64,7 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
   cleanup.add('publications', startPublicationReading({ ...runtime, index }));
   const retention = startJob(eventRetention(db), runtime);
   cleanup.add('event retention', () => retention.stop());
+  cleanup.add('unclaimed uploads', startUploadPurging({ ...runtime, db }));
   const instances = await openInstances(base, { db, ledger, index, authenticator, token });
   const operations = openOperations(base, { db, ledger, wallets, ...instances });
   const deps: BlueprintHttpDeps = {
@@ -68,6 +78,13 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
     ledger,
     registers,
     wallets,
+    ownWallets,
+    stepWaitMs,
+    log,
+    self: async () => {
+      const bearer = await token();
+      return { caller: await authenticator.authenticate(bearer), bearer };
+    },
     refusalLog,
     canRead: createCanRead({ registers, clock }),
     countOpenInstances: (publications) => countOpenInstances(db.read, publications, new Date(clock.nowMs())),
@@ -80,8 +97,17 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
     ),
     ...instances,
     listOwn: (bearer) => wallets.listOwn(bearer),
+    downloads: openDownloads(db, telemetry),
+    fileQuotaBytes: config.CHANCERY_FILE_QUOTA_BYTES,
   };
+  cleanup.add('rehearsals', startTidyingRehearsals({ ...runtime, deps }));
   return { authenticator, deps };
+}
+
+/** Downloads of the files whose chunks are in the store of this service. */
+function openDownloads(db: Database<BlueprintDatabase>, telemetry: Pick<Telemetry, 'counter'>) {
+  const read = (registerId: string, chunkId: string) => readChunk(db.read, { registerId, chunkId });
+  return createDownloads({ chunks: { read }, telemetry, refusal });
 }
 
 function connectPeers(
@@ -95,7 +121,9 @@ function connectPeers(
   cleanup.add('register client', () => registers.close());
   const ledger = connectLedger(config.CHANCERY_REGISTER_GRPC, peer);
   cleanup.add('ledger client', () => ledger.close());
-  return { wallets, registers, ledger };
+  const ownWallets = connectOwnWallets(config.CHANCERY_WALLET_GRPC, peer);
+  cleanup.add('own wallets client', () => ownWallets.close());
+  return { wallets, ownWallets, registers, ledger };
 }
 
 interface OperationParts extends Pick<PipelineDeps, 'ledger' | 'wallets' | 'definitions'> {

@@ -21,6 +21,15 @@ export const blueprintSettings = z.object({
     .max(16)
     .default(2)
     .describe('Worker threads that judge drafts; more drafts at one time wait'),
+  CHANCERY_FILE_QUOTA_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(Number.MAX_SAFE_INTEGER)
+    .default(1024 ** 3)
+    .describe(
+      'Encrypted bytes of files that an organisation may keep here; a chunk counts for 4096 at least',
+    ),
 });
 
 export type BlueprintConfig = z.output<typeof blueprintSettings>;

@@ -47,6 +47,7 @@ const codes = {
   REHEARSAL_NOT_FOUND: ['not_found', 'the rehearsal does not exist'],
   REHEARSAL_ENDED: ['unprocessable', 'the rehearsal has ended'],
   REHEARSAL_MODE_UNSUPPORTED: ['unprocessable', 'a rehearsal has the mode full'],
+  REHEARSAL_LIMIT: ['unprocessable', 'your organisation has too many rehearsals under way'],
   ROLE_UNKNOWN: ['unprocessable', 'the blueprint has no such participant'],
   ROLE_MISMATCH: ['unprocessable', 'the acting role does not take this action'],
   STEP_NOT_CURRENT: ['unprocessable', 'the action is not current'],
@@ -88,6 +89,22 @@ const codes = {
   SUBMISSION_REFUSED: ['unprocessable', 'the validators refused the transaction'],
   SUBMISSION_EXPIRED: ['unavailable', 'the transaction was not sealed in time; nothing was done'],
   OPERATION_NOT_FOUND: ['not_found', 'the operation does not exist'],
+  // Files
+  CHUNK_INVALID: ['invalid', 'the chunk is malformed'],
+  CHUNK_CONFLICT: ['conflict', 'another chunk was stored at this place of the upload'],
+  CHUNK_TOO_LARGE: ['too_large', 'a chunk may have 4 MiB and 40 bytes at most'],
+  FILE_QUOTA: ['unprocessable', 'your organisation has no room for further files'],
+  CHUNK_NOT_FOUND: ['not_found', 'the register has no such chunk here'],
+  CHUNK_PURGED: ['gone', 'the chunk was deleted'],
+  TX_NOT_FOUND: ['not_found', 'no instance here has such a sealed step'],
+  NOT_A_RECIPIENT: ['forbidden', 'the step has no content for this wallet'],
+  DECRYPT_FAILED: ['unprocessable', 'the content for this wallet cannot be opened'],
+  FILE_NOT_FOUND: ['not_found', 'the content for this wallet has no such file'],
+  FILE_PURGED: ['gone', 'the content of the file was deleted'],
+  FILE_CORRUPT: ['unprocessable', 'the stored content is not that of the file'],
+  FILES_UNAVAILABLE: ['unavailable', 'the content of files cannot be read at present'],
+  DOWNLOAD_STALLED: ['timeout', 'the reader took nothing for too long; the download was aborted'],
+  DOWNLOAD_LIMIT: ['rate_limited', 'too many downloads are running; try again later'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
 /** Declares codes as refusals of a route. */

@@ -5,10 +5,14 @@ import { mountRejectionRoutes } from './actions/reject-routes.ts';
 import { type ActionRouteDeps, mountActionRoutes } from './actions/routes.ts';
 import { type DefinitionDeps, mountDefinitionRoutes } from './definitions/routes.ts';
 import { type HelperDeps, mountHelperRoutes } from './execution/routes.ts';
+import { type ChunkRouteDeps, mountChunkRoutes } from './files/chunk-routes.ts';
+import { type FileDownloadDeps, mountFileDownload } from './files/download-routes.ts';
 import { type DataRouteDeps, mountDataRoutes } from './instances/data-routes.ts';
 import { blueprintHubPath } from './instances/hub/hub.ts';
 import { type InstanceRouteDeps, mountInstanceRoutes } from './instances/routes.ts';
 import { mountOperationRoutes, type OperationRouteDeps } from './operations/routes.ts';
+import { mountRehearsalRoutes } from './rehearsals/routes.ts';
+import type { StepDeps } from './rehearsals/steps.ts';
 
 /** Dependencies of the route handlers; registering the routes uses none of them. */
 export type BlueprintHttpDeps = DefinitionDeps &
@@ -16,7 +20,10 @@ export type BlueprintHttpDeps = DefinitionDeps &
   InstanceRouteDeps &
   DataRouteDeps &
   OperationRouteDeps &
-  ActionRouteDeps & { readonly hub: Hub };
+  ActionRouteDeps &
+  StepDeps &
+  ChunkRouteDeps &
+  FileDownloadDeps & { readonly hub: Hub };
 
 export function mountRoutes(app: App, deps: BlueprintHttpDeps): void {
   mountDefinitionRoutes(app, deps);
@@ -27,5 +34,8 @@ export function mountRoutes(app: App, deps: BlueprintHttpDeps): void {
   mountRejectionRoutes(app, deps);
   mountActionReads(app, deps);
   mountOperationRoutes(app, deps);
+  mountRehearsalRoutes(app, deps);
+  mountChunkRoutes(app, deps);
+  mountFileDownload(app, deps);
   mountHub(app, blueprintHubPath, () => deps.hub);
 }

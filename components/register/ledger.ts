@@ -141,6 +141,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const notify = () => bus.publish(SUBJECTS.registerEvents);
   const cosign: Validators['cosign'] = (at, request) => validators.cosign(at, request);
   const named = { database, validators, verifier, clock, log };
+  const defaultSet = createDefaultSet({ ...named, freshMs: freshMsOf(parts) });
   const cosigners = createCosigners({ db: database.read, findMembers, verifier, log, cosign });
   const checkpoints = createCheckpoints({ wallets, cosigners, clock });
   const freshness = createFreshness({ db: database.read, projector });
@@ -152,7 +153,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       ...beginning,
       pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
       maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
-      defaultSet: createDefaultSet({ ...named, freshMs: freshMsOf(parts) }),
+      defaultSet,
       stopNotifications,
       onUpdated: notify,
       onDeleted: notify,
@@ -176,6 +177,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       ...control,
       ...beginning,
       namedSet: createNamedSet(named),
+      defaultSet,
       systemRegisterId: registerId,
       change: createChangeManaged(control),
       stopNotifications,

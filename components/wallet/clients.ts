@@ -1,11 +1,11 @@
 import { AppError, genericCode } from '#core/errors/errors.ts';
+import type { FileChunks } from '#kit/files/downloads.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
 import { FileChunkService } from '#protos/gen/chancery/blueprint/v1/files_pb.js';
 import { RecordService } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { MembershipService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
-import type { FileChunks } from './encryption/files/downloads.ts';
 import type { Records } from './encryption/files/open-file.ts';
 import type { Members } from './wallets/organization/derive-key.ts';
 

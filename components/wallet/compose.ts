@@ -3,6 +3,7 @@ import { SUBJECTS } from '#core/events/subjects.ts';
 import { startRefusalLog } from '#kit/audit/audit.ts';
 import { startJob } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
+import { createDownloads, type Downloads } from '#kit/files/downloads.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
 import {
   createService,
@@ -13,6 +14,7 @@ import {
 } from '#kit/service/service.ts';
 import {
   EventService,
+  ServiceWalletService,
   SystemSignerService,
   WalletOwnerService,
   WalletService,
@@ -25,9 +27,9 @@ import { createRewrapping } from './custody/rewrap/rewrap.ts';
 import { RsaGenerator } from './custody/rsa.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { WalletDatabase } from './database/schema.ts';
-import { createDownloads, type Downloads } from './encryption/files/downloads.ts';
 import type { Records } from './encryption/files/open-file.ts';
 import { encryptionHandlers } from './encryption/rpc.ts';
+import { refusal } from './errors.ts';
 import { eventHandlers, mayReadEvents } from './events/rpc.ts';
 import { mountRoutes, type WalletHttpDeps } from './http.ts';
 import { walletHandlers } from './signing/rpc.ts';
@@ -40,6 +42,7 @@ import { purgeNotices } from './wallets/holder/store.ts';
 import type { Members } from './wallets/organization/derive-key.ts';
 import { mayReadOwners, ownerHandlers } from './wallets/owners/rpc.ts';
 import { findSecret } from './wallets/records/store.ts';
+import { mayOwnWallets, serviceWalletHandlers } from './wallets/services/rpc.ts';
 
 /** The largest request, of 256 wrapped keys of RSA or with long party information, has about 700 KiB. */
 const maxWalletRequestBytes = 1024 * 1024;
@@ -136,7 +139,7 @@ function connectFiles(
   const { CHANCERY_BLUEPRINT_GRPC: blueprint } = config;
   const chunks = blueprint === undefined ? undefined : connectFileChunks(blueprint, options);
   cleanup.add('blueprint client', () => chunks?.close());
-  return { records, downloads: createDownloads({ chunks, telemetry: runtime.telemetry }) };
+  return { records, downloads: createDownloads({ chunks, telemetry: runtime.telemetry, refusal }) };
 }
 
 function addServices(server: RpcServer, { deps }: Parts): void {
@@ -147,5 +150,6 @@ function addServices(server: RpcServer, { deps }: Parts): void {
   server.add(WalletService, handlers, rules);
   server.add(SystemSignerService, systemSignerHandlers(deps), { allow: () => true });
   server.add(WalletOwnerService, ownerHandlers(deps), { allow: mayReadOwners, requireToken: true });
+  server.add(ServiceWalletService, serviceWalletHandlers(deps), { allow: mayOwnWallets, requireToken: true });
   server.add(EventService, eventHandlers(deps.db.read), { allow: mayReadEvents, requireToken: true });
 }

@@ -4,6 +4,7 @@ import { compileLogic, type Logic } from '#core/blueprint/logic/compile.ts';
 import { evaluateLogic } from '#core/blueprint/logic/evaluate.ts';
 import { variablesOf } from '#core/blueprint/logic/variables.ts';
 import type { Action } from '#core/blueprint/model/blueprint.ts';
+import type { JsonSchema } from '#core/blueprint/model/values.ts';
 import { compileSchemas, type JudgePayload as Judge } from '#core/blueprint/schemas/compile.ts';
 import { flattenSchemas } from '#core/blueprint/schemas/flatten.ts';
 import { refusal } from '../errors.ts';
@@ -13,10 +14,24 @@ import { getAction, type PinnedDefinition } from '../instances/definitions.ts';
 function kept(pinned: PinnedDefinition, name: string, compile: (action: Action) => Judge, actionId: number) {
   const judge = pinned.judges.get(name);
   if (judge !== undefined) return judge;
-  const { blueprint } = flattenSchemas(pinned.blueprint);
-  const made = compile(getAction({ blueprint }, actionId));
+  const made = compile(flatAction(pinned, actionId));
   pinned.judges.set(name, made);
   return made;
+}
+
+/** An action whose schemas refer to none outside it. */
+function flatAction(pinned: PinnedDefinition, actionId: number): Action {
+  const { blueprint } = flattenSchemas(pinned.blueprint);
+  return getAction({ blueprint }, actionId);
+}
+
+/** The data schemas of an action, which refer to none outside it; they live as long as their definition is kept. */
+export function payloadSchemas(pinned: PinnedDefinition, actionId: number): readonly JsonSchema[] {
+  const known = pinned.payloadSchemas.get(actionId);
+  if (known !== undefined) return known;
+  const schemas = flatAction(pinned, actionId).dataSchemas ?? [];
+  pinned.payloadSchemas.set(actionId, schemas);
+  return schemas;
 }
 
 /** Matches payloads with the data schemas of an action. */

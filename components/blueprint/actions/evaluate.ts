@@ -13,6 +13,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { BlueprintDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { type FileAt, judgeFiles } from '../files/claims.ts';
 import {
   accumulate,
   type InstanceStep,
@@ -25,7 +26,7 @@ import { getAction, type PinnedDefinition, rejectionTargets } from '../instances
 import { blockersOf, currentActions, type Instance, participantWallets } from '../instances/instance.ts';
 import { listSteps } from '../instances/store.ts';
 import type { OperationInput, StepTask } from '../operations/operation.ts';
-import { payloadJudge, rejectionJudge, startLogic } from './compiled.ts';
+import { payloadJudge, payloadSchemas, rejectionJudge, startLogic } from './compiled.ts';
 
 export interface EvaluateDeps extends StateDeps {
   readonly db: Pick<Database<BlueprintDatabase>, 'read'>;
@@ -42,6 +43,8 @@ export interface EvaluatedStep {
   /** All of the step's data: payload and calculations, or the rejection. */
   readonly data: JsonObject;
   readonly calculations: JsonObject;
+  /** Files that the submitted data refers to. */
+  readonly files: readonly FileAt[];
   /** What each wallet may read; the sender's first. */
   readonly disclosures: readonly WalletDisclosure[];
   /** Codes of what was left out. */
@@ -117,6 +120,7 @@ export async function evaluateStep(
     previousTxId: instance.lastTxId ?? instance.pin,
     data: made.data,
     calculations: made.calculations,
+    files: made.files,
     ...addressed(situation, made, routing),
   };
 }
@@ -126,6 +130,7 @@ interface Made {
   readonly step: Pick<Step, 'routeId' | 'reasonCode' | 'isRejection'>;
   readonly data: JsonObject;
   readonly calculations: JsonObject;
+  readonly files: readonly FileAt[];
   readonly views: readonly {
     readonly participantId: string;
     readonly data: JsonObject;
@@ -168,6 +173,8 @@ async function take(
   });
   if (!('processed' in outcome)) throw payloadInvalid(outcome.errors);
   const { processed, calculations, taken } = outcome;
+  // Files that earlier steps hand on are kept already.
+  const files = judgeFiles(payloadSchemas(pinned, action.id), input.data);
   return {
     step: {
       routeId: taken?.route.id,
@@ -175,6 +182,7 @@ async function take(
     },
     data: processed,
     calculations,
+    files,
     views: disclose(action, processed),
   };
 }
@@ -202,7 +210,7 @@ function reject({ pinned }: Situation, action: Action, input: OperationInput): M
     data,
     pointers: [EVERYTHING],
   }));
-  return { step: { isRejection: true }, data, calculations: {}, views };
+  return { step: { isRejection: true }, data, calculations: {}, files: [], views };
 }
 
 /** The step that made the action current, when its route writes data for it. */

@@ -14,10 +14,14 @@ export function presentStarted({
   return { operationId: id, isAsync: true, instanceId, transactionHash: null };
 }
 
-/** The result of an accepted step on a register of development; undefined before its acceptance. */
+/**
+ * The result of an accepted step on a register of development; undefined before its acceptance.
+ * @param fileIds ids of the first chunks of its files
+ */
 export function presentResult(
   operation: LeasedOperation,
   pinned: PinnedDefinition,
+  fileIds: readonly string[],
 ): z.output<typeof resultSchema> | undefined {
   const { submission, txId, isAccepted } = operation;
   if (submission === undefined || txId === undefined || !isAccepted) return undefined;
@@ -34,7 +38,7 @@ export function presentResult(
     transactionHash: txId,
     instanceId: operation.instanceId,
     serializedTransaction: submission.toString(),
-    fileTransactionHashes: [],
+    fileTransactionHashes: [...fileIds],
     timestamp: new Date(createdAt).toISOString(),
     nextActions: routing.nextActions.map(({ actionId, branchKey }) => ({
       actionId,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type App, addRoute, answer, bearerOf, decimal, json } from '#kit/http/http.ts';
 import type { Subject } from '../definitions/publications/visibility.ts';
 import { invalid, refusals, storedRefusal, validatorRefusals } from '../errors.ts';
+import { listFileIds } from '../files/uploads/store.ts';
 import { delegationHeaders, delegationIn } from '../instances/authority.ts';
 import { findInstance } from '../instances/store.ts';
 import type { LeasedOperation } from '../operations/operation.ts';
@@ -156,9 +157,9 @@ async function resultOf(deps: ActionRouteDeps, operation: LeasedOperation) {
   const { failure, registerId, instanceId } = operation;
   if (failure !== undefined) throw storedRefusal(failure.code, failure.message);
   const pin = await findPin(deps, registerId, instanceId);
-  return pin === undefined
-    ? undefined
-    : presentResult(operation, await deps.definitions.get(registerId, pin));
+  if (pin === undefined) return undefined;
+  const fileIds = await listFileIds(deps.db.read, operation.id);
+  return presentResult(operation, await deps.definitions.get(registerId, pin), fileIds);
 }
 
 async function findPin(deps: ActionRouteDeps, registerId: string, instanceId: string) {

@@ -91,7 +91,7 @@ export const resultSchema = z
     transactionHash: text,
     instanceId: text,
     serializedTransaction: text.describe('JSON text of the submitted transaction.'),
-    fileTransactionHashes: z.array(text),
+    fileTransactionHashes: z.array(text).describe('Ids of the first chunks of the files.'),
     timestamp: time,
     nextActions,
     calculations: z.record(text, z.unknown()),
@@ -111,7 +111,7 @@ export const operationStartedSchema = z
 
 const maxFieldErrors = 100;
 const reason = readableText.min(1).max(1_000);
-const fieldErrors = z
+export const fieldErrors = z
   .record(text.max(500), text.max(500))
   .refine((errors) => Object.keys(errors).length <= maxFieldErrors, `at most ${maxFieldErrors} texts`)
   .optional()

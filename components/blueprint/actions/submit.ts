@@ -6,6 +6,7 @@ import { claimKey, findAnswer } from '#kit/db/idempotency.ts';
 import type { BlueprintDatabase } from '../database/schema.ts';
 import type { Subject } from '../definitions/publications/visibility.ts';
 import { invalid, refusal } from '../errors.ts';
+import { claimFiles } from '../files/claims.ts';
 import { type AuthorityDeps, delegationOf } from '../instances/authority.ts';
 import { type CreateDeps, choosePublication } from '../instances/create.ts';
 import { getAction } from '../instances/definitions.ts';
@@ -101,6 +102,7 @@ export async function submitStep(
       delegationExpiresAt: new Date(delegation.expiresAtMs),
     };
     await insertOperation(tx, operation, deps.runner.lease());
+    await claimFiles(tx, { operationId: id, ...task }, prepared.step.files);
     return undefined;
   });
   const submitted = await submittedOf(deps, known ?? id);

@@ -18,6 +18,8 @@ export type Roster = z.output<typeof rosterSchema>['members'];
 const publishedSchema = z.object({ publicationTxId: z.string(), alreadyPublished: z.boolean() });
 type Published = z.output<typeof publishedSchema>;
 
+const sandboxSchema = z.object({ registerId: z.string(), hasBegun: z.boolean() });
+
 interface Publishing {
   readonly registerId: string;
   readonly blueprintId: string;
@@ -44,6 +46,12 @@ export interface Registers {
    * @throws AppError PUBLISH_ROLE_REQUIRED, GOVERNANCE_ROSTER_NOT_SEALED, REGISTER_UNAVAILABLE, REGISTER_REFUSED
    */
   publish(publishing: Publishing): Promise<Published>;
+  /**
+   * The register in which an organisation rehearses, created when it does not exist.
+   * @param walletAddress wallet of this service, which owns the register
+   * @throws AppError unavailable REGISTER_UNAVAILABLE
+   */
+  ensureSandbox(organizationId: string, walletAddress: string): Promise<string>;
 }
 
 const retryAfterSeconds = 5;
@@ -83,6 +91,17 @@ export function connectRegisters(address: Endpoint, options: PeerOptions): Regis
         throw refusal('REGISTER_UNAVAILABLE', { cause });
       });
       return publishedOf(answer);
+    },
+    ensureSandbox: async (organizationId, walletAddress) => {
+      const path = `/api/internal/sandboxes/${organizationId}`;
+      const request = { method: 'PUT', path, bearer: await token(), body: { walletAddress } } as const;
+      const { status, body } = await client.call(request).catch((cause: unknown) => {
+        throw refusal('REGISTER_UNAVAILABLE', { cause });
+      });
+      const sandbox = sandboxSchema.safeParse(body);
+      if (status !== 200 || !sandbox.success || !sandbox.data.hasBegun)
+        throw refusal('REGISTER_UNAVAILABLE', { retryAfterSeconds });
+      return sandbox.data.registerId;
     },
     close: () => client.close(),
   };

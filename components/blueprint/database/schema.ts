@@ -1,6 +1,8 @@
 import type { ColumnType, Generated } from 'kysely';
+import type { FileTables } from './file-tables.ts';
 import type { InstanceTables } from './instance-tables.ts';
 import type { OperationTables } from './operation-tables.ts';
+import type { RehearsalTables } from './rehearsal-tables.ts';
 
 type Json<T> = ColumnType<T, string, string>;
 
@@ -87,7 +89,7 @@ interface PublishOverrideTable {
   reason: string | null;
 }
 
-export interface BlueprintDatabase extends InstanceTables, OperationTables {
+export interface BlueprintDatabase extends InstanceTables, OperationTables, RehearsalTables, FileTables {
   drafts: DraftTable;
   publications: PublicationTable;
   publication_cursors: PublicationCursorTable;

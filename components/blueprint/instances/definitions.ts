@@ -1,5 +1,6 @@
 import type { Action, Blueprint } from '#core/blueprint/model/blueprint.ts';
 import { parseBlueprint } from '#core/blueprint/model/parse.ts';
+import type { JsonSchema } from '#core/blueprint/model/values.ts';
 import type { JudgePayload } from '#core/blueprint/schemas/compile.ts';
 import { compileWorkflow, type Workflow } from '#core/blueprint/steps/workflow.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
@@ -14,6 +15,8 @@ export interface PinnedDefinition {
   readonly workflow: Workflow;
   /** Compiled schemas of its actions and rejections, by name; filled as they are used. */
   readonly judges: Map<string, JudgePayload>;
+  /** Data schemas by action, without references to other ones; filled as they are used. */
+  readonly payloadSchemas: Map<number, readonly JsonSchema[]>;
 }
 
 /** Finds the definition that a publication on a register holds; undefined when it is not known here. */
@@ -54,7 +57,8 @@ export class Definitions {
     const parsed = parseBlueprint(definition);
     if (!('blueprint' in parsed)) return undefined;
     const { blueprint } = parsed;
-    const pinned = { registerId, pin, definition, blueprint, workflow, judges: new Map() };
+    const caches = { judges: new Map(), payloadSchemas: new Map() };
+    const pinned = { registerId, pin, definition, blueprint, workflow, ...caches };
     keep(this.#kept, key, pinned);
     return pinned;
   }

@@ -6,6 +6,7 @@ import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { SubmissionAnswer } from '../clients/ledger.ts';
+import type { FileTables } from '../database/file-tables.ts';
 import type { OperationTables } from '../database/operation-tables.ts';
 import { refusal } from '../errors.ts';
 import {
@@ -69,7 +70,7 @@ export interface Pipeline<E> {
 type Signed = Pick<SignedDraft, 'submission' | 'txId'>;
 
 interface RunnerOptions<E> {
-  readonly db: Database<OperationTables>;
+  readonly db: Database<OperationTables & FileTables>;
   readonly seal: OperationSeal;
   readonly clock: Clock;
   readonly log: Logger;
@@ -332,7 +333,7 @@ export class OperationRunner<E> {
   }
 
   async #commit(
-    act: (tx: Transactor<OperationTables>) => Promise<LeasedOperation | undefined>,
+    act: (tx: Transactor<OperationTables & FileTables>) => Promise<LeasedOperation | undefined>,
   ): Promise<LeasedOperation> {
     const changed = await this.#options.db.transact(act);
     if (changed === undefined) throw new LostLease();

@@ -2,7 +2,9 @@ import { type Selectable, sql } from 'kysely';
 import { blueprintEvent } from '#core/events/blueprint-events.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
+import type { FileTables } from '../database/file-tables.ts';
 import type { OperationFailure, OperationTable, OperationTables } from '../database/operation-tables.ts';
+import { releaseUploads } from '../files/uploads/store.ts';
 import {
   type LeasedOperation,
   type Operation,
@@ -262,9 +264,9 @@ export async function complete(tx: Transactor<DB>, id: string, lease: Lease) {
   return done;
 }
 
-/** Ends an operation; it stays at the step that failed. */
+/** Ends an operation; it stays at the step that failed, and its files are no longer kept for it. */
 export async function fail(
-  tx: Transactor<DB>,
+  tx: Transactor<DB & FileTables>,
   id: string,
   lease: Lease,
   error: Pick<OperationFailure, 'code' | 'message'>,
@@ -273,7 +275,9 @@ export async function fail(
     'step', current_step)`;
   const values = { status: 'Failed', error: failure, submission: null, completed_at: lease.now };
   const failed = await change(tx, id, lease, { ...wiped, ...values });
-  if (failed !== undefined) await tell(tx, failed, 'Failed');
+  if (failed === undefined) return undefined;
+  await releaseUploads(tx, id, lease.now);
+  await tell(tx, failed, 'Failed');
   return failed;
 }
 

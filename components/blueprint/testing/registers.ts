@@ -1,4 +1,5 @@
 import { buildPublication } from '#core/blueprint/publication.ts';
+import { sha256Hex } from '#core/crypto/hash.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import type { Clock } from '#kit/clock/clock.ts';
@@ -43,7 +44,7 @@ export function registerOf(register: Partial<TestRegister>): TestRegister {
 type Sealing = Omit<Ledger, 'listRegisters' | 'findRegister' | 'readSteps' | 'listPublications'>;
 
 interface FakeOptions {
-  readonly registers: ReadonlyMap<string, TestRegister>;
+  readonly registers: Map<string, TestRegister>;
   readonly answers: Answers;
   readonly clock: Clock;
   /** Takes submissions, and answers payloads and keys. */
@@ -123,6 +124,12 @@ export function fakeRegisters({ registers, answers, clock, sealing }: FakeOption
       return register.roster;
     },
     publish: async (publishing) => answers.publish?.(publishing) ?? publish(publishing),
+    ensureSandbox: async (organizationId, walletAddress) => {
+      const registerId = sha256Hex(`sandbox ${organizationId}`).slice(0, 32);
+      const roster = [{ subject: memberDid(walletAddress), role: 'Owner' } as const];
+      if (!registers.has(registerId)) registers.set(registerId, registerOf({ devMode: true, roster }));
+      return registerId;
+    },
   };
 
   return { ledger, routes };

@@ -29,6 +29,7 @@ export function createTestWallets() {
     beforeFindKey?: (() => void) | undefined;
     beforeSign?: (() => void) | undefined;
     afterSign?: (() => void) | undefined;
+    beforeErase?: (() => void) | undefined;
   } = {};
   const signatures: string[] = [];
 
@@ -38,6 +39,16 @@ export function createTestWallets() {
     if (wallet === undefined || person === undefined || !wallet.people.has(person))
       throw new AppError('forbidden', 'WALLET_ACCESS_DENIED', 'not a wallet of the subject');
     return wallet;
+  }
+
+  function add(name: string, ...people: string[]): string {
+    const seed = createHash('sha256').update(`wallet ${name}`).digest();
+    const signer = createSigner({ algorithm: 'ED25519', privateKey: seed });
+    const address = walletAddress('ED25519', ed25519.getPublicKey(seed));
+    const key = Buffer.concat([x25519Pkcs8, createHash('sha256').update(`decrypt ${name}`).digest()]);
+    const encryptionKey = createPrivateKey({ key, format: 'der', type: 'pkcs8' });
+    wallets.set(address, { address, signer, encryptionKey, people: new Set(people), status: 'Active' });
+    return address;
   }
 
   const client: Client = {
@@ -74,20 +85,30 @@ export function createTestWallets() {
     },
   };
 
+  const made = new Map<string, string>();
+
   return {
     client,
+    /** Wallets of the service itself. */
+    own: {
+      names: made,
+      ensure: async (name: string) => {
+        const address = made.get(name) ?? add(name, 'service-blueprint');
+        made.set(name, address);
+        return address;
+      },
+      erase: async (names: readonly string[]) => {
+        hooks.beforeErase?.();
+        for (const name of names) {
+          wallets.delete(made.get(name) ?? '');
+          made.delete(name);
+        }
+      },
+    },
     hooks,
     signatures,
     /** Makes a wallet of a person, from its name. */
-    add(name: string, ...people: string[]): string {
-      const seed = createHash('sha256').update(`wallet ${name}`).digest();
-      const signer = createSigner({ algorithm: 'ED25519', privateKey: seed });
-      const address = walletAddress('ED25519', ed25519.getPublicKey(seed));
-      const key = Buffer.concat([x25519Pkcs8, createHash('sha256').update(`decrypt ${name}`).digest()]);
-      const encryptionKey = createPrivateKey({ key, format: 'der', type: 'pkcs8' });
-      wallets.set(address, { address, signer, encryptionKey, people: new Set(people), status: 'Active' });
-      return address;
-    },
+    add,
     setStatus(address: string, status: string): void {
       const wallet = wallets.get(address);
       if (wallet !== undefined) wallet.status = status;

@@ -6,6 +6,7 @@ import { authPlugin } from '#kit/auth/auth.ts';
 import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
+import { createDownloads } from '#kit/files/downloads.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
@@ -14,8 +15,10 @@ import type { BlueprintDatabase } from '../database/schema.ts';
 import { createPublicationIndex } from '../definitions/publications/follow.ts';
 import { createCanRead } from '../definitions/publications/visibility.ts';
 import { createDesignerMeter } from '../definitions/publishing/metrics.ts';
+import { refusal } from '../errors.ts';
 import { createDraftJudge } from '../evaluation/pool.ts';
 import { createCompiledDefinitions } from '../execution/definitions.ts';
+import { readChunk } from '../files/uploads/store.ts';
 import { mountRoutes } from '../http.ts';
 import { countOpenInstances } from '../instances/store.ts';
 import { openTestInstances } from './instances.ts';
@@ -31,6 +34,9 @@ const person = { ...base, kind: 'user', tier: 'platform', clientId: 'first-party
 export const organizationId = '11111111-1111-4111-8111-111111111111';
 export const otherOrganizationId = '22222222-2222-4222-8222-222222222222';
 
+/** The token of the service itself, in the form in which the wallets of these tests take a subject. */
+const ownToken = 'for:service-blueprint';
+
 /** The callers of these tests, by token; a token is its own name. */
 const callers: Readonly<Record<string, Caller>> = {
   admin: { ...person, subject: 'admin', platformUserId: 'ann', organizationId, roles: ['Administrator'] },
@@ -42,6 +48,16 @@ const callers: Readonly<Record<string, Caller>> = {
     platformUserId: 'sam',
     organizationId: otherOrganizationId,
     roles: ['Administrator'],
+  },
+  [ownToken]: {
+    ...base,
+    expiresAtMs: Date.UTC(2030, 0),
+    kind: 'service',
+    tier: 'service',
+    subject: 'own',
+    clientId: 'service-blueprint',
+    scopes: [],
+    roles: [],
   },
   service: {
     ...base,
@@ -111,7 +127,12 @@ async function callRoute(app: App, method: Method, path: string, request: Reques
   const isJson = /[/+]json/.test(String(response.headers['content-type']));
   // parsed JSON of any shape
   const parsed: ReturnType<typeof JSON.parse> = isJson ? response.json() : undefined;
-  return { status: response.statusCode, body: parsed, headers: response.headers };
+  return {
+    status: response.statusCode,
+    body: parsed,
+    headers: response.headers,
+    bytes: response.rawPayload,
+  };
 }
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
@@ -156,13 +177,28 @@ async function openParts({ db, runtime, clock, registers, wallets, answers }: Su
   return { sealing, ledger, routes, index, instances, keys, wallets: ownWallets, operations };
 }
 
+type TestRuntime = ReturnType<typeof testRuntime>;
+
+async function openStore(
+  name: string,
+  { log, telemetry }: TestRuntime,
+): Promise<Database<BlueprintDatabase>> {
+  const url = await testDatabase(name);
+  return openDatabase<BlueprintDatabase>({ url, schema: 'blueprint', log, telemetry, migrations });
+}
+
+function openApp(runtime: TestRuntime): App {
+  const app = createHttpServer({ runtime, title: 'test', bodyLimitBytes: 2 * 1024 * 1024 });
+  authPlugin(app, { authenticate });
+  return app;
+}
+
 /** The blueprint service on its own database, with registers and wallets in memory. */
 export async function startWorld(name: string) {
   const clock = manualClock(Date.UTC(2026, 10, 21, 12));
   const runtime = testRuntime('service-blueprint', { clock });
   const { log, telemetry } = runtime;
-  const url = await testDatabase(name);
-  const db = await openDatabase<BlueprintDatabase>({ url, schema: 'blueprint', log, telemetry, migrations });
+  const db = await openStore(name, runtime);
   const registers = new Map<string, TestRegister>();
   const wallets = new Map<string, string[]>();
   const refused: Refused[] = [];
@@ -171,13 +207,10 @@ export async function startWorld(name: string) {
   const judge = createDraftJudge({ workers: 1, log, budgetMs: 10_000, credentials: false });
   const parts = await openParts({ db, runtime, clock, registers, wallets, answers });
   const { index, ledger, instances, operations } = parts;
-  const app = createHttpServer({ runtime, title: 'test', bodyLimitBytes: 2 * 1024 * 1024 });
-  authPlugin(app, { authenticate });
+  const app = openApp(runtime);
   mountRoutes(app, {
     clientId: 'service-blueprint',
-    seal: operations.seal,
-    runner: operations.runner,
-    delegations: operations.delegations,
+    ...operations,
     authenticator: { authenticate },
     boundedWaitMs: 20_000,
     db,
@@ -188,11 +221,21 @@ export async function startWorld(name: string) {
     ledger,
     registers: parts.routes,
     wallets: parts.wallets,
+    ownWallets: parts.keys.own,
+    stepWaitMs: 20_000,
+    log,
+    self: async () => ({ caller: await authenticate(ownToken), bearer: ownToken }),
     refusalLog: { count: (one) => void refused.push(one) },
     canRead: createCanRead({ registers: parts.routes, clock }),
     countOpenInstances: (publications) => countOpenInstances(db.read, publications, new Date(clock.nowMs())),
     definitions: instances.definitions,
     listOwn: async (token) => wallets.get(token) ?? [],
+    downloads: createDownloads({
+      chunks: { read: (registerId, chunkId) => readChunk(db.read, { registerId, chunkId }) },
+      telemetry,
+      refusal,
+    }),
+    fileQuotaBytes: 8 * 1024 * 1024,
     hub: instances.hub,
     meter: createDesignerMeter(telemetry),
     compiled: createCompiledDefinitions(),
@@ -212,6 +255,7 @@ export async function startWorld(name: string) {
     runner: operations.runner,
     startRunner: operations.startRunner,
     telemetry,
+    log,
     refused,
     answers,
     wallets,

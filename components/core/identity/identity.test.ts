@@ -50,7 +50,12 @@ const callers = {
   consumer: callerFrom(consumer),
   service: callerFrom(service),
   validator: callerFrom({ ...service, client_id: 'validator-0', scope: 'dockets:write registers:read' }),
-  blueprint: callerFrom({ ...service, scope: ['persona:crypto'] }),
+  blueprint: callerFrom({ ...service, client_id: 'service-blueprint', scope: ['persona:crypto'] }),
+  delegatedBlueprint: callerFrom({
+    ...service,
+    client_id: 'service-blueprint',
+    delegated_user_id: 'u',
+  }),
   delegated: callerFrom({ ...service, delegated_user_id: 'u' }),
   operator: callerFrom({ ...service, client_id: 'service-operator' }),
 };
@@ -58,7 +63,7 @@ type Who = keyof typeof callers;
 
 const everybody = Object.keys(callers).filter((who) => who !== 'anonymous');
 const admins = ['administrator', 'strayAdmin', 'systemAdmin', 'homeless'];
-const services = ['service', 'validator', 'blueprint', 'delegated', 'operator'];
+const services = ['service', 'validator', 'blueprint', 'delegated', 'delegatedBlueprint', 'operator'];
 const people = everybody.filter((who) => !services.includes(who));
 const platformPeople = people.filter((who) => who !== 'consumer');
 
@@ -70,11 +75,12 @@ const ALLOWED: Readonly<Record<PolicyName, readonly string[]>> = {
   RequirePlatformAudience: platformPeople,
   RequireService: services,
   RequireOperator: ['operator'],
+  RequireBlueprintService: ['blueprint'],
   RequireAdministrator: admins,
   RequireAuditor: [...admins, 'auditor'],
   RequireSystemAdmin: ['systemAdmin'],
   RequirePersonaCrypto: ['blueprint'],
-  RequireDelegatedAuthority: ['delegated'],
+  RequireDelegatedAuthority: ['delegated', 'delegatedBlueprint'],
   CanManageRegisters: admins.filter((who) => who !== 'homeless'),
   CanCreateSystemRegisters: ['systemAdmin'],
   CanManagePeers: everybody.filter((who) => who !== 'homeless'),

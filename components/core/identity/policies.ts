@@ -12,6 +12,7 @@ export const POLICY_NAMES = [
   'RequirePlatformAudience',
   'RequireService',
   'RequireOperator',
+  'RequireBlueprintService',
   'RequireAdministrator',
   'RequireAuditor',
   'RequireSystemAdmin',
@@ -36,6 +37,8 @@ function isService(caller: Caller): boolean {
 
 /** Client id of the Kubernetes operator. Internal routes admit no other client. */
 const OPERATOR_CLIENT_ID = 'service-operator';
+/** Client id of the blueprint service, which rehearses workflows in registers of its own. */
+const BLUEPRINT_CLIENT_ID = 'service-blueprint';
 
 function hasRole(caller: Caller, ...roles: readonly Role[]): boolean {
   return caller.tier === 'platform' && roles.some((role) => caller.roles.includes(role));
@@ -52,6 +55,8 @@ const RULES: Readonly<Record<Exclude<PolicyName, 'Anonymous'>, Rule>> = {
   RequirePlatformAudience: (caller) => caller.tier === 'platform',
   RequireService: isService,
   RequireOperator: (caller) => isService(caller) && caller.clientId === OPERATOR_CLIENT_ID,
+  RequireBlueprintService: (caller) =>
+    isService(caller) && caller.clientId === BLUEPRINT_CLIENT_ID && caller.delegation === undefined,
   RequireAdministrator: (caller) => hasRole(caller, 'Administrator', 'SystemAdmin'),
   RequireAuditor: (caller) => hasRole(caller, 'Auditor', 'Administrator', 'SystemAdmin'),
   RequireSystemAdmin: isSystemAdmin,

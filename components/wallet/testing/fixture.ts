@@ -7,6 +7,7 @@ import type { Role } from '#core/identity/roles.ts';
 import type { Refused } from '#kit/audit/audit.ts';
 import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
+import { createDownloads, type FileChunks } from '#kit/files/downloads.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import type { RpcContext } from '#kit/rpc/rpc.ts';
 import { testDatabase } from '#kit/testing/database.ts';
@@ -16,8 +17,8 @@ import { Keyring } from '../custody/keyring.ts';
 import { RsaGenerator } from '../custody/rsa.ts';
 import { migrations } from '../database/migrations/list.ts';
 import type { WalletDatabase } from '../database/schema.ts';
-import { createDownloads, type FileChunks } from '../encryption/files/downloads.ts';
 import type { Records } from '../encryption/files/open-file.ts';
+import { refusal } from '../errors.ts';
 import { mountRoutes, type WalletHttpDeps } from '../http.ts';
 import { createSignerEvents } from '../system-signer/events.ts';
 import type { SignControlDeps } from '../system-signer/sign-control.ts';
@@ -100,7 +101,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     controlPerMinute: options.controlPerMinute ?? 10,
     checkpointsPerMinute: options.checkpointsPerMinute ?? 600,
     records: options.records ?? noRecords,
-    downloads: createDownloads({ chunks: options.chunks, telemetry }),
+    downloads: createDownloads({ chunks: options.chunks, telemetry, refusal }),
   };
   return {
     db,

@@ -3,11 +3,9 @@ import { routes, type SpecifiedRoute } from './table.ts';
 /** Routes of specification document 3, sections 4 and 6, in their order. */
 export const document3: readonly SpecifiedRoute[] = [
   // Action workflow
-  ...routes('blueprint', 'pending', [
+  ...routes('blueprint', 'served', [
     'GET /api/files/{wallet}/{register}/{tx}/{fileId} RequireAuthenticated',
     'POST /api/file-chunks RequireAuthenticated',
-  ]),
-  ...routes('blueprint', 'served', [
     'GET /api/actions/{walletAddress}/{registerAddress}/blueprints RequireAuthenticated',
     'GET /api/actions/{wallet}/{register} RequireAuthenticated',
     'GET /api/actions/{walletAddress}/{registerAddress}/{transactionHash} RequireAuthenticated',
@@ -42,8 +40,6 @@ export const document3: readonly SpecifiedRoute[] = [
     'GET /api/blueprints/{id}/versions RequireAuthenticated',
     'POST /api/blueprints/{id}/publish CanPublishBlueprints',
     'POST /api/blueprints/from-published CanManageBlueprints',
-  ]),
-  ...routes('blueprint', 'pending', [
     'POST /api/blueprints/{id}/rehearsals CanManageBlueprints',
     'GET /api/blueprints/{id}/rehearsals/{rehearsalId} CanManageBlueprints',
     'DELETE /api/blueprints/{id}/rehearsals/{rehearsalId} CanManageBlueprints',

@@ -129,6 +129,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /api/internal/organizations/{organizationId}/registers/count RequireOperator',
     'POST /api/internal/registers RequireOperator',
     'PUT /api/internal/registers/{uid} RequireOperator',
+    'PUT /api/internal/sandboxes/{organizationId} RequireBlueprintService',
     'GET /api/internal/registers/{key} RequireOperator',
     'DELETE /api/internal/registers/{key} RequireOperator',
     'POST /api/internal/registers/{key}/changes RequireOperator',

@@ -111,7 +111,7 @@ export async function publishDraft(
 }
 
 /** The definition of a draft as it would be published; throws BLUEPRINT_INVALID with everything that was found. */
-async function getPublishable({ judge }: Pick<PublishDeps, 'judge'>, draft: Draft) {
+export async function getPublishable({ judge }: Pick<PublishDeps, 'judge'>, draft: Draft) {
   const judged = await judge.judge(parseStored(draft));
   const warnings = judged.findings.filter(({ severity }) => severity === 'Warning');
   if (!isPublishable(judged)) throw invalidDefinition(judged);
@@ -152,8 +152,9 @@ interface Named {
   readonly blueprintId: string;
 }
 
-async function waitForSeal(
-  { db, index, clock, nextRegisterEvent }: PublishDeps,
+/** A publication that the register accepted, when it is sealed; undefined when that takes longer than 10 s. */
+export async function waitForSeal(
+  { db, index, clock, nextRegisterEvent }: Pick<PublishDeps, 'db' | 'index' | 'clock' | 'nextRegisterEvent'>,
   publication: Named & { readonly publicationTxId: string },
 ): Promise<IndexedPublication | undefined> {
   const until = clock.nowMs() + sealWaitMs;

@@ -11,7 +11,13 @@ const SEPARATOR = '\u001f';
 const SECRET_BYTES = 32;
 
 /** Bounds of a file: chunks, plaintext bytes of a chunk and of the whole. */
-const FILE_LIMITS = { chunks: 10, chunkBytes: 4 * 1024 * 1024, bytes: 40 * 1024 * 1024 } as const;
+export const FILE_LIMITS = { chunks: 10, chunkBytes: 4 * 1024 * 1024, bytes: 40 * 1024 * 1024 } as const;
+
+/** Bytes of a sealed chunk: nonce, ciphertext, tag. */
+export const SEALED_CHUNK = {
+  leastBytes: XCHACHA.nonceBytes + XCHACHA.tagBytes,
+  mostBytes: XCHACHA.nonceBytes + FILE_LIMITS.chunkBytes + XCHACHA.tagBytes,
+} as const;
 
 const secret = z.string().transform((text, context) => {
   const bytes = findBase64(text);
@@ -54,7 +60,12 @@ type ChunkOwner = Pick<FileReference, 'fileKey' | 'salt' | 'uploadId' | 'hash'> 
 export function findFile(data: JsonObject, field: string, index: number): FileReference | undefined {
   const value = valueAt(data, field);
   const [list, at] = Array.isArray(value) ? [value, index] : [[value], index];
-  return referenceSchema.safeParse(list[at]).data;
+  return parseFile(list[at]);
+}
+
+/** A FileReference; undefined when the value is none. */
+export function parseFile(value: unknown): FileReference | undefined {
+  return referenceSchema.safeParse(value).data;
 }
 
 function valueAt(data: JsonObject, field: string): unknown {
@@ -69,6 +80,19 @@ function unescapeName(name: string): string {
 function memberOf(value: unknown, name: string): unknown {
   if (Array.isArray(value)) return /^(?:0|[1-9][0-9]{0,5})$/.test(name) ? value[Number(name)] : undefined;
   return isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+/** The file in disclosed data whose first chunk has an id; undefined when there is none. */
+export function findFileOfChunk(value: unknown, chunkId: string): FileReference | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const ids = isJsonObject(value) ? value['chunkTransactionIds'] : undefined;
+  const file = Array.isArray(ids) && ids[0] === chunkId ? parseFile(value) : undefined;
+  if (file !== undefined) return file;
+  for (const inner of Object.values(value)) {
+    const found = findFileOfChunk(inner, chunkId);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** The chunks of a file: XChaCha20-Poly1305 under a key for each; nonce, ciphertext and tag in one piece. */
@@ -86,8 +110,7 @@ export const fileChunks = {
 
   /** The plaintext of a chunk; undefined when it is no chunk of the file at that position. */
   open(owner: ChunkOwner, index: number, sealed: Uint8Array): Buffer | undefined {
-    const most = FILE_LIMITS.chunkBytes + XCHACHA.nonceBytes + XCHACHA.tagBytes;
-    if (sealed.length < XCHACHA.nonceBytes || sealed.length > most) return undefined;
+    if (sealed.length < XCHACHA.nonceBytes || sealed.length > SEALED_CHUNK.mostBytes) return undefined;
     const key = chunkKey(owner, index);
     const nonce = sealed.subarray(0, XCHACHA.nonceBytes);
     try {

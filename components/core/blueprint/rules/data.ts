@@ -1,24 +1,14 @@
-import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
 import { innerSchemas } from '../json-schema.ts';
 import { jsonPointer } from '../members.ts';
 import { errorAt, type Finding, warningAt } from '../model/finding.ts';
 import type { JsonSchema } from '../model/values.ts';
+import { fileField } from '../schemas/file-fields.ts';
 import { judgeSchemas } from '../schemas/judge.ts';
 import { typesOf } from '../schemas/properties.ts';
 import type { RuleContext } from './context.ts';
 
 type Path = readonly (string | number)[];
-
-/** What a field for files takes. */
-const fileField = z.strictObject({
-  accept: z.array(z.string().max(255)).max(64).optional(),
-  maxSizePerFile: z
-    .string()
-    .regex(/^[1-9][0-9]{0,5}(?:KB|MB)$/)
-    .optional(),
-  maxChunks: z.int().min(1).max(10).optional(),
-});
 
 function isObjectSchema(schema: unknown): boolean {
   return isJsonObject(schema) && typesOf(schema).includes('object');

@@ -24,7 +24,7 @@ function besides(root: JsonSchema, schema: JsonObject): unknown[] {
 }
 
 /** The schemas that may apply to the same value as a schema does, itself among them. */
-function variantsOf(root: JsonSchema, start: unknown): PlacedSchema[] {
+export function variantsOf(root: JsonSchema, start: unknown): PlacedSchema[] {
   const found = new Set([start].filter(isJsonObject));
   // A set is iterated in the order of insertion, with what is added meanwhile.
   for (const schema of found) {

@@ -10,6 +10,7 @@ import { countRegisters, type Register } from '../state/store.ts';
 import { collect, missingOf } from './attestations.ts';
 import { type ChangeManaged, changeBody } from './changes.ts';
 import { DELETION_POLICIES, removeManaged } from './remove.ts';
+import { mountSandboxes, type SandboxDeps } from './sandbox.ts';
 import {
   missingSchema,
   organizationCountSchema,
@@ -21,11 +22,11 @@ import {
 import { attestationBody, specBody, uidText } from './spec.ts';
 import { type Found, getFound, presentDeletion, readStatus, type StatusDeps } from './status.ts';
 import { findManager, hasBegun, type Managed } from './store.ts';
-import { type UpsertDeps, upsertRegister } from './upsert.ts';
+import { upsertRegister } from './upsert.ts';
 import { setValidation, VALIDATION_STATES, type ValidationDeps } from './validation.ts';
 
-export interface ManagedDeps extends UpsertDeps, StatusDeps, DeleteDeps, ValidationDeps {
-  readonly wallets: UpsertDeps['wallets'];
+export interface ManagedDeps extends SandboxDeps, StatusDeps, DeleteDeps, ValidationDeps {
+  readonly wallets: SandboxDeps['wallets'];
   readonly validators: StatusDeps['validators'];
   readonly idempotency: Idempotency;
   readonly change: ChangeManaged;
@@ -262,11 +263,12 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
   });
 }
 
-/** Registers of custom resources: routes for the operator only, never reachable through the gateway. */
+/** Registers of custom resources, for the operator only, and sandboxes; the gateway routes to none of them. */
 export function mountManaged(app: App, deps: ManagedDeps): void {
   mountUpsert(app, deps);
   mountOne(app, deps);
   mountCount(app, deps);
   mountChanges(app, deps);
   mountAttestations(app, deps);
+  mountSandboxes(app, deps);
 }

@@ -3,9 +3,10 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { type FileReference, findFile } from '#core/blueprint/payload/files.ts';
 import { AppError } from '#core/errors/errors.ts';
+import { createDownloads, type FileChunks } from '#kit/files/downloads.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
+import { refusal } from '../../errors.ts';
 import { makeFile } from '../../testing/sealed-file.ts';
-import { createDownloads, type FileChunks } from './downloads.ts';
 
 const registerId = 'a'.repeat(32);
 const { telemetry } = testRuntime('service-wallet');
@@ -29,7 +30,11 @@ const isWiped = ({ fileKey }: FileReference) => fileKey.every((byte) => byte ===
 describe('the key of a file', () => {
   it('is wiped when the stream has closed, and not before', async () => {
     const { file, chunks, content } = madeFile();
-    const stream = await createDownloads({ chunks, telemetry }).open({ file, registerId, subject: 'ada' });
+    const stream = await createDownloads({ chunks, telemetry, refusal }).open({
+      file,
+      registerId,
+      subject: 'ada',
+    });
     expect(isWiped(file)).toBe(false);
     const closed = new Promise((resolve) => stream.once('close', resolve));
     expect((await buffer(stream)).equals(content)).toBe(true);
@@ -39,7 +44,7 @@ describe('the key of a file', () => {
 
   it('is wiped where the installation serves no files', async () => {
     const { file } = madeFile();
-    const downloads = createDownloads({ chunks: undefined, telemetry });
+    const downloads = createDownloads({ chunks: undefined, telemetry, refusal });
     await expect(downloads.open({ file, registerId, subject: 'ada' })).rejects.toMatchObject({
       code: 'FILES_UNAVAILABLE',
     });
@@ -48,7 +53,7 @@ describe('the key of a file', () => {
 
   it('is wiped when too many downloads run, and the running ones keep theirs', async () => {
     const [one, two] = [madeFile(), madeFile()];
-    const downloads = createDownloads({ chunks: one.chunks, telemetry, limitPerCaller: 1 });
+    const downloads = createDownloads({ chunks: one.chunks, telemetry, refusal, limitPerCaller: 1 });
     const stream = await downloads.open({ file: one.file, registerId, subject: 'ada' });
     await expect(downloads.open({ file: two.file, registerId, subject: 'ada' })).rejects.toMatchObject({
       code: 'DOWNLOAD_LIMIT',
@@ -59,7 +64,7 @@ describe('the key of a file', () => {
 
   it('is wiped when the first chunk is missing, and the download counts no longer', async () => {
     const [one, two] = [madeFile(), madeFile()];
-    const downloads = createDownloads({ chunks: two.chunks, telemetry, limit: 1 });
+    const downloads = createDownloads({ chunks: two.chunks, telemetry, refusal, limit: 1 });
     await expect(downloads.open({ file: one.file, registerId, subject: 'ada' })).rejects.toMatchObject({
       code: 'FILE_NOT_FOUND',
     });

@@ -1,19 +1,15 @@
 import { z } from 'zod';
-import type { FileReference } from '#core/blueprint/payload/files.ts';
 import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
+import type { Downloads } from '#kit/files/downloads.ts';
+import { anyType, fileHeaders } from '#kit/files/headers.ts';
 import { type App, addRoute, answer, decimal, media } from '#kit/http/http.ts';
 import { refusal, refusals, walletRefusals } from '../../errors.ts';
 import { identifier } from '../../wallets/records/schemas.ts';
-import type { Downloads } from './downloads.ts';
 import { type OpenFileDeps, openFile } from './open-file.ts';
 
 export interface FileDeps extends OpenFileDeps {
   readonly downloads: Downloads;
 }
-
-const anyType = 'application/octet-stream';
-/** Type and subtype, without parameters (RFC 9110, section 8.3.1). */
-const mediaType = /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}$/;
 
 const fileQuery = z.object({
   registerId: z.string().max(64),
@@ -72,26 +68,7 @@ export function mountFileRoutes(app: App, deps: FileDeps): void {
       };
       const file = await openFile(deps, caller, place);
       const content = await deps.downloads.open({ file, registerId, subject: caller.subject });
-      return answer(200, content, headersOf(file));
+      return answer(200, content, fileHeaders(file));
     },
   });
-}
-
-/** Headers by which no browser shows a file in the origin of the service, whatever type its sender gave it. */
-function headersOf({ fileName, contentType, size }: FileReference) {
-  return {
-    'content-type': mediaType.test(contentType) ? contentType : anyType,
-    'content-length': String(size),
-    'content-disposition': `attachment; filename*=UTF-8''${extValue(fileName)}`,
-    'content-security-policy': "default-src 'none'; sandbox",
-    'x-content-type-options': 'nosniff',
-  };
-}
-
-/** The value of an extended parameter (RFC 8187, section 3.2.1). */
-function extValue(text: string): string {
-  return encodeURIComponent(text.toWellFormed()).replaceAll(
-    /['()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
 }

@@ -10,12 +10,21 @@ import type { Wallet } from '../records/wallet.ts';
 export type OwnDeps = Pick<CreateDeps, 'db' | 'kek' | 'clock'>;
 
 const wordCount = 24;
+const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+export function isServiceWalletName(name: string): boolean {
+  return namePattern.test(name);
+}
 
 /**
  * The wallet of a service under a name. The first call creates it; every later or concurrent call returns the same
  * wallet. Its mnemonic is never returned: the wallet is stored and backed up with this service.
  */
-export async function ownWallet(deps: OwnDeps, { clientId }: Caller, name: string): Promise<Wallet> {
+export async function ownWallet(
+  deps: OwnDeps,
+  { clientId }: Pick<Caller, 'clientId'>,
+  name: string,
+): Promise<Wallet> {
   const existing = await findServiceWallet(deps.db.read, { clientId, name });
   if (existing !== undefined) return existing;
   const { material } = createSeed(wordCount, '');

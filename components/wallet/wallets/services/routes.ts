@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { type App, addRoute, json } from '#kit/http/http.ts';
 import { algorithmOf } from '../records/wallet.ts';
-import { type OwnDeps, ownWallet } from './own.ts';
+import { isServiceWalletName, type OwnDeps, ownWallet } from './own.ts';
 
-const name = z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/);
+const name = z.string().refine(isServiceWalletName);
 
 const serviceWalletSchema = z.object({
   name: z.string(),

@@ -41,6 +41,68 @@ export declare type PublicKey = Message<"chancery.wallet.v1.PublicKey"> & {
 export declare const PublicKeySchema: GenMessage<PublicKey>;
 
 /**
+ * @generated from message chancery.wallet.v1.EnsureServiceWalletRequest
+ */
+export declare type EnsureServiceWalletRequest = Message<"chancery.wallet.v1.EnsureServiceWalletRequest"> & {
+  /**
+   * 1 to 63 lower-case letters, digits and hyphens
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.EnsureServiceWalletRequest.
+ * Use `create(EnsureServiceWalletRequestSchema)` to create a new message.
+ */
+export declare const EnsureServiceWalletRequestSchema: GenMessage<EnsureServiceWalletRequest>;
+
+/**
+ * @generated from message chancery.wallet.v1.EnsureServiceWalletResponse
+ */
+export declare type EnsureServiceWalletResponse = Message<"chancery.wallet.v1.EnsureServiceWalletResponse"> & {
+  /**
+   * @generated from field: chancery.wallet.v1.PublicKey wallet = 1;
+   */
+  wallet?: PublicKey | undefined;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.EnsureServiceWalletResponse.
+ * Use `create(EnsureServiceWalletResponseSchema)` to create a new message.
+ */
+export declare const EnsureServiceWalletResponseSchema: GenMessage<EnsureServiceWalletResponse>;
+
+/**
+ * @generated from message chancery.wallet.v1.EraseServiceWalletsRequest
+ */
+export declare type EraseServiceWalletsRequest = Message<"chancery.wallet.v1.EraseServiceWalletsRequest"> & {
+  /**
+   * @generated from field: repeated string names = 1;
+   */
+  names: string[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.EraseServiceWalletsRequest.
+ * Use `create(EraseServiceWalletsRequestSchema)` to create a new message.
+ */
+export declare const EraseServiceWalletsRequestSchema: GenMessage<EraseServiceWalletsRequest>;
+
+/**
+ * @generated from message chancery.wallet.v1.EraseServiceWalletsResponse
+ */
+export declare type EraseServiceWalletsResponse = Message<"chancery.wallet.v1.EraseServiceWalletsResponse"> & {
+};
+
+/**
+ * Describes the message chancery.wallet.v1.EraseServiceWalletsResponse.
+ * Use `create(EraseServiceWalletsResponseSchema)` to create a new message.
+ */
+export declare const EraseServiceWalletsResponseSchema: GenMessage<EraseServiceWalletsResponse>;
+
+/**
  * @generated from message chancery.wallet.v1.FindWalletsRequest
  */
 export declare type FindWalletsRequest = Message<"chancery.wallet.v1.FindWalletsRequest"> & {
@@ -1488,6 +1550,35 @@ export declare const WalletOwnerService: GenService<{
     methodKind: "unary";
     input: typeof FindOwnersRequestSchema;
     output: typeof FindOwnersResponseSchema;
+  },
+}>;
+
+/**
+ * Wallets of service-blueprint itself: that of its sandbox registers, and those of the roles of rehearsals. Callers:
+ * service-blueprint.
+ *
+ * @generated from service chancery.wallet.v1.ServiceWalletService
+ */
+export declare const ServiceWalletService: GenService<{
+  /**
+   * The caller's wallet under a name, created when it does not exist. Errors: failed_precondition for an erased one.
+   *
+   * @generated from rpc chancery.wallet.v1.ServiceWalletService.EnsureServiceWallet
+   */
+  ensureServiceWallet: {
+    methodKind: "unary";
+    input: typeof EnsureServiceWalletRequestSchema;
+    output: typeof EnsureServiceWalletResponseSchema;
+  },
+  /**
+   * Erases the keys of the caller's wallets under names, at most 64; unknown and erased ones are passed over.
+   *
+   * @generated from rpc chancery.wallet.v1.ServiceWalletService.EraseServiceWallets
+   */
+  eraseServiceWallets: {
+    methodKind: "unary";
+    input: typeof EraseServiceWalletsRequestSchema;
+    output: typeof EraseServiceWalletsResponseSchema;
   },
 }>;
 

@@ -8,7 +8,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file chancery/wallet/v1/wallet.proto.
  */
 export const file_chancery_wallet_v1_wallet = /*@__PURE__*/
-  fileDesc("Ch9jaGFuY2VyeS93YWxsZXQvdjEvd2FsbGV0LnByb3RvEhJjaGFuY2VyeS53YWxsZXQudjEiSgoJUHVibGljS2V5EhIKCnB1YmxpY19rZXkYASABKAkSEQoJYWxnb3JpdGhtGAIgASgJEhYKDndhbGxldF9hZGRyZXNzGAMgASgJIicKEkZpbmRXYWxsZXRzUmVxdWVzdBIRCglhZGRyZXNzZXMYASADKAkiRQoTRmluZFdhbGxldHNSZXNwb25zZRIuCgd3YWxsZXRzGAEgAygLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSJTChlMaXN0U3ViamVjdFdhbGxldHNSZXF1ZXN0Eh8KEmRlcml2YXRpb25fY29udGV4dBgBIAEoCUgAiAEBQhUKE19kZXJpdmF0aW9uX2NvbnRleHQiTAoaTGlzdFN1YmplY3RXYWxsZXRzUmVzcG9uc2USLgoHd2FsbGV0cxgBIAMoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiVwoRU2lnbkRpZ2VzdFJlcXVlc3QSFgoOd2FsbGV0X2FkZHJlc3MYASABKAkSDgoGZGlnZXN0GAIgASgMEhoKEmRlcml2YXRpb25fY29udGV4dBgDIAEoCSJTChJTaWduRGlnZXN0UmVzcG9uc2USEQoJc2lnbmF0dXJlGAEgASgMEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiLQoaRmluZEF0dGVzdGF0aW9uS2V5c1JlcXVlc3QSDwoHd2FsbGV0cxgBIAMoCSKAAQoOQXR0ZXN0YXRpb25LZXkSDgoGd2FsbGV0GAEgASgJEhYKDndhbGxldF9hZGRyZXNzGAIgASgJEhoKEmRlcml2YXRpb25fY29udGV4dBgDIAEoCRIqCgNrZXkYBCABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5Ik8KG0ZpbmRBdHRlc3RhdGlvbktleXNSZXNwb25zZRIwCgRrZXlzGAEgAygLMiIuY2hhbmNlcnkud2FsbGV0LnYxLkF0dGVzdGF0aW9uS2V5IjgKHUZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXF1ZXN0EhcKD29yZ2FuaXphdGlvbl9pZBgBIAEoCSJPCh5GaW5kT3JnYW5pemF0aW9uV2FsbGV0UmVzcG9uc2USLQoGd2FsbGV0GAEgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSIuChlGaW5kRW5jcnlwdGlvbktleXNSZXF1ZXN0EhEKCWFkZHJlc3NlcxgBIAMoCSJNChpGaW5kRW5jcnlwdGlvbktleXNSZXNwb25zZRIvCgRrZXlzGAEgAygLMiEuY2hhbmNlcnkud2FsbGV0LnYxLkVuY3J5cHRpb25LZXkiawoNRW5jcnlwdGlvbktleRIWCg53YWxsZXRfYWRkcmVzcxgBIAEoCRILCgNraWQYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEhIKCnB1YmxpY19rZXkYBCABKAkSDgoGc3RhdHVzGAUgASgJIlwKGExpc3RQZXJzb25XYWxsZXRzUmVxdWVzdBIYChBwbGF0Zm9ybV91c2VyX2lkGAEgASgJEhcKD29yZ2FuaXphdGlvbl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCSIuChlMaXN0UGVyc29uV2FsbGV0c1Jlc3BvbnNlEhEKCWFkZHJlc3NlcxgBIAMoCSImChFGaW5kT3duZXJzUmVxdWVzdBIRCglhZGRyZXNzZXMYASADKAkiRQoSRmluZE93bmVyc1Jlc3BvbnNlEi8KBm93bmVycxgBIAMoCzIfLmNoYW5jZXJ5LndhbGxldC52MS5XYWxsZXRPd25lciI4CgtXYWxsZXRPd25lchIPCgdhZGRyZXNzGAEgASgJEhgKEHBsYXRmb3JtX3VzZXJfaWQYAiABKAkiUQoRVW53cmFwS2V5c1JlcXVlc3QSDgoGd2FsbGV0GAEgASgJEiwKBGtleXMYAiADKAsyHi5jaGFuY2VyeS53YWxsZXQudjEuV3JhcHBlZEtleSKGAQoKV3JhcHBlZEtleRILCgNraWQYASABKAkSCwoDYWxnGAIgASgJEi0KA2VwaxgDIAEoCzIgLmNoYW5jZXJ5LndhbGxldC52MS5FcGhlbWVyYWxLZXkSCwoDYXB1GAQgASgMEgsKA2FwdhgFIAEoDBIVCg1lbmNyeXB0ZWRfa2V5GAYgASgMIjEKDEVwaGVtZXJhbEtleRILCgNjcnYYASABKAkSCQoBeBgCIAEoDBIJCgF5GAMgASgMIkQKElVud3JhcEtleXNSZXNwb25zZRIuCgRrZXlzGAEgAygLMiAuY2hhbmNlcnkud2FsbGV0LnYxLlVud3JhcHBlZEtleSJCCgxVbndyYXBwZWRLZXkSFQoLY29udGVudF9rZXkYASABKAxIABIRCgdyZWZ1c2FsGAIgASgJSABCCAoGcmVzdWx0Ii4KE0dldFN5c3RlbUtleVJlcXVlc3QSFwoPZGVyaXZhdGlvbl9wYXRoGAEgASgJIkIKFEdldFN5c3RlbUtleVJlc3BvbnNlEioKA2tleRgBIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiigEKElNpZ25Db250cm9sUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIWCg50cmFuc2FjdGlvbl9pZBgCIAEoCRIUCgxwYXlsb2FkX2hhc2gYAyABKAkSFwoPZGVyaXZhdGlvbl9wYXRoGAQgASgJEhgKEHRyYW5zYWN0aW9uX3R5cGUYBSABKAkiVAoTU2lnbkNvbnRyb2xSZXNwb25zZRIRCglzaWduYXR1cmUYASABKAwSKgoDa2V5GAIgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSJWChRTaWduT3duZXJzaGlwUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIVCg1yZWdpc3Rlcl9uYW1lGAIgASgJEhIKCmdyYW50ZWRfYXQYAyABKAkiVgoVU2lnbk93bmVyc2hpcFJlc3BvbnNlEhEKCXNpZ25hdHVyZRgBIAEoDBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5IjoKFVNpZ25DaGVja3BvaW50UmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIMCgRib2R5GAIgASgJIlcKFlNpZ25DaGVja3BvaW50UmVzcG9uc2USEQoJc2lnbmF0dXJlGAEgASgMEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkimQQKFFNpZ25Db25zZW5zdXNSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAQSLgoEb3BlbhgCIAEoCzIeLmNoYW5jZXJ5LndhbGxldC52MS5PcGVuU2lnbmVySAASOQoJY29uc2Vuc3VzGAMgASgLMiQuY2hhbmNlcnkud2FsbGV0LnYxLkNvbnNlbnN1c01lc3NhZ2VIABI9CgthdHRlc3RhdGlvbhgEIAEoCzImLmNoYW5jZXJ5LndhbGxldC52MS5BdHRlc3RhdGlvbk1lc3NhZ2VIABI7Cgpwb3NzZXNzaW9uGAUgASgLMiUuY2hhbmNlcnkud2FsbGV0LnYxLlBvc3Nlc3Npb25NZXNzYWdlSAASPQoLY29zaWduYXR1cmUYBiABKAsyJi5jaGFuY2VyeS53YWxsZXQudjEuQ29zaWduYXR1cmVNZXNzYWdlSAASOwoKc3VzcGVuc2lvbhgHIAEoCzIlLmNoYW5jZXJ5LndhbGxldC52MS5TdXNwZW5zaW9uTWVzc2FnZUgAEjYKCG5leHRfa2V5GAggASgLMiIuY2hhbmNlcnkud2FsbGV0LnYxLk5leHRLZXlNZXNzYWdlSAASMwoFYmF0Y2gYCiABKAsyIi5jaGFuY2VyeS53YWxsZXQudjEuQ29uc2Vuc3VzQmF0Y2hIABISCgpwdWJsaWNfa2V5GAkgASgJQgkKB21lc3NhZ2UihQEKDkNvbnNlbnN1c0JhdGNoEjYKCG1lc3NhZ2VzGAEgAygLMiQuY2hhbmNlcnkud2FsbGV0LnYxLkNvbnNlbnN1c01lc3NhZ2USOwoLYXR0ZXN0YXRpb24YAiABKAsyJi5jaGFuY2VyeS53YWxsZXQudjEuQXR0ZXN0YXRpb25NZXNzYWdlIjEKCk9wZW5TaWduZXISFAoMdmFsaWRhdG9yX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEIuYBChBDb25zZW5zdXNNZXNzYWdlEgwKBHR5cGUYASABKA0SEgoKbmV0d29ya19pZBgCIAEoCRITCgtyZWdpc3Rlcl9pZBgDIAEoCRIOCgZoZWlnaHQYBCABKAQSDQoFcm91bmQYBSABKA0SEQoJcG9sX3JvdW5kGAYgASgREhMKC2RvY2tldF9oYXNoGAcgASgJEhMKC21lcmtsZV9yb290GAggASgJEhAKCGxvZ19yb290GAkgASgJEhoKEnZhbGlkYXRvcl9zZXRfaGFzaBgKIAEoCRIRCgl0aW1lc3RhbXAYCyABKAkiYwoSQXR0ZXN0YXRpb25NZXNzYWdlEhMKC3JlZ2lzdGVyX2lkGAEgASgJEhMKC2RvY2tldF9oYXNoGAIgASgJEhAKCGFwcHJvdmVkGAMgASgIEhEKCXRpbWVzdGFtcBgEIAEoCSI5ChFTdXNwZW5zaW9uTWVzc2FnZRITCgtyZWdpc3Rlcl9pZBgBIAEoCRIPCgdwYXlsb2FkGAIgASgMInQKEkNvc2lnbmF0dXJlTWVzc2FnZRISCgpuZXR3b3JrX2lkGAEgASgJEhMKC3JlZ2lzdGVyX2lkGAIgASgJEgwKBHNpemUYAyABKAQSEQoJcm9vdF9oYXNoGAQgASgMEhQKDHRpbWVfc2Vjb25kcxgFIAEoBCIoChFQb3NzZXNzaW9uTWVzc2FnZRITCgtyZWdpc3Rlcl9pZBgBIAEoCSIqCg5OZXh0S2V5TWVzc2FnZRIYChBhZnRlcl9wdWJsaWNfa2V5GAEgASgJIrQCChVTaWduQ29uc2Vuc3VzUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoBBIyCgZvcGVuZWQYAiABKAsyIC5jaGFuY2VyeS53YWxsZXQudjEuU2lnbmVyT3BlbmVkSAASMwoGc2lnbmVkGAMgASgLMiEuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lZE1lc3NhZ2VIABI0CgdyZWZ1c2FsGAQgASgLMiEuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lclJlZnVzYWxIABIsCgNrZXkYBSABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5SAASMAoFYmF0Y2gYBiABKAsyHy5jaGFuY2VyeS53YWxsZXQudjEuU2lnbmVkQmF0Y2hIAEIICgZyZXN1bHQikwEKDFNpZ25lck9wZW5lZBINCgVlcG9jaBgBIAEoBBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5EjEKCm5ld2VzdF9rZXkYAyABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5EhUKDXNpZ25zX2JhdGNoZXMYBCABKAgiIgoNU2lnbmVkTWVzc2FnZRIRCglzaWduYXR1cmUYASABKAwiQAoLU2lnbmVkQmF0Y2gSEgoKc2lnbmF0dXJlcxgBIAMoDBIdChVhdHRlc3RhdGlvbl9zaWduYXR1cmUYAiABKAwiLgoNU2lnbmVyUmVmdXNhbBIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiNwoLRXZlbnRDdXJzb3ISFgoOdHJhbnNhY3Rpb25faWQYASABKAQSEAoIc2VxdWVuY2UYAiABKAQiYQoFRXZlbnQSLwoGY3Vyc29yGAEgASgLMh8uY2hhbmNlcnkud2FsbGV0LnYxLkV2ZW50Q3Vyc29yEgwKBGtpbmQYAiABKAkSCwoDa2V5GAMgASgJEgwKBGRhdGEYBCABKAkiUgoRUmVhZEV2ZW50c1JlcXVlc3QSLgoFYWZ0ZXIYASABKAsyHy5jaGFuY2VyeS53YWxsZXQudjEuRXZlbnRDdXJzb3ISDQoFbGltaXQYAiABKA0iUQoSUmVhZEV2ZW50c1Jlc3BvbnNlEikKBmV2ZW50cxgBIAMoCzIZLmNoYW5jZXJ5LndhbGxldC52MS5FdmVudBIQCghjb21wbGV0ZRgCIAEoCDKMBgoNV2FsbGV0U2VydmljZRJeCgtGaW5kV2FsbGV0cxImLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kV2FsbGV0c1JlcXVlc3QaJy5jaGFuY2VyeS53YWxsZXQudjEuRmluZFdhbGxldHNSZXNwb25zZRJzChJMaXN0U3ViamVjdFdhbGxldHMSLS5jaGFuY2VyeS53YWxsZXQudjEuTGlzdFN1YmplY3RXYWxsZXRzUmVxdWVzdBouLmNoYW5jZXJ5LndhbGxldC52MS5MaXN0U3ViamVjdFdhbGxldHNSZXNwb25zZRJbCgpTaWduRGlnZXN0EiUuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25EaWdlc3RSZXF1ZXN0GiYuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25EaWdlc3RSZXNwb25zZRJ2ChNGaW5kQXR0ZXN0YXRpb25LZXlzEi4uY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRBdHRlc3RhdGlvbktleXNSZXF1ZXN0Gi8uY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRBdHRlc3RhdGlvbktleXNSZXNwb25zZRJ/ChZGaW5kT3JnYW5pemF0aW9uV2FsbGV0EjEuY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXF1ZXN0GjIuY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXNwb25zZRJzChJGaW5kRW5jcnlwdGlvbktleXMSLS5jaGFuY2VyeS53YWxsZXQudjEuRmluZEVuY3J5cHRpb25LZXlzUmVxdWVzdBouLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kRW5jcnlwdGlvbktleXNSZXNwb25zZRJbCgpVbndyYXBLZXlzEiUuY2hhbmNlcnkud2FsbGV0LnYxLlVud3JhcEtleXNSZXF1ZXN0GiYuY2hhbmNlcnkud2FsbGV0LnYxLlVud3JhcEtleXNSZXNwb25zZTLjAQoSV2FsbGV0T3duZXJTZXJ2aWNlEnAKEUxpc3RQZXJzb25XYWxsZXRzEiwuY2hhbmNlcnkud2FsbGV0LnYxLkxpc3RQZXJzb25XYWxsZXRzUmVxdWVzdBotLmNoYW5jZXJ5LndhbGxldC52MS5MaXN0UGVyc29uV2FsbGV0c1Jlc3BvbnNlElsKCkZpbmRPd25lcnMSJS5jaGFuY2VyeS53YWxsZXQudjEuRmluZE93bmVyc1JlcXVlc3QaJi5jaGFuY2VyeS53YWxsZXQudjEuRmluZE93bmVyc1Jlc3BvbnNlMpEEChNTeXN0ZW1TaWduZXJTZXJ2aWNlEmEKDEdldFN5c3RlbUtleRInLmNoYW5jZXJ5LndhbGxldC52MS5HZXRTeXN0ZW1LZXlSZXF1ZXN0GiguY2hhbmNlcnkud2FsbGV0LnYxLkdldFN5c3RlbUtleVJlc3BvbnNlEl4KC1NpZ25Db250cm9sEiYuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25Db250cm9sUmVxdWVzdBonLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ29udHJvbFJlc3BvbnNlEmQKDVNpZ25Pd25lcnNoaXASKC5jaGFuY2VyeS53YWxsZXQudjEuU2lnbk93bmVyc2hpcFJlcXVlc3QaKS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbk93bmVyc2hpcFJlc3BvbnNlEmcKDlNpZ25DaGVja3BvaW50EikuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25DaGVja3BvaW50UmVxdWVzdBoqLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ2hlY2twb2ludFJlc3BvbnNlEmgKDVNpZ25Db25zZW5zdXMSKC5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNvbnNlbnN1c1JlcXVlc3QaKS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNvbnNlbnN1c1Jlc3BvbnNlKAEwATJrCgxFdmVudFNlcnZpY2USWwoKUmVhZEV2ZW50cxIlLmNoYW5jZXJ5LndhbGxldC52MS5SZWFkRXZlbnRzUmVxdWVzdBomLmNoYW5jZXJ5LndhbGxldC52MS5SZWFkRXZlbnRzUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("Ch9jaGFuY2VyeS93YWxsZXQvdjEvd2FsbGV0LnByb3RvEhJjaGFuY2VyeS53YWxsZXQudjEiSgoJUHVibGljS2V5EhIKCnB1YmxpY19rZXkYASABKAkSEQoJYWxnb3JpdGhtGAIgASgJEhYKDndhbGxldF9hZGRyZXNzGAMgASgJIioKGkVuc3VyZVNlcnZpY2VXYWxsZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkiTAobRW5zdXJlU2VydmljZVdhbGxldFJlc3BvbnNlEi0KBndhbGxldBgBIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiKwoaRXJhc2VTZXJ2aWNlV2FsbGV0c1JlcXVlc3QSDQoFbmFtZXMYASADKAkiHQobRXJhc2VTZXJ2aWNlV2FsbGV0c1Jlc3BvbnNlIicKEkZpbmRXYWxsZXRzUmVxdWVzdBIRCglhZGRyZXNzZXMYASADKAkiRQoTRmluZFdhbGxldHNSZXNwb25zZRIuCgd3YWxsZXRzGAEgAygLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSJTChlMaXN0U3ViamVjdFdhbGxldHNSZXF1ZXN0Eh8KEmRlcml2YXRpb25fY29udGV4dBgBIAEoCUgAiAEBQhUKE19kZXJpdmF0aW9uX2NvbnRleHQiTAoaTGlzdFN1YmplY3RXYWxsZXRzUmVzcG9uc2USLgoHd2FsbGV0cxgBIAMoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiVwoRU2lnbkRpZ2VzdFJlcXVlc3QSFgoOd2FsbGV0X2FkZHJlc3MYASABKAkSDgoGZGlnZXN0GAIgASgMEhoKEmRlcml2YXRpb25fY29udGV4dBgDIAEoCSJTChJTaWduRGlnZXN0UmVzcG9uc2USEQoJc2lnbmF0dXJlGAEgASgMEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiLQoaRmluZEF0dGVzdGF0aW9uS2V5c1JlcXVlc3QSDwoHd2FsbGV0cxgBIAMoCSKAAQoOQXR0ZXN0YXRpb25LZXkSDgoGd2FsbGV0GAEgASgJEhYKDndhbGxldF9hZGRyZXNzGAIgASgJEhoKEmRlcml2YXRpb25fY29udGV4dBgDIAEoCRIqCgNrZXkYBCABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5Ik8KG0ZpbmRBdHRlc3RhdGlvbktleXNSZXNwb25zZRIwCgRrZXlzGAEgAygLMiIuY2hhbmNlcnkud2FsbGV0LnYxLkF0dGVzdGF0aW9uS2V5IjgKHUZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXF1ZXN0EhcKD29yZ2FuaXphdGlvbl9pZBgBIAEoCSJPCh5GaW5kT3JnYW5pemF0aW9uV2FsbGV0UmVzcG9uc2USLQoGd2FsbGV0GAEgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSIuChlGaW5kRW5jcnlwdGlvbktleXNSZXF1ZXN0EhEKCWFkZHJlc3NlcxgBIAMoCSJNChpGaW5kRW5jcnlwdGlvbktleXNSZXNwb25zZRIvCgRrZXlzGAEgAygLMiEuY2hhbmNlcnkud2FsbGV0LnYxLkVuY3J5cHRpb25LZXkiawoNRW5jcnlwdGlvbktleRIWCg53YWxsZXRfYWRkcmVzcxgBIAEoCRILCgNraWQYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEhIKCnB1YmxpY19rZXkYBCABKAkSDgoGc3RhdHVzGAUgASgJIlwKGExpc3RQZXJzb25XYWxsZXRzUmVxdWVzdBIYChBwbGF0Zm9ybV91c2VyX2lkGAEgASgJEhcKD29yZ2FuaXphdGlvbl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCSIuChlMaXN0UGVyc29uV2FsbGV0c1Jlc3BvbnNlEhEKCWFkZHJlc3NlcxgBIAMoCSImChFGaW5kT3duZXJzUmVxdWVzdBIRCglhZGRyZXNzZXMYASADKAkiRQoSRmluZE93bmVyc1Jlc3BvbnNlEi8KBm93bmVycxgBIAMoCzIfLmNoYW5jZXJ5LndhbGxldC52MS5XYWxsZXRPd25lciI4CgtXYWxsZXRPd25lchIPCgdhZGRyZXNzGAEgASgJEhgKEHBsYXRmb3JtX3VzZXJfaWQYAiABKAkiUQoRVW53cmFwS2V5c1JlcXVlc3QSDgoGd2FsbGV0GAEgASgJEiwKBGtleXMYAiADKAsyHi5jaGFuY2VyeS53YWxsZXQudjEuV3JhcHBlZEtleSKGAQoKV3JhcHBlZEtleRILCgNraWQYASABKAkSCwoDYWxnGAIgASgJEi0KA2VwaxgDIAEoCzIgLmNoYW5jZXJ5LndhbGxldC52MS5FcGhlbWVyYWxLZXkSCwoDYXB1GAQgASgMEgsKA2FwdhgFIAEoDBIVCg1lbmNyeXB0ZWRfa2V5GAYgASgMIjEKDEVwaGVtZXJhbEtleRILCgNjcnYYASABKAkSCQoBeBgCIAEoDBIJCgF5GAMgASgMIkQKElVud3JhcEtleXNSZXNwb25zZRIuCgRrZXlzGAEgAygLMiAuY2hhbmNlcnkud2FsbGV0LnYxLlVud3JhcHBlZEtleSJCCgxVbndyYXBwZWRLZXkSFQoLY29udGVudF9rZXkYASABKAxIABIRCgdyZWZ1c2FsGAIgASgJSABCCAoGcmVzdWx0Ii4KE0dldFN5c3RlbUtleVJlcXVlc3QSFwoPZGVyaXZhdGlvbl9wYXRoGAEgASgJIkIKFEdldFN5c3RlbUtleVJlc3BvbnNlEioKA2tleRgBIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiigEKElNpZ25Db250cm9sUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIWCg50cmFuc2FjdGlvbl9pZBgCIAEoCRIUCgxwYXlsb2FkX2hhc2gYAyABKAkSFwoPZGVyaXZhdGlvbl9wYXRoGAQgASgJEhgKEHRyYW5zYWN0aW9uX3R5cGUYBSABKAkiVAoTU2lnbkNvbnRyb2xSZXNwb25zZRIRCglzaWduYXR1cmUYASABKAwSKgoDa2V5GAIgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSJWChRTaWduT3duZXJzaGlwUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIVCg1yZWdpc3Rlcl9uYW1lGAIgASgJEhIKCmdyYW50ZWRfYXQYAyABKAkiVgoVU2lnbk93bmVyc2hpcFJlc3BvbnNlEhEKCXNpZ25hdHVyZRgBIAEoDBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5IjoKFVNpZ25DaGVja3BvaW50UmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIMCgRib2R5GAIgASgJIlcKFlNpZ25DaGVja3BvaW50UmVzcG9uc2USEQoJc2lnbmF0dXJlGAEgASgMEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkimQQKFFNpZ25Db25zZW5zdXNSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAQSLgoEb3BlbhgCIAEoCzIeLmNoYW5jZXJ5LndhbGxldC52MS5PcGVuU2lnbmVySAASOQoJY29uc2Vuc3VzGAMgASgLMiQuY2hhbmNlcnkud2FsbGV0LnYxLkNvbnNlbnN1c01lc3NhZ2VIABI9CgthdHRlc3RhdGlvbhgEIAEoCzImLmNoYW5jZXJ5LndhbGxldC52MS5BdHRlc3RhdGlvbk1lc3NhZ2VIABI7Cgpwb3NzZXNzaW9uGAUgASgLMiUuY2hhbmNlcnkud2FsbGV0LnYxLlBvc3Nlc3Npb25NZXNzYWdlSAASPQoLY29zaWduYXR1cmUYBiABKAsyJi5jaGFuY2VyeS53YWxsZXQudjEuQ29zaWduYXR1cmVNZXNzYWdlSAASOwoKc3VzcGVuc2lvbhgHIAEoCzIlLmNoYW5jZXJ5LndhbGxldC52MS5TdXNwZW5zaW9uTWVzc2FnZUgAEjYKCG5leHRfa2V5GAggASgLMiIuY2hhbmNlcnkud2FsbGV0LnYxLk5leHRLZXlNZXNzYWdlSAASMwoFYmF0Y2gYCiABKAsyIi5jaGFuY2VyeS53YWxsZXQudjEuQ29uc2Vuc3VzQmF0Y2hIABISCgpwdWJsaWNfa2V5GAkgASgJQgkKB21lc3NhZ2UihQEKDkNvbnNlbnN1c0JhdGNoEjYKCG1lc3NhZ2VzGAEgAygLMiQuY2hhbmNlcnkud2FsbGV0LnYxLkNvbnNlbnN1c01lc3NhZ2USOwoLYXR0ZXN0YXRpb24YAiABKAsyJi5jaGFuY2VyeS53YWxsZXQudjEuQXR0ZXN0YXRpb25NZXNzYWdlIjEKCk9wZW5TaWduZXISFAoMdmFsaWRhdG9yX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEIuYBChBDb25zZW5zdXNNZXNzYWdlEgwKBHR5cGUYASABKA0SEgoKbmV0d29ya19pZBgCIAEoCRITCgtyZWdpc3Rlcl9pZBgDIAEoCRIOCgZoZWlnaHQYBCABKAQSDQoFcm91bmQYBSABKA0SEQoJcG9sX3JvdW5kGAYgASgREhMKC2RvY2tldF9oYXNoGAcgASgJEhMKC21lcmtsZV9yb290GAggASgJEhAKCGxvZ19yb290GAkgASgJEhoKEnZhbGlkYXRvcl9zZXRfaGFzaBgKIAEoCRIRCgl0aW1lc3RhbXAYCyABKAkiYwoSQXR0ZXN0YXRpb25NZXNzYWdlEhMKC3JlZ2lzdGVyX2lkGAEgASgJEhMKC2RvY2tldF9oYXNoGAIgASgJEhAKCGFwcHJvdmVkGAMgASgIEhEKCXRpbWVzdGFtcBgEIAEoCSI5ChFTdXNwZW5zaW9uTWVzc2FnZRITCgtyZWdpc3Rlcl9pZBgBIAEoCRIPCgdwYXlsb2FkGAIgASgMInQKEkNvc2lnbmF0dXJlTWVzc2FnZRISCgpuZXR3b3JrX2lkGAEgASgJEhMKC3JlZ2lzdGVyX2lkGAIgASgJEgwKBHNpemUYAyABKAQSEQoJcm9vdF9oYXNoGAQgASgMEhQKDHRpbWVfc2Vjb25kcxgFIAEoBCIoChFQb3NzZXNzaW9uTWVzc2FnZRITCgtyZWdpc3Rlcl9pZBgBIAEoCSIqCg5OZXh0S2V5TWVzc2FnZRIYChBhZnRlcl9wdWJsaWNfa2V5GAEgASgJIrQCChVTaWduQ29uc2Vuc3VzUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoBBIyCgZvcGVuZWQYAiABKAsyIC5jaGFuY2VyeS53YWxsZXQudjEuU2lnbmVyT3BlbmVkSAASMwoGc2lnbmVkGAMgASgLMiEuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lZE1lc3NhZ2VIABI0CgdyZWZ1c2FsGAQgASgLMiEuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lclJlZnVzYWxIABIsCgNrZXkYBSABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5SAASMAoFYmF0Y2gYBiABKAsyHy5jaGFuY2VyeS53YWxsZXQudjEuU2lnbmVkQmF0Y2hIAEIICgZyZXN1bHQikwEKDFNpZ25lck9wZW5lZBINCgVlcG9jaBgBIAEoBBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5EjEKCm5ld2VzdF9rZXkYAyABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5EhUKDXNpZ25zX2JhdGNoZXMYBCABKAgiIgoNU2lnbmVkTWVzc2FnZRIRCglzaWduYXR1cmUYASABKAwiQAoLU2lnbmVkQmF0Y2gSEgoKc2lnbmF0dXJlcxgBIAMoDBIdChVhdHRlc3RhdGlvbl9zaWduYXR1cmUYAiABKAwiLgoNU2lnbmVyUmVmdXNhbBIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiNwoLRXZlbnRDdXJzb3ISFgoOdHJhbnNhY3Rpb25faWQYASABKAQSEAoIc2VxdWVuY2UYAiABKAQiYQoFRXZlbnQSLwoGY3Vyc29yGAEgASgLMh8uY2hhbmNlcnkud2FsbGV0LnYxLkV2ZW50Q3Vyc29yEgwKBGtpbmQYAiABKAkSCwoDa2V5GAMgASgJEgwKBGRhdGEYBCABKAkiUgoRUmVhZEV2ZW50c1JlcXVlc3QSLgoFYWZ0ZXIYASABKAsyHy5jaGFuY2VyeS53YWxsZXQudjEuRXZlbnRDdXJzb3ISDQoFbGltaXQYAiABKA0iUQoSUmVhZEV2ZW50c1Jlc3BvbnNlEikKBmV2ZW50cxgBIAMoCzIZLmNoYW5jZXJ5LndhbGxldC52MS5FdmVudBIQCghjb21wbGV0ZRgCIAEoCDKMBgoNV2FsbGV0U2VydmljZRJeCgtGaW5kV2FsbGV0cxImLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kV2FsbGV0c1JlcXVlc3QaJy5jaGFuY2VyeS53YWxsZXQudjEuRmluZFdhbGxldHNSZXNwb25zZRJzChJMaXN0U3ViamVjdFdhbGxldHMSLS5jaGFuY2VyeS53YWxsZXQudjEuTGlzdFN1YmplY3RXYWxsZXRzUmVxdWVzdBouLmNoYW5jZXJ5LndhbGxldC52MS5MaXN0U3ViamVjdFdhbGxldHNSZXNwb25zZRJbCgpTaWduRGlnZXN0EiUuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25EaWdlc3RSZXF1ZXN0GiYuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25EaWdlc3RSZXNwb25zZRJ2ChNGaW5kQXR0ZXN0YXRpb25LZXlzEi4uY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRBdHRlc3RhdGlvbktleXNSZXF1ZXN0Gi8uY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRBdHRlc3RhdGlvbktleXNSZXNwb25zZRJ/ChZGaW5kT3JnYW5pemF0aW9uV2FsbGV0EjEuY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXF1ZXN0GjIuY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRPcmdhbml6YXRpb25XYWxsZXRSZXNwb25zZRJzChJGaW5kRW5jcnlwdGlvbktleXMSLS5jaGFuY2VyeS53YWxsZXQudjEuRmluZEVuY3J5cHRpb25LZXlzUmVxdWVzdBouLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kRW5jcnlwdGlvbktleXNSZXNwb25zZRJbCgpVbndyYXBLZXlzEiUuY2hhbmNlcnkud2FsbGV0LnYxLlVud3JhcEtleXNSZXF1ZXN0GiYuY2hhbmNlcnkud2FsbGV0LnYxLlVud3JhcEtleXNSZXNwb25zZTLjAQoSV2FsbGV0T3duZXJTZXJ2aWNlEnAKEUxpc3RQZXJzb25XYWxsZXRzEiwuY2hhbmNlcnkud2FsbGV0LnYxLkxpc3RQZXJzb25XYWxsZXRzUmVxdWVzdBotLmNoYW5jZXJ5LndhbGxldC52MS5MaXN0UGVyc29uV2FsbGV0c1Jlc3BvbnNlElsKCkZpbmRPd25lcnMSJS5jaGFuY2VyeS53YWxsZXQudjEuRmluZE93bmVyc1JlcXVlc3QaJi5jaGFuY2VyeS53YWxsZXQudjEuRmluZE93bmVyc1Jlc3BvbnNlMoYCChRTZXJ2aWNlV2FsbGV0U2VydmljZRJ2ChNFbnN1cmVTZXJ2aWNlV2FsbGV0Ei4uY2hhbmNlcnkud2FsbGV0LnYxLkVuc3VyZVNlcnZpY2VXYWxsZXRSZXF1ZXN0Gi8uY2hhbmNlcnkud2FsbGV0LnYxLkVuc3VyZVNlcnZpY2VXYWxsZXRSZXNwb25zZRJ2ChNFcmFzZVNlcnZpY2VXYWxsZXRzEi4uY2hhbmNlcnkud2FsbGV0LnYxLkVyYXNlU2VydmljZVdhbGxldHNSZXF1ZXN0Gi8uY2hhbmNlcnkud2FsbGV0LnYxLkVyYXNlU2VydmljZVdhbGxldHNSZXNwb25zZTKRBAoTU3lzdGVtU2lnbmVyU2VydmljZRJhCgxHZXRTeXN0ZW1LZXkSJy5jaGFuY2VyeS53YWxsZXQudjEuR2V0U3lzdGVtS2V5UmVxdWVzdBooLmNoYW5jZXJ5LndhbGxldC52MS5HZXRTeXN0ZW1LZXlSZXNwb25zZRJeCgtTaWduQ29udHJvbBImLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ29udHJvbFJlcXVlc3QaJy5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNvbnRyb2xSZXNwb25zZRJkCg1TaWduT3duZXJzaGlwEiguY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25Pd25lcnNoaXBSZXF1ZXN0GikuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25Pd25lcnNoaXBSZXNwb25zZRJnCg5TaWduQ2hlY2twb2ludBIpLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ2hlY2twb2ludFJlcXVlc3QaKi5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNoZWNrcG9pbnRSZXNwb25zZRJoCg1TaWduQ29uc2Vuc3VzEiguY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25Db25zZW5zdXNSZXF1ZXN0GikuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25Db25zZW5zdXNSZXNwb25zZSgBMAEyawoMRXZlbnRTZXJ2aWNlElsKClJlYWRFdmVudHMSJS5jaGFuY2VyeS53YWxsZXQudjEuUmVhZEV2ZW50c1JlcXVlc3QaJi5jaGFuY2VyeS53YWxsZXQudjEuUmVhZEV2ZW50c1Jlc3BvbnNlYgZwcm90bzM");
 
 /**
  * Describes the message chancery.wallet.v1.PublicKey.
@@ -18,354 +18,382 @@ export const PublicKeySchema = /*@__PURE__*/
   messageDesc(file_chancery_wallet_v1_wallet, 0);
 
 /**
+ * Describes the message chancery.wallet.v1.EnsureServiceWalletRequest.
+ * Use `create(EnsureServiceWalletRequestSchema)` to create a new message.
+ */
+export const EnsureServiceWalletRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 1);
+
+/**
+ * Describes the message chancery.wallet.v1.EnsureServiceWalletResponse.
+ * Use `create(EnsureServiceWalletResponseSchema)` to create a new message.
+ */
+export const EnsureServiceWalletResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 2);
+
+/**
+ * Describes the message chancery.wallet.v1.EraseServiceWalletsRequest.
+ * Use `create(EraseServiceWalletsRequestSchema)` to create a new message.
+ */
+export const EraseServiceWalletsRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 3);
+
+/**
+ * Describes the message chancery.wallet.v1.EraseServiceWalletsResponse.
+ * Use `create(EraseServiceWalletsResponseSchema)` to create a new message.
+ */
+export const EraseServiceWalletsResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 4);
+
+/**
  * Describes the message chancery.wallet.v1.FindWalletsRequest.
  * Use `create(FindWalletsRequestSchema)` to create a new message.
  */
 export const FindWalletsRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 1);
+  messageDesc(file_chancery_wallet_v1_wallet, 5);
 
 /**
  * Describes the message chancery.wallet.v1.FindWalletsResponse.
  * Use `create(FindWalletsResponseSchema)` to create a new message.
  */
 export const FindWalletsResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 2);
+  messageDesc(file_chancery_wallet_v1_wallet, 6);
 
 /**
  * Describes the message chancery.wallet.v1.ListSubjectWalletsRequest.
  * Use `create(ListSubjectWalletsRequestSchema)` to create a new message.
  */
 export const ListSubjectWalletsRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 3);
+  messageDesc(file_chancery_wallet_v1_wallet, 7);
 
 /**
  * Describes the message chancery.wallet.v1.ListSubjectWalletsResponse.
  * Use `create(ListSubjectWalletsResponseSchema)` to create a new message.
  */
 export const ListSubjectWalletsResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 4);
+  messageDesc(file_chancery_wallet_v1_wallet, 8);
 
 /**
  * Describes the message chancery.wallet.v1.SignDigestRequest.
  * Use `create(SignDigestRequestSchema)` to create a new message.
  */
 export const SignDigestRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 5);
+  messageDesc(file_chancery_wallet_v1_wallet, 9);
 
 /**
  * Describes the message chancery.wallet.v1.SignDigestResponse.
  * Use `create(SignDigestResponseSchema)` to create a new message.
  */
 export const SignDigestResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 6);
+  messageDesc(file_chancery_wallet_v1_wallet, 10);
 
 /**
  * Describes the message chancery.wallet.v1.FindAttestationKeysRequest.
  * Use `create(FindAttestationKeysRequestSchema)` to create a new message.
  */
 export const FindAttestationKeysRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 7);
+  messageDesc(file_chancery_wallet_v1_wallet, 11);
 
 /**
  * Describes the message chancery.wallet.v1.AttestationKey.
  * Use `create(AttestationKeySchema)` to create a new message.
  */
 export const AttestationKeySchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 8);
+  messageDesc(file_chancery_wallet_v1_wallet, 12);
 
 /**
  * Describes the message chancery.wallet.v1.FindAttestationKeysResponse.
  * Use `create(FindAttestationKeysResponseSchema)` to create a new message.
  */
 export const FindAttestationKeysResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 9);
+  messageDesc(file_chancery_wallet_v1_wallet, 13);
 
 /**
  * Describes the message chancery.wallet.v1.FindOrganizationWalletRequest.
  * Use `create(FindOrganizationWalletRequestSchema)` to create a new message.
  */
 export const FindOrganizationWalletRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 10);
+  messageDesc(file_chancery_wallet_v1_wallet, 14);
 
 /**
  * Describes the message chancery.wallet.v1.FindOrganizationWalletResponse.
  * Use `create(FindOrganizationWalletResponseSchema)` to create a new message.
  */
 export const FindOrganizationWalletResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 11);
+  messageDesc(file_chancery_wallet_v1_wallet, 15);
 
 /**
  * Describes the message chancery.wallet.v1.FindEncryptionKeysRequest.
  * Use `create(FindEncryptionKeysRequestSchema)` to create a new message.
  */
 export const FindEncryptionKeysRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 12);
+  messageDesc(file_chancery_wallet_v1_wallet, 16);
 
 /**
  * Describes the message chancery.wallet.v1.FindEncryptionKeysResponse.
  * Use `create(FindEncryptionKeysResponseSchema)` to create a new message.
  */
 export const FindEncryptionKeysResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 13);
+  messageDesc(file_chancery_wallet_v1_wallet, 17);
 
 /**
  * Describes the message chancery.wallet.v1.EncryptionKey.
  * Use `create(EncryptionKeySchema)` to create a new message.
  */
 export const EncryptionKeySchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 14);
+  messageDesc(file_chancery_wallet_v1_wallet, 18);
 
 /**
  * Describes the message chancery.wallet.v1.ListPersonWalletsRequest.
  * Use `create(ListPersonWalletsRequestSchema)` to create a new message.
  */
 export const ListPersonWalletsRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 15);
+  messageDesc(file_chancery_wallet_v1_wallet, 19);
 
 /**
  * Describes the message chancery.wallet.v1.ListPersonWalletsResponse.
  * Use `create(ListPersonWalletsResponseSchema)` to create a new message.
  */
 export const ListPersonWalletsResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 16);
+  messageDesc(file_chancery_wallet_v1_wallet, 20);
 
 /**
  * Describes the message chancery.wallet.v1.FindOwnersRequest.
  * Use `create(FindOwnersRequestSchema)` to create a new message.
  */
 export const FindOwnersRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 17);
+  messageDesc(file_chancery_wallet_v1_wallet, 21);
 
 /**
  * Describes the message chancery.wallet.v1.FindOwnersResponse.
  * Use `create(FindOwnersResponseSchema)` to create a new message.
  */
 export const FindOwnersResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 18);
+  messageDesc(file_chancery_wallet_v1_wallet, 22);
 
 /**
  * Describes the message chancery.wallet.v1.WalletOwner.
  * Use `create(WalletOwnerSchema)` to create a new message.
  */
 export const WalletOwnerSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 19);
+  messageDesc(file_chancery_wallet_v1_wallet, 23);
 
 /**
  * Describes the message chancery.wallet.v1.UnwrapKeysRequest.
  * Use `create(UnwrapKeysRequestSchema)` to create a new message.
  */
 export const UnwrapKeysRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 20);
+  messageDesc(file_chancery_wallet_v1_wallet, 24);
 
 /**
  * Describes the message chancery.wallet.v1.WrappedKey.
  * Use `create(WrappedKeySchema)` to create a new message.
  */
 export const WrappedKeySchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 21);
+  messageDesc(file_chancery_wallet_v1_wallet, 25);
 
 /**
  * Describes the message chancery.wallet.v1.EphemeralKey.
  * Use `create(EphemeralKeySchema)` to create a new message.
  */
 export const EphemeralKeySchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 22);
+  messageDesc(file_chancery_wallet_v1_wallet, 26);
 
 /**
  * Describes the message chancery.wallet.v1.UnwrapKeysResponse.
  * Use `create(UnwrapKeysResponseSchema)` to create a new message.
  */
 export const UnwrapKeysResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 23);
+  messageDesc(file_chancery_wallet_v1_wallet, 27);
 
 /**
  * Describes the message chancery.wallet.v1.UnwrappedKey.
  * Use `create(UnwrappedKeySchema)` to create a new message.
  */
 export const UnwrappedKeySchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 24);
+  messageDesc(file_chancery_wallet_v1_wallet, 28);
 
 /**
  * Describes the message chancery.wallet.v1.GetSystemKeyRequest.
  * Use `create(GetSystemKeyRequestSchema)` to create a new message.
  */
 export const GetSystemKeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 25);
+  messageDesc(file_chancery_wallet_v1_wallet, 29);
 
 /**
  * Describes the message chancery.wallet.v1.GetSystemKeyResponse.
  * Use `create(GetSystemKeyResponseSchema)` to create a new message.
  */
 export const GetSystemKeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 26);
+  messageDesc(file_chancery_wallet_v1_wallet, 30);
 
 /**
  * Describes the message chancery.wallet.v1.SignControlRequest.
  * Use `create(SignControlRequestSchema)` to create a new message.
  */
 export const SignControlRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 27);
+  messageDesc(file_chancery_wallet_v1_wallet, 31);
 
 /**
  * Describes the message chancery.wallet.v1.SignControlResponse.
  * Use `create(SignControlResponseSchema)` to create a new message.
  */
 export const SignControlResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 28);
+  messageDesc(file_chancery_wallet_v1_wallet, 32);
 
 /**
  * Describes the message chancery.wallet.v1.SignOwnershipRequest.
  * Use `create(SignOwnershipRequestSchema)` to create a new message.
  */
 export const SignOwnershipRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 29);
+  messageDesc(file_chancery_wallet_v1_wallet, 33);
 
 /**
  * Describes the message chancery.wallet.v1.SignOwnershipResponse.
  * Use `create(SignOwnershipResponseSchema)` to create a new message.
  */
 export const SignOwnershipResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 30);
+  messageDesc(file_chancery_wallet_v1_wallet, 34);
 
 /**
  * Describes the message chancery.wallet.v1.SignCheckpointRequest.
  * Use `create(SignCheckpointRequestSchema)` to create a new message.
  */
 export const SignCheckpointRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 31);
+  messageDesc(file_chancery_wallet_v1_wallet, 35);
 
 /**
  * Describes the message chancery.wallet.v1.SignCheckpointResponse.
  * Use `create(SignCheckpointResponseSchema)` to create a new message.
  */
 export const SignCheckpointResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 32);
+  messageDesc(file_chancery_wallet_v1_wallet, 36);
 
 /**
  * Describes the message chancery.wallet.v1.SignConsensusRequest.
  * Use `create(SignConsensusRequestSchema)` to create a new message.
  */
 export const SignConsensusRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 33);
+  messageDesc(file_chancery_wallet_v1_wallet, 37);
 
 /**
  * Describes the message chancery.wallet.v1.ConsensusBatch.
  * Use `create(ConsensusBatchSchema)` to create a new message.
  */
 export const ConsensusBatchSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 34);
+  messageDesc(file_chancery_wallet_v1_wallet, 38);
 
 /**
  * Describes the message chancery.wallet.v1.OpenSigner.
  * Use `create(OpenSignerSchema)` to create a new message.
  */
 export const OpenSignerSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 35);
+  messageDesc(file_chancery_wallet_v1_wallet, 39);
 
 /**
  * Describes the message chancery.wallet.v1.ConsensusMessage.
  * Use `create(ConsensusMessageSchema)` to create a new message.
  */
 export const ConsensusMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 36);
+  messageDesc(file_chancery_wallet_v1_wallet, 40);
 
 /**
  * Describes the message chancery.wallet.v1.AttestationMessage.
  * Use `create(AttestationMessageSchema)` to create a new message.
  */
 export const AttestationMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 37);
+  messageDesc(file_chancery_wallet_v1_wallet, 41);
 
 /**
  * Describes the message chancery.wallet.v1.SuspensionMessage.
  * Use `create(SuspensionMessageSchema)` to create a new message.
  */
 export const SuspensionMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 38);
+  messageDesc(file_chancery_wallet_v1_wallet, 42);
 
 /**
  * Describes the message chancery.wallet.v1.CosignatureMessage.
  * Use `create(CosignatureMessageSchema)` to create a new message.
  */
 export const CosignatureMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 39);
+  messageDesc(file_chancery_wallet_v1_wallet, 43);
 
 /**
  * Describes the message chancery.wallet.v1.PossessionMessage.
  * Use `create(PossessionMessageSchema)` to create a new message.
  */
 export const PossessionMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 40);
+  messageDesc(file_chancery_wallet_v1_wallet, 44);
 
 /**
  * Describes the message chancery.wallet.v1.NextKeyMessage.
  * Use `create(NextKeyMessageSchema)` to create a new message.
  */
 export const NextKeyMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 41);
+  messageDesc(file_chancery_wallet_v1_wallet, 45);
 
 /**
  * Describes the message chancery.wallet.v1.SignConsensusResponse.
  * Use `create(SignConsensusResponseSchema)` to create a new message.
  */
 export const SignConsensusResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 42);
+  messageDesc(file_chancery_wallet_v1_wallet, 46);
 
 /**
  * Describes the message chancery.wallet.v1.SignerOpened.
  * Use `create(SignerOpenedSchema)` to create a new message.
  */
 export const SignerOpenedSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 43);
+  messageDesc(file_chancery_wallet_v1_wallet, 47);
 
 /**
  * Describes the message chancery.wallet.v1.SignedMessage.
  * Use `create(SignedMessageSchema)` to create a new message.
  */
 export const SignedMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 44);
+  messageDesc(file_chancery_wallet_v1_wallet, 48);
 
 /**
  * Describes the message chancery.wallet.v1.SignedBatch.
  * Use `create(SignedBatchSchema)` to create a new message.
  */
 export const SignedBatchSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 45);
+  messageDesc(file_chancery_wallet_v1_wallet, 49);
 
 /**
  * Describes the message chancery.wallet.v1.SignerRefusal.
  * Use `create(SignerRefusalSchema)` to create a new message.
  */
 export const SignerRefusalSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 46);
+  messageDesc(file_chancery_wallet_v1_wallet, 50);
 
 /**
  * Describes the message chancery.wallet.v1.EventCursor.
  * Use `create(EventCursorSchema)` to create a new message.
  */
 export const EventCursorSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 47);
+  messageDesc(file_chancery_wallet_v1_wallet, 51);
 
 /**
  * Describes the message chancery.wallet.v1.Event.
  * Use `create(EventSchema)` to create a new message.
  */
 export const EventSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 48);
+  messageDesc(file_chancery_wallet_v1_wallet, 52);
 
 /**
  * Describes the message chancery.wallet.v1.ReadEventsRequest.
  * Use `create(ReadEventsRequestSchema)` to create a new message.
  */
 export const ReadEventsRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 49);
+  messageDesc(file_chancery_wallet_v1_wallet, 53);
 
 /**
  * Describes the message chancery.wallet.v1.ReadEventsResponse.
  * Use `create(ReadEventsResponseSchema)` to create a new message.
  */
 export const ReadEventsResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 50);
+  messageDesc(file_chancery_wallet_v1_wallet, 54);
 
 /**
  * Keys of people and organisations. The wallet service decides who may use a wallet.
@@ -385,12 +413,21 @@ export const WalletOwnerService = /*@__PURE__*/
   serviceDesc(file_chancery_wallet_v1_wallet, 1);
 
 /**
+ * Wallets of service-blueprint itself: that of its sandbox registers, and those of the roles of rehearsals. Callers:
+ * service-blueprint.
+ *
+ * @generated from service chancery.wallet.v1.ServiceWalletService
+ */
+export const ServiceWalletService = /*@__PURE__*/
+  serviceDesc(file_chancery_wallet_v1_wallet, 2);
+
+/**
  * The signing component of the specification (document 2, section 5). Every call needs can_sign_system.
  *
  * @generated from service chancery.wallet.v1.SystemSignerService
  */
 export const SystemSignerService = /*@__PURE__*/
-  serviceDesc(file_chancery_wallet_v1_wallet, 2);
+  serviceDesc(file_chancery_wallet_v1_wallet, 3);
 
 /**
  * The wallet service's event log: facts about wallets, for services that keep their own cursor.
@@ -398,5 +435,5 @@ export const SystemSignerService = /*@__PURE__*/
  * @generated from service chancery.wallet.v1.EventService
  */
 export const EventService = /*@__PURE__*/
-  serviceDesc(file_chancery_wallet_v1_wallet, 3);
+  serviceDesc(file_chancery_wallet_v1_wallet, 4);
 

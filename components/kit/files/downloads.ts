@@ -3,7 +3,21 @@ import { Readable } from 'node:stream';
 import { type FileReference, fileChunks } from '#core/blueprint/payload/files.ts';
 import { type AppError, isAppError } from '#core/errors/errors.ts';
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
-import { refusal } from '../../errors.ts';
+
+/** What a download is refused for. */
+type DownloadFault =
+  | 'FILES_UNAVAILABLE'
+  | 'DOWNLOAD_LIMIT'
+  | 'DOWNLOAD_STALLED'
+  | 'FILE_PURGED'
+  | 'FILE_NOT_FOUND'
+  | 'FILE_CORRUPT';
+
+/** Makes the error of a fault, with the text of the component that serves the download. */
+type Refuse = (
+  fault: DownloadFault,
+  options?: { readonly cause?: unknown; readonly retryAfterSeconds?: number },
+) => AppError;
 
 /** Encrypted chunks of files of the blueprint service. */
 export interface FileChunks {
@@ -15,6 +29,7 @@ interface DownloadsOptions {
   /** Absent where the installation has no blueprint service. */
   readonly chunks: FileChunks | undefined;
   readonly telemetry: Pick<Telemetry, 'counter'>;
+  readonly refusal: Refuse;
   /** Maximum concurrent downloads of this process, and of one caller; each holds two chunks of 4 MiB. */
   readonly limit?: number;
   readonly limitPerCaller?: number;
@@ -42,7 +57,7 @@ export interface Downloads {
 
 /** Serves files, and bounds how many at a time. */
 export function createDownloads(options: DownloadsOptions): Downloads {
-  const { chunks, telemetry, limit = 8, limitPerCaller = 2, stallMs = 60_000 } = options;
+  const { chunks, telemetry, refusal, limit = 8, limitPerCaller = 2, stallMs = 60_000 } = options;
   const failures = telemetry.counter('file_download_failures_total', 'Downloads of files that failed', [
     'code',
   ]);
@@ -59,7 +74,11 @@ export function createDownloads(options: DownloadsOptions): Downloads {
 
   const start = async (from: FileChunks, { file, registerId, subject }: Download): Promise<Readable> => {
     begin(subject);
-    const pieces = verifiedChunks(file, (chunkId) => readChunk(from, registerId, chunkId), registerId);
+    const pieces = verifiedChunks(
+      { file, registerId },
+      (chunkId) => readChunk(from, { registerId, chunkId }, refusal),
+      refusal,
+    );
     try {
       const first = await pieces.next();
       const content = untilStalled(first, pieces, stallMs, () => stream.destroy(refusal('DOWNLOAD_STALLED')));
@@ -92,9 +111,9 @@ export function createDownloads(options: DownloadsOptions): Downloads {
 
 /** The chunks of a file in plaintext: each verified before it is given, the last one with the whole file. */
 async function* verifiedChunks(
-  file: FileReference,
+  { file, registerId }: Pick<Download, 'file' | 'registerId'>,
   read: (chunkId: string) => Promise<Uint8Array>,
-  registerId: string,
+  refusal: Refuse,
 ): AsyncGenerator<Uint8Array, undefined, undefined> {
   const hash = createHash('sha256');
   const { uploadId, chunkTransactionIds } = file;
@@ -116,15 +135,19 @@ async function* verifiedChunks(
   return undefined;
 }
 
-async function readChunk(chunks: FileChunks, registerId: string, chunkId: string): Promise<Uint8Array> {
+async function readChunk(
+  chunks: FileChunks,
+  { registerId, chunkId }: { readonly registerId: string; readonly chunkId: string },
+  refusal: Refuse,
+): Promise<Uint8Array> {
   try {
     return await chunks.read(registerId, chunkId);
   } catch (cause) {
-    throw refusalOf(cause);
+    throw refusalOf(cause, refusal);
   }
 }
 
-function refusalOf(cause: unknown): AppError {
+function refusalOf(cause: unknown, refusal: Refuse): AppError {
   if (isAppError(cause, 'gone')) return refusal('FILE_PURGED', { cause });
   if (isAppError(cause, 'not_found')) return refusal('FILE_NOT_FOUND', { cause });
   return refusal('FILES_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
