@@ -5,7 +5,8 @@ import type { Upstream, Upstreams } from './forwarding/upstreams.ts';
 import type { Probe } from './health/health.ts';
 import type { FetchDocument } from './openapi/documents.ts';
 
-const documentTimeoutMs = 2000;
+/** A service makes its document at the first request; in local mode all of them do so in one process. */
+const documentTimeoutMs = 10_000;
 const documentLimitBytes = 8 * 1024 * 1024;
 
 /**
