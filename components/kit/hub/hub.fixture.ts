@@ -155,6 +155,8 @@ export async function startTestHub(options: TestHubOptions = {}) {
   mountHubRoutes(app, path, () => server);
   const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
   await server.start();
+  // The feed has read its log once: rows of a test are read at a wake signal or at the poll interval.
+  await new Promise((resolve) => setImmediate(resolve));
   const stop = async () => {
     await server.stop();
     await app.close();
