@@ -95,6 +95,13 @@ describe('folders', () => {
     expect(strangers.map(({ path, specifier }) => `${path} imports ${specifier}`)).toEqual([]);
   });
 
+  it('builds queries only where their library belongs', () => {
+    const builds = /\.(?:selectFrom|insertInto|updateTable|deleteFrom|mergeInto)\(/;
+    const built = sources.filter(({ path, text }) => !isTest(path) && builds.test(text));
+    expect(built.length).toBeGreaterThan(20);
+    expect(built.filter(({ path }) => !mayImport('kysely', path)).map(({ path }) => path)).toEqual([]);
+  });
+
   it('has an owner for every dependency, and a use', () => {
     const manifest = listFiles('.').find((file) => file.path === 'package.json');
     const { dependencies, devDependencies, optionalDependencies } = JSON.parse(

@@ -37,7 +37,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline<PreparedStep> {
       const pinned = await deps.definitions.get(registerId, instance.pin);
       return prepareStep(deps, { task, instance, pinned }, input, async () => subjectToken);
     },
-    build: (task, prepared, _input, report) => build(deps, task, prepared, report),
+    build: (task, prepared, report) => build(deps, task, prepared, report),
     sign: (task, transaction, subjectToken) =>
       signDraft(transaction, (digest) => sign(deps, task.wallet, digest, subjectToken)),
     submit: (registerId, submission) => deps.ledger.submit(registerId, submission),

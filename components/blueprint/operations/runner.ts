@@ -27,6 +27,7 @@ import {
   moveTo,
   postpone,
   purgeOperations,
+  renewLease,
   saveAcceptance,
   saveDraft,
   saveSubmission,
@@ -53,12 +54,7 @@ export interface Pipeline<E> {
   /** Evaluates a step against the present state. Errors as a caller may read them. */
   evaluate(task: StepTask, input: OperationInput, subjectToken: string): Promise<E>;
   /** Builds the transaction of an evaluated step; `report` tells what it does. */
-  build(
-    task: StepTask,
-    evaluated: E,
-    input: OperationInput,
-    report: (status: RunningStatus) => Promise<void>,
-  ): Promise<Draft>;
+  build(task: StepTask, evaluated: E, report: (status: RunningStatus) => Promise<void>): Promise<Draft>;
   sign(task: StepTask, transaction: unknown, subjectToken: string): Promise<SignedDraft>;
   submit(registerId: string, submission: Buffer): Promise<SubmissionAnswer>;
   /** Whether a transaction is a step, as far as the ledger was read. */
@@ -221,17 +217,8 @@ export class OperationRunner<E> {
 
   async #renew(id: string): Promise<void> {
     const { db, log } = this.#options;
-    const { owner, until } = this.lease();
     await db
-      .transact((tx) =>
-        tx
-          .updateTable('operations')
-          .set({ lease_until: until })
-          .where('id', '=', id)
-          .where('lease_owner', '=', owner)
-          .where('completed_at', 'is', null)
-          .execute(),
-      )
+      .transact((tx) => renewLease(tx, id, this.lease()))
       .catch((error: unknown) => log.warn({ err: error, operationId: id }, 'a lease was not prolonged'));
   }
 
@@ -250,11 +237,10 @@ export class OperationRunner<E> {
     const subjectToken = this.#authorityOf(operation);
     let { draft } = operation;
     if (draft === undefined) {
-      const input = this.#inputOf(operation);
       const known = this.#evaluated.get(id);
       this.#evaluated.delete(id);
-      const evaluated = known ?? (await pipeline.evaluate(operation, input, subjectToken));
-      const built = await pipeline.build(operation, evaluated, input, async (status) => {
+      const evaluated = known ?? (await pipeline.evaluate(operation, this.#inputOf(operation), subjectToken));
+      const built = await pipeline.build(operation, evaluated, async (status) => {
         await this.#commit((tx) => moveTo(tx, id, this.lease(), status));
       });
       draft = seal.seal(id, 'draft', built.transaction);

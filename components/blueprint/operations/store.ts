@@ -165,6 +165,17 @@ export async function leaseDue(
   return rows.map(toOperation);
 }
 
+/** Prolongs the lease of a running operation, unless it was lost. */
+export async function renewLease(tx: Transactor<DB>, id: string, { owner, until }: Lease): Promise<void> {
+  await tx
+    .updateTable('operations')
+    .set({ lease_until: until })
+    .where('id', '=', id)
+    .where('lease_owner', '=', owner)
+    .where('completed_at', 'is', null)
+    .execute();
+}
+
 /**
  * Changes an operation that the owner of the lease works on, and prolongs the lease; undefined when it lost the lease or
  * the operation has ended.
