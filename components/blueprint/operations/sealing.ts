@@ -1,11 +1,9 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
+import { AES_GCM, aes256gcm } from '#core/crypto/aes-gcm.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
 import { scanJson, toValue } from '#core/encoding/json.ts';
 
-const keyBytes = 32;
-const nonceBytes = 12;
-const tagBytes = 16;
-const algorithm = 'aes-256-gcm';
+const { keyBytes, ivBytes, tagBytes } = AES_GCM;
 
 /** The column of an operation that a value belongs to. It is authenticated, so that no value can be moved. */
 type Purpose = 'input' | 'delegation' | 'draft';
@@ -20,37 +18,28 @@ export class OperationSeal {
     this.#key = key;
   }
 
-  /** AES-256-GCM over canonical JSON: nonce, ciphertext, tag. */
+  /** AES-256-GCM over canonical JSON: initialisation vector, ciphertext, tag. */
   seal(operationId: string, purpose: Purpose, value: unknown): Buffer {
-    const nonce = randomBytes(nonceBytes);
-    const cipher = createCipheriv(algorithm, this.#key, nonce, { authTagLength: tagBytes });
-    cipher.setAAD(additionalData(operationId, purpose));
+    const iv = randomBytes(ivBytes);
     const plain = canonicalBytes(value);
-    const sealed = Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+    const aad = additionalData(operationId, purpose);
+    const { ciphertext, tag } = aes256gcm.seal({ key: this.#key, iv, aad }, plain);
     plain.fill(0);
-    return sealed;
+    return Buffer.concat([iv, ciphertext, tag]);
   }
 
   /** The value; undefined when it was sealed by another key, for another operation or purpose, or was changed. */
   open(operationId: string, purpose: Purpose, sealed: Buffer): unknown {
-    if (sealed.length < nonceBytes + tagBytes) return undefined;
-    const nonce = sealed.subarray(0, nonceBytes);
-    const decipher = createDecipheriv(algorithm, this.#key, nonce, { authTagLength: tagBytes });
-    decipher.setAAD(additionalData(operationId, purpose));
-    decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
-    const plain = opened(decipher, sealed.subarray(nonceBytes, sealed.length - tagBytes));
+    if (sealed.length < ivBytes + tagBytes) return undefined;
+    const iv = sealed.subarray(0, ivBytes);
+    const aad = additionalData(operationId, purpose);
+    const end = sealed.length - tagBytes;
+    const parts = { ciphertext: sealed.subarray(ivBytes, end), tag: sealed.subarray(end) };
+    const plain = aes256gcm.open({ key: this.#key, iv, aad }, parts);
     if (plain === undefined) return undefined;
     const value = toValue(scanJson(plain));
     plain.fill(0);
     return value;
-  }
-}
-
-function opened(decipher: ReturnType<typeof createDecipheriv>, ciphertext: Buffer): Buffer | undefined {
-  try {
-    return Buffer.concat([decipher.update(ciphertext), decipher.final()]);
-  } catch {
-    return undefined;
   }
 }
 
