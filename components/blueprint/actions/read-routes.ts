@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
 import { type App, addRoute, bearerOf, json, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
 import { listLatestPublications } from '../definitions/publications/store.ts';
 import type { Subject } from '../definitions/publications/visibility.ts';
 import { refusal, refusals } from '../errors.ts';
+import { registerIdSchema, txIdSchema } from '../identifiers.ts';
 import { viewSteps } from '../instances/accumulated-state.ts';
 import { delegationHeaders, delegationIn, delegationOf } from '../instances/authority.ts';
-import { blockersOf, currentActions, type Instance, participantWallets } from '../instances/instance.ts';
+import { blockersOf, currentActions, type Instance, walletsOf } from '../instances/instance.ts';
 import { presentAction } from '../instances/present.ts';
 import { actionDetailSchema } from '../instances/schemas.ts';
 import { findInstance, findStepInstance, listActive, listSteps } from '../instances/store.ts';
@@ -15,20 +15,6 @@ import type { ActionRouteDeps } from './routes.ts';
 const route = { tag: 'Actions', policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
 const text = z.string();
 const wallet = text.min(1).max(100).describe('Address of one of your wallets.');
-const register = text
-  .transform((value, context) => {
-    const id = findRegisterId(value);
-    if (id !== undefined) return id;
-    context.addIssue('32 hexadecimal digits');
-    return z.NEVER;
-  })
-  .describe('The register, 32 hexadecimal digits.');
-const transactionHash = text.transform((value, context) => {
-  const id = findTxId(value);
-  if (id !== undefined) return id;
-  context.addIssue('64 hexadecimal digits');
-  return z.NEVER;
-});
 
 const startableSchema = z
   .object({
@@ -68,7 +54,7 @@ export function mountActionReads(app: App, deps: ActionRouteDeps): void {
     path: '/api/actions/:wallet/:register',
     operationId: 'listWalletActions',
     summary: 'Actions of a register that a wallet of yours can take now',
-    params: z.object({ wallet, register }),
+    params: z.object({ wallet, register: registerIdSchema }),
     query: paging(),
     answers: { 200: json('A page of actions.', pageSchema(actionDetailSchema)) },
     refusals: access,
@@ -93,7 +79,7 @@ export function mountActionReads(app: App, deps: ActionRouteDeps): void {
     path: '/api/actions/:wallet/:register/blueprints',
     operationId: 'listWalletBlueprints',
     summary: 'Blueprints of a register with the actions of a wallet of yours',
-    params: z.object({ wallet, register }),
+    params: z.object({ wallet, register: registerIdSchema }),
     answers: { 200: json('The latest publication of each blueprint.', startableSchema) },
     refusals: access,
     handle: async ({ params, request }) => {
@@ -126,7 +112,7 @@ export function mountActionReads(app: App, deps: ActionRouteDeps): void {
     path: '/api/actions/:wallet/:register/:transactionHash',
     operationId: 'getWalletAction',
     summary: 'A sealed action, as a wallet of yours reads it',
-    params: z.object({ wallet, register, transactionHash }),
+    params: z.object({ wallet, register: registerIdSchema, transactionHash: txIdSchema }),
     headers: delegationHeaders,
     noStore: true,
     answers: { 200: json('The action.', stepSchema) },
@@ -159,7 +145,7 @@ async function listTurns(deps: ActionRouteDeps, registerId: string, address: str
     const pinned = await deps.definitions.find(registerId, instance.pin);
     if (pinned === undefined) continue;
     const { workflow } = pinned;
-    const roles = participantWallets(instance, workflow);
+    const roles = walletsOf(instance, workflow);
     for (const { actionId } of currentActions(instance, workflow)) {
       const sender = workflow.actions.get(actionId)?.sender;
       const isOwn = sender !== undefined && roles.get(sender) === address;
@@ -189,7 +175,7 @@ async function readStep(
   const instance = await findInstance(deps.db.read, registerId, instanceId, new Date(deps.clock.nowMs()));
   if (instance === undefined) throw refusal('INSTANCE_NOT_FOUND');
   const pinned = await deps.definitions.get(registerId, instance.pin);
-  const roles = [...participantWallets(instance, pinned.workflow).values()];
+  const roles = [...walletsOf(instance, pinned.workflow).values()];
   const steps = await listSteps(deps.db.read, registerId, instanceId);
   const step = steps.find((each) => each.txId === txId);
   if (step === undefined || !roles.includes(address)) throw refusal('INSTANCE_NOT_FOUND');

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
 import { readableText } from '#core/encoding/readable.ts';
-import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
+import { registerIdSchema, txIdSchema } from '../identifiers.ts';
 
 const text = z.string();
 const time = text.describe('ISO 8601, UTC.');
@@ -11,20 +11,6 @@ const actionId = z
   .transform(Number)
   .describe('The action, decimal digits.');
 const instanceId = z.uuid().transform((id) => id.toLowerCase());
-const registerAddress = text
-  .transform((value, context) => {
-    const id = findRegisterId(value);
-    if (id !== undefined) return id;
-    context.addIssue('32 hexadecimal digits');
-    return z.NEVER;
-  })
-  .describe('The register, 32 hexadecimal digits.');
-const transactionHash = text.transform((value, context) => {
-  const id = findTxId(value);
-  if (id !== undefined) return id;
-  context.addIssue('64 hexadecimal digits');
-  return z.NEVER;
-});
 const senderWallet = text.min(1).max(100).describe('Address of your wallet that signs.');
 const branchKey = text.min(1).max(1_000).optional();
 const object = z.custom<JsonObject>(isJsonObject, 'an object');
@@ -44,7 +30,7 @@ const externalRecipientKeys = z
 
 const shared = {
   senderWallet,
-  previousTransactionHash: transactionHash
+  previousTransactionHash: txIdSchema
     .nullish()
     .describe('Refused unless it is the last transaction of the instance; null for the first action.'),
   payloadData: object,
@@ -57,7 +43,7 @@ export const executeBody = z.strictObject({
   blueprintId: text.max(64).optional(),
   actionId: actionId.optional(),
   instanceId: instanceId.optional(),
-  registerAddress: registerAddress.optional(),
+  registerAddress: registerIdSchema.optional(),
 });
 
 export const executeExample = {
@@ -70,7 +56,7 @@ export const submitBody = z.strictObject({
   blueprintId: text.min(1).max(64),
   actionId,
   instanceId: instanceId.nullish().describe('Absent: the action begins a new instance.'),
-  registerAddress,
+  registerAddress: registerIdSchema,
 });
 
 export const submitExample = {
@@ -128,9 +114,9 @@ export const rejectBody = z.strictObject({
 export const rejectExample = { reason: 'The floor area is not that of the plans.' } as const;
 
 export const rejectByTransactionBody = z.strictObject({
-  transactionHash,
+  transactionHash: txIdSchema,
   reason: reason.optional(),
   senderWallet,
-  registerAddress,
+  registerAddress: registerIdSchema,
   fieldErrors,
 });

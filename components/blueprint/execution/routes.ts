@@ -1,18 +1,17 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
-import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
 import { type App, addRoute, bearerOf, json } from '#kit/http/http.ts';
 import { refusal, refusals } from '../errors.ts';
 import type { TriedAction } from '../evaluation/action.ts';
 import type { Answered, Question } from '../evaluation/tasks.ts';
+import { registerIdSchema, txIdSchema } from '../identifiers.ts';
 import { answerAbout, type HelperDeps } from './definitions.ts';
 
 export type { HelperDeps } from './definitions.ts';
 
 const text = z.string();
 const data = z.record(z.string(), z.unknown());
-const lower = (value: string) => value.toLowerCase();
 const actionId = z
   .union([z.int().min(0), z.string().regex(/^(?:0|[1-9][0-9]{0,8})$/, 'a number from 0')])
   .transform(Number)
@@ -22,17 +21,8 @@ const questionBody = z.strictObject({
   blueprintId: z.string().min(1).max(64),
   actionId,
   data,
-  registerId: z
-    .string()
-    .refine((value) => findRegisterId(value) !== undefined, '32 hexadecimal digits')
-    .transform(lower)
-    .optional(),
-  publicationTxId: z
-    .string()
-    .refine((value) => findTxId(value) !== undefined, '64 hexadecimal digits')
-    .transform(lower)
-    .optional()
-    .describe('The latest publication when absent.'),
+  registerId: registerIdSchema.optional(),
+  publicationTxId: txIdSchema.optional().describe('The latest publication when absent.'),
   draft: z.boolean().optional().describe('Asks about a draft of your organisation.'),
 });
 

@@ -4,13 +4,13 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { readableText } from '#core/encoding/readable.ts';
 import { isAppError } from '#core/errors/errors.ts';
-import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import { type App, addRoute, answer, bearerOf, json } from '#kit/http/http.ts';
 import type { Ledger } from '../clients/ledger.ts';
 import type { FileTables } from '../database/file-tables.ts';
 import { refusal, refusals } from '../errors.ts';
+import { registerIdSchema } from '../identifiers.ts';
 import { creatorOf, type ListOwnWallets } from '../instances/view.ts';
 import { findUpload, storeChunk } from './uploads/store.ts';
 
@@ -41,13 +41,7 @@ const chunkBody = z.strictObject({
   totalChunks: z.int().min(1).max(FILE_LIMITS.chunks),
   encryptedData: text.describe('Base64 of nonce (24 bytes), ciphertext and tag (16 bytes).'),
   checksum: hash.describe('SHA-256 of the decoded bytes.'),
-  registerAddress: text
-    .transform((value, context) => {
-      const id = findRegisterId(value);
-      if (id !== undefined) return id;
-      context.addIssue('32 hexadecimal digits');
-      return z.NEVER;
-    })
+  registerAddress: registerIdSchema
     .optional()
     .describe('The register, 32 hexadecimal digits. It and the members below are needed on the first chunk.'),
   senderWallet: text

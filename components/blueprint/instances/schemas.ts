@@ -1,38 +1,18 @@
 import { z } from 'zod';
 import { readableText } from '#core/encoding/readable.ts';
-import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
+import { registerIdSchema, txIdSchema } from '../identifiers.ts';
 
 const text = z.string();
 const time = text.describe('ISO 8601, UTC.');
 export const instanceStates = ['Pending', 'Active', 'Completed', 'Failed'] as const;
-
-const registerId = z
-  .string()
-  .transform((value, context) => {
-    const id = findRegisterId(value);
-    if (id !== undefined) return id;
-    context.addIssue('32 hexadecimal digits');
-    return z.NEVER;
-  })
-  .describe('The register, 32 hexadecimal digits.');
-
-const publicationTxId = z
-  .string()
-  .transform((value, context) => {
-    const id = findTxId(value);
-    if (id !== undefined) return id;
-    context.addIssue('64 hexadecimal digits');
-    return z.NEVER;
-  })
-  .describe('The publication; the latest sealed one when absent.');
 
 const scalar = z.union([z.string().max(1_000), z.number(), z.boolean()]);
 const maxMetadata = 32;
 
 export const createBody = z.strictObject({
   blueprintId: z.string().min(1).max(64),
-  registerId,
-  publicationTxId: publicationTxId.optional(),
+  registerId: registerIdSchema,
+  publicationTxId: txIdSchema.describe('The publication; the latest sealed one when absent.').optional(),
   participantWallets: z
     .record(z.string().min(1).max(64), z.string().max(100))
     .refine((wallets) => Object.keys(wallets).length <= 32, 'at most 32 participants')

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import type { Caller } from '#core/identity/claims.ts';
-import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
+import { findTxId } from '#core/ledger/register-id.ts';
 import type { Database } from '#kit/db/db.ts';
 import { type App, addRoute, answer, bearerOf, decimal, json } from '#kit/http/http.ts';
 import type { BlueprintDatabase } from '../../database/schema.ts';
 import { refusal, refusals } from '../../errors.ts';
+import { registerIdSchema } from '../../identifiers.ts';
 import { findDraft } from '../drafts/store.ts';
 import type { PublicationIndex } from './follow.ts';
 import { findPublication, type IndexedPublication, listPublications, listRegistersOf } from './store.ts';
@@ -42,17 +43,7 @@ const versionSchema = z
 
 const publishedSchema = z.looseObject({ id: text, title: text }).meta({ id: 'PublishedDefinition' });
 
-const registerId = z
-  .string()
-  .transform((value, context) => {
-    const id = findRegisterId(value);
-    if (id !== undefined) return id;
-    context.addIssue('32 hexadecimal digits');
-    return z.NEVER;
-  })
-  .describe('The register, 32 hexadecimal digits.');
-
-const versionsQuery = z.object({ registerId: registerId.optional() });
+const versionsQuery = z.object({ registerId: registerIdSchema.optional() });
 const versionParams = z.object({ id: z.string(), ordinal: decimal({ min: 1, max: 2_147_483_647 }) });
 const definitionParams = z.object({ id: z.string(), publicationTxId: z.string() });
 
@@ -167,7 +158,7 @@ export function mountPublicationRoutes(app: App, deps: PublicationRouteDeps): vo
         throw refusal('PUBLICATION_NOT_FOUND');
       const { id, title } = found.definition;
       const definition = { ...found.definition, id: String(id), title: String(title) };
-      // Only those who may read the register see it, so shared caches must not keep it.
+      // The answer depends on the caller's right to read the register, so shared caches must not keep it.
       return answer(200, definition, { 'cache-control': 'private, max-age=31536000, immutable' });
     },
   });

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { readableText } from '#core/encoding/readable.ts';
-import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, addRoute, answer, bearerOf, json } from '#kit/http/http.ts';
 import { ofDefinitionRules, refusals } from '../../errors.ts';
+import { registerIdSchema, txIdSchema } from '../../identifiers.ts';
 import { getDraft } from '../drafts/drafts.ts';
 import { findingSchema } from '../judging/schemas.ts';
 import { type AmendDeps, amendPublication } from './amend.ts';
@@ -18,12 +18,9 @@ export interface PublishingRouteDeps extends PublishDeps, AmendDeps {
 }
 
 const text = z.string();
-const registerId = z.string().refine((value) => findRegisterId(value) !== undefined, '32 hexadecimal digits');
-const txId = z.string().refine((value) => findTxId(value) !== undefined, '64 hexadecimal digits');
-const lower = (value: string) => value.toLowerCase();
 
 const publishBody = z.strictObject({
-  registerId: registerId.transform(lower),
+  registerId: registerIdSchema,
   override: z
     .strictObject({
       confirm: z
@@ -35,9 +32,9 @@ const publishBody = z.strictObject({
 });
 
 const amendBody = z.strictObject({
-  registerId: registerId.transform(lower),
+  registerId: registerIdSchema,
   blueprintId: z.string().min(1).max(64),
-  publicationTxId: txId.transform(lower),
+  publicationTxId: txIdSchema,
 });
 
 const publishedSchema = z
