@@ -1,13 +1,7 @@
-import type { LogicEvaluation } from '#core/blueprint/execution/calculations.ts';
-import { LogicBudget } from '#core/blueprint/logic/budget.ts';
-import { compileLogic, type Logic } from '#core/blueprint/logic/compile.ts';
-import { evaluateLogic } from '#core/blueprint/logic/evaluate.ts';
-import { variablesOf } from '#core/blueprint/logic/variables.ts';
 import type { Action } from '#core/blueprint/model/blueprint.ts';
 import type { JsonSchema } from '#core/blueprint/model/values.ts';
 import { compileSchemas, type JudgePayload as Judge } from '#core/blueprint/schemas/compile.ts';
 import { flattenSchemas } from '#core/blueprint/schemas/flatten.ts';
-import { refusal } from '../errors.ts';
 import { getAction, type PinnedDefinition } from '../instances/definitions.ts';
 
 /** Judges live as long as their definition is kept. */
@@ -46,22 +40,4 @@ export function rejectionJudge(pinned: PinnedDefinition, actionId: number): Judg
     return compileSchemas({ dataSchemas: schema === undefined ? [] : [schema] });
   };
   return kept(pinned, `rejection ${actionId}`, compile, actionId);
-}
-
-/** JSON Logic of one evaluation of an action: its calculations and conditions share a budget. */
-export function startLogic(): LogicEvaluation {
-  const budget = new LogicBudget();
-  return {
-    variablesOf: (logic) => variablesOf(compiled(logic)),
-    evaluate: (logic, data) => budget.keep(evaluateLogic(compiled(logic), data, budget)),
-  };
-}
-
-/** Publications are judged before they are sealed, but not by every installation. */
-function compiled(value: unknown): Logic {
-  const logic = compileLogic(value);
-  if (logic.kind !== 'fault') return logic;
-  throw refusal('PIN_UNRESOLVABLE', {
-    message: `JSON Logic of the definition has a fault: ${logic.message}`,
-  });
 }

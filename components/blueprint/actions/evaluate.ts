@@ -23,10 +23,10 @@ import {
   viewSteps,
 } from '../instances/accumulated-state.ts';
 import { getAction, type PinnedDefinition, rejectionTargets } from '../instances/definitions.ts';
-import { blockersOf, currentActions, type Instance, participantWallets } from '../instances/instance.ts';
+import { blockersOf, currentActions, type Instance, walletsOf } from '../instances/instance.ts';
 import { listSteps } from '../instances/store.ts';
 import type { OperationInput, StepTask } from '../operations/operation.ts';
-import { payloadJudge, payloadSchemas, rejectionJudge, startLogic } from './compiled.ts';
+import { payloadJudge, payloadSchemas, rejectionJudge } from './compiled.ts';
 
 export interface EvaluateDeps extends StateDeps {
   readonly db: Pick<Database<BlueprintDatabase>, 'read'>;
@@ -74,7 +74,7 @@ function judgeTurn({ task, instance, pinned }: Situation, nowMs: number): Action
   if (!isCurrent) throw refusal('ACTION_NOT_CURRENT');
   const waitingFor = blockersOf(instance, pinned.workflow, task.actionId, nowMs);
   if (waitingFor.length > 0) throw refusal('ACTION_BLOCKED', { details: { waitingFor } });
-  const bound = participantWallets(instance, pinned.workflow).get(action.sender);
+  const bound = walletsOf(instance, pinned.workflow).get(action.sender);
   if (bound !== undefined && bound !== task.wallet) throw refusal('SENDER_NOT_PARTICIPANT');
   if (task.kind === 'Rejection' && action.rejectionConfig === undefined)
     throw refusal('REJECTION_NOT_ALLOWED');
@@ -163,7 +163,7 @@ async function take(
   const outcome = evaluateAction({
     action,
     validate: payloadJudge(pinned, action.id),
-    logic: startLogic(),
+    logic: pinned.logic.begin(),
     prefill: prefillOf(
       pinned,
       views.find(({ step }) => step === source),
@@ -250,7 +250,7 @@ function addressed(
   { views }: Made,
   routing: Routing,
 ): Pick<EvaluatedStep, 'disclosures' | 'warnings'> {
-  const wallets = participantWallets({ routing, start: instance.start }, pinned.workflow);
+  const wallets = walletsOf({ routing, start: instance.start }, pinned.workflow);
   const disclosures: WalletDisclosure[] = [];
   const warnings = new Set<string>();
   for (const { participantId, data, pointers } of views) {

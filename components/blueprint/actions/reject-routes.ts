@@ -5,7 +5,7 @@ import type { Subject } from '../definitions/publications/visibility.ts';
 import { refusal, refusals, storedRefusal } from '../errors.ts';
 import { delegationHeaders, delegationIn } from '../instances/authority.ts';
 import { getAction, rejectionTargets } from '../instances/definitions.ts';
-import { currentActions, participantWallets } from '../instances/instance.ts';
+import { currentActions, walletsOf } from '../instances/instance.ts';
 import { findInstance, findStepInstance } from '../instances/store.ts';
 import type { LeasedOperation } from '../operations/operation.ts';
 import { presentStarted } from './present.ts';
@@ -119,7 +119,7 @@ async function findRejected(
   const instance = await findInstance(deps.db.read, registerId, instanceId, new Date(deps.clock.nowMs()));
   if (instance === undefined) throw refusal('INSTANCE_NOT_FOUND');
   const { workflow } = await deps.definitions.get(registerId, instance.pin);
-  const roles = participantWallets(instance, workflow);
+  const roles = walletsOf(instance, workflow);
   const own = currentActions(instance, workflow).find(({ actionId }) => {
     const sender = workflow.actions.get(actionId)?.sender;
     return next.includes(actionId) && sender !== undefined && roles.get(sender) === wallet;

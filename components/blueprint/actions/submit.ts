@@ -10,7 +10,7 @@ import { claimFiles } from '../files/claims.ts';
 import { type AuthorityDeps, delegationOf } from '../instances/authority.ts';
 import { type CreateDeps, choosePublication } from '../instances/create.ts';
 import { getAction } from '../instances/definitions.ts';
-import { currentActions, type Instance, participantWallets } from '../instances/instance.ts';
+import { currentActions, type Instance, walletsOf } from '../instances/instance.ts';
 import { findInstances, insertStart, reserveStart } from '../instances/store.ts';
 import { creatorOf, type InstanceView, type ViewDeps, viewInstance, viewOf } from '../instances/view.ts';
 import type { LeasedOperation, OperationInput, StepTask } from '../operations/operation.ts';
@@ -150,7 +150,7 @@ type Found = Pick<InstanceView, 'instance' | 'pinned' | 'wallets'>;
 function boundWallet({ instance, pinned, wallets }: Found, actionId: number): string | undefined {
   const sender = pinned?.workflow.actions.get(actionId)?.sender;
   if (pinned === undefined || sender === undefined) return wallets[0];
-  const bound = participantWallets(instance, pinned.workflow).get(sender);
+  const bound = walletsOf(instance, pinned.workflow).get(sender);
   return bound !== undefined && wallets.includes(bound) ? bound : wallets[0];
 }
 
@@ -181,7 +181,7 @@ function isOpenFor({ instance, pinned }: InstanceView, actionId: number): boolea
   const sender = pinned?.workflow.actions.get(actionId)?.sender;
   if (pinned === undefined || sender === undefined) return false;
   const isCurrent = currentActions(instance, pinned.workflow).some((each) => each.actionId === actionId);
-  return isCurrent && !participantWallets(instance, pinned.workflow).has(sender);
+  return isCurrent && !walletsOf(instance, pinned.workflow).has(sender);
 }
 
 async function beginInstance(deps: SubmitDeps, subject: Subject, request: StepRequest): Promise<Found> {

@@ -4,6 +4,7 @@ import type { Action, Blueprint } from '#core/blueprint/model/blueprint.ts';
 import { parseBlueprint } from '#core/blueprint/model/parse.ts';
 import { compileSchemas, type JudgePayload, type PayloadError } from '#core/blueprint/schemas/compile.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
+import { AppError } from '#core/errors/errors.ts';
 import { CompiledLogic } from './logic.ts';
 
 /** A definition that can be evaluated. Schemas are compiled when an action is first used. */
@@ -17,7 +18,8 @@ export interface CompiledDefinition {
 export function compileDefinition(definition: JsonObject): CompiledDefinition | undefined {
   const parsed = parseBlueprint(definition);
   if ('findings' in parsed) return undefined;
-  return { blueprint: parsed.blueprint, logic: new CompiledLogic(), schemas: new Map() };
+  const refuse = (fault: string) => new AppError('unprocessable', 'LOGIC_REFUSED', fault);
+  return { blueprint: parsed.blueprint, logic: new CompiledLogic(refuse), schemas: new Map() };
 }
 
 /** The action of an id. */

@@ -4,16 +4,21 @@ import { compileLogic, type Logic } from '#core/blueprint/logic/compile.ts';
 import { evaluateLogic } from '#core/blueprint/logic/evaluate.ts';
 import { variablesOf } from '#core/blueprint/logic/variables.ts';
 import { isJsonObject } from '#core/encoding/json.ts';
-import { AppError } from '#core/errors/errors.ts';
+import type { AppError } from '#core/errors/errors.ts';
+
+/** The error for logic that has a fault, which publishing refuses. */
+type RefuseLogic = (fault: string) => AppError;
 
 /** Compiled logic of a definition, by the JSON that it is written as. */
 export class CompiledLogic {
   readonly #compiled = new WeakMap<object, Logic>();
+  readonly #refuse: RefuseLogic;
 
-  /**
-   * The logic of one evaluation of an action, whose pieces share one budget. Throws AppError unprocessable
-   * LOGIC_REFUSED for logic that publishing refuses.
-   */
+  constructor(refuse: RefuseLogic) {
+    this.#refuse = refuse;
+  }
+
+  /** The logic of one evaluation of an action, whose pieces share one budget. Throws what it was made to refuse with. */
   begin(): LogicEvaluation {
     const budget = new LogicBudget();
     return {
@@ -27,7 +32,7 @@ export class CompiledLogic {
     const known = key && this.#compiled.get(key);
     if (known !== undefined) return known;
     const compiled = compileLogic(value);
-    if (compiled.kind === 'fault') throw new AppError('unprocessable', 'LOGIC_REFUSED', compiled.message);
+    if (compiled.kind === 'fault') throw this.#refuse(compiled.message);
     if (key !== undefined) this.#compiled.set(key, compiled);
     return compiled;
   }

@@ -8,7 +8,7 @@ import type { JsonObject } from '#core/encoding/json.ts';
 import type { Ledger } from '../clients/ledger.ts';
 import type { Wallets } from '../clients/wallets.ts';
 import { getAction, type PinnedDefinition, rejectionTargets } from './definitions.ts';
-import { type Instance, participantWallets } from './instance.ts';
+import { type Instance, walletsOf } from './instance.ts';
 import type { listSteps } from './store.ts';
 
 export interface StateDeps {
@@ -118,7 +118,7 @@ function viewOfClear(
   wallets: readonly string[],
 ): JsonObject | undefined {
   if (wallets.includes(step.sender)) return data;
-  const roles = participantWallets(instance, pinned.workflow);
+  const roles = walletsOf(instance, pinned.workflow);
   const isViewer = (participant: string) => wallets.includes(roles.get(participant) ?? '');
   const own = disclosuresOf(pinned, step).filter((each) => isViewer(each.participantAddress));
   const view = discloseBy(

@@ -5,6 +5,7 @@ import type { JudgePayload } from '#core/blueprint/schemas/compile.ts';
 import { compileWorkflow, type Workflow } from '#core/blueprint/steps/workflow.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
 import { refusal } from '../errors.ts';
+import { CompiledLogic } from '../evaluation/logic.ts';
 
 /** A published definition, as instances use it. */
 export interface PinnedDefinition {
@@ -13,6 +14,8 @@ export interface PinnedDefinition {
   readonly definition: JsonObject;
   readonly blueprint: Blueprint;
   readonly workflow: Workflow;
+  /** Publications are judged before they are sealed, but not by every installation: a fault is PIN_UNRESOLVABLE. */
+  readonly logic: CompiledLogic;
   /** Compiled schemas of its actions and rejections, by name; filled as they are used. */
   readonly judges: Map<string, JudgePayload>;
   /** Data schemas by action, without references to other ones; filled as they are used. */
@@ -57,7 +60,7 @@ export class Definitions {
     const parsed = parseBlueprint(definition);
     if (!('blueprint' in parsed)) return undefined;
     const { blueprint } = parsed;
-    const caches = { judges: new Map(), payloadSchemas: new Map() };
+    const caches = { logic: new CompiledLogic(refuseLogic), judges: new Map(), payloadSchemas: new Map() };
     const pinned = { registerId, pin, definition, blueprint, workflow, ...caches };
     keep(this.#kept, key, pinned);
     return pinned;
@@ -87,6 +90,10 @@ export function rejectionTargets(
   if (targetParticipantId !== undefined) return [targetParticipantId];
   const target = blueprint.actions.find(({ id }) => id === targetActionId);
   return target === undefined ? [] : [target.sender];
+}
+
+function refuseLogic(fault: string) {
+  return refusal('PIN_UNRESOLVABLE', { message: `JSON Logic of the definition has a fault: ${fault}` });
 }
 
 function keyOf(registerId: string, pin: string): string {

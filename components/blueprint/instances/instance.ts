@@ -1,6 +1,6 @@
 import { listBlockers } from '#core/blueprint/steps/blockers.ts';
 import { type CurrentAction, parseRouting, type Routing } from '#core/blueprint/steps/routing.ts';
-import type { Workflow } from '#core/blueprint/steps/workflow.ts';
+import { participantWallets, type Workflow } from '#core/blueprint/steps/workflow.ts';
 import { TICKS_PER_MILLISECOND } from '#core/encoding/timestamp.ts';
 
 export type InstanceState = 'Pending' | 'Active' | 'Completed' | 'Failed';
@@ -47,17 +47,11 @@ export function currentActions(
 }
 
 /** Wallets by participant: closed ones, bound ones, and before the first step those given at creation. */
-export function participantWallets(
+export function walletsOf(
   { routing, start }: Pick<Instance, 'routing' | 'start'>,
   workflow: Workflow,
 ): ReadonlyMap<string, string> {
-  const open = routing?.roles ?? start?.participantWallets ?? {};
-  const wallets = new Map<string, string>();
-  for (const [participant, closed] of workflow.participants) {
-    const wallet = closed ?? (Object.hasOwn(open, participant) ? open[participant] : undefined);
-    if (wallet !== undefined) wallets.set(participant, wallet);
-  }
-  return wallets;
+  return participantWallets(workflow, routing?.roles ?? start?.participantWallets ?? {});
 }
 
 /** Current actions that block an action at a moment, milliseconds since the epoch. */

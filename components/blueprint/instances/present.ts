@@ -4,7 +4,7 @@ import type { Branch } from '#core/blueprint/steps/instance.ts';
 import type { IndexedPublication } from '../definitions/publications/store.ts';
 import type { PinnedDefinition } from './definitions.ts';
 import { getAction } from './definitions.ts';
-import { blockersOf, currentActions, type Instance, participantWallets } from './instance.ts';
+import { blockersOf, currentActions, type Instance, walletsOf } from './instance.ts';
 import type { actionDetailSchema, definitionSchema, instanceSchema, nextActionsSchema } from './schemas.ts';
 
 /** The definition of an instance and its publication; both undefined when the pin does not resolve here. */
@@ -24,7 +24,7 @@ export function presentInstance(
   const wallets =
     pinned === undefined
       ? { ...(routing?.roles ?? start?.participantWallets) }
-      : Object.fromEntries(participantWallets(instance, pinned.workflow));
+      : Object.fromEntries(walletsOf(instance, pinned.workflow));
   const current = pinned === undefined ? (routing?.current ?? []) : currentActions(instance, pinned.workflow);
   return {
     id: instance.instanceId,

@@ -2,7 +2,7 @@ import type { Caller } from '#core/identity/claims.ts';
 import type { Subject } from '../definitions/publications/visibility.ts';
 import { refusal } from '../errors.ts';
 import type { Definitions, PinnedDefinition } from './definitions.ts';
-import { currentActions, type Instance, participantWallets } from './instance.ts';
+import { currentActions, type Instance, walletsOf } from './instance.ts';
 
 /** Addresses that the owner of a token may sign with, the oldest active one first. Errors: unavailable, timeout. */
 export type ListOwnWallets = (bearer: string) => Promise<readonly string[]>;
@@ -23,7 +23,7 @@ export interface InstanceView {
   readonly participants: readonly string[];
 }
 
-/** Who an instance belongs to here: a person, or a service. */
+/** The owner of an instance here: a person, or a service. */
 export function creatorOf(caller: Caller): string {
   return caller.platformUserId ?? caller.clientId;
 }
@@ -62,12 +62,12 @@ export async function viewOf(
   const roles =
     pinned === undefined
       ? new Map(Object.entries(instance.routing?.roles ?? instance.start?.participantWallets ?? {}))
-      : participantWallets(instance, pinned.workflow);
+      : walletsOf(instance, pinned.workflow);
   const participants = [...roles].filter(([, wallet]) => wallets.includes(wallet)).map(([id]) => id);
   return { instance, pinned, wallets, participants };
 }
 
-/** An instance without a step can be started by anybody who may take an open starting role. */
+/** Whether an instance without a step has an open starting role, which any wallet may take. */
 function isOpenToAll({ instance, pinned }: InstanceView): boolean {
   if (instance.state !== 'Pending' || pinned === undefined) return false;
   const { workflow } = pinned;

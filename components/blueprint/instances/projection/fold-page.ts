@@ -1,6 +1,6 @@
 import { listBlockers } from '#core/blueprint/steps/blockers.ts';
 import { parseRouting, type Routing } from '#core/blueprint/steps/routing.ts';
-import type { Workflow } from '#core/blueprint/steps/workflow.ts';
+import { participantWallets, type Workflow } from '#core/blueprint/steps/workflow.ts';
 import { findTimestamp } from '#core/encoding/timestamp.ts';
 import type { InstanceRow, InstanceTable, RoleRow, StepRow } from '../../database/instance-tables.ts';
 import { type IgnoredStep, judgeSealed } from './fold.ts';
@@ -124,16 +124,6 @@ function stepRow(registerId: string, { placed, routing, routingText }: SealedSte
   };
 }
 
-/** Wallets of the participants of an instance after a step: closed ones, and open ones that are bound. */
-function walletsOf(workflow: Workflow, { roles }: Routing): Map<string, string> {
-  const wallets = new Map<string, string>();
-  for (const [participant, closed] of workflow.participants) {
-    const wallet = closed ?? (Object.hasOwn(roles, participant) ? roles[participant] : undefined);
-    if (wallet !== undefined) wallets.set(participant, wallet);
-  }
-  return wallets;
-}
-
 function newRoles(
   registerId: string,
   { routing }: SealedStep,
@@ -141,8 +131,9 @@ function newRoles(
   workflow: Workflow,
 ): RoleRow[] {
   const earlier = before === undefined ? undefined : parseRouting(before.routing);
-  const known = earlier === undefined ? new Map<string, string>() : walletsOf(workflow, earlier);
-  return [...walletsOf(workflow, routing)]
+  const known =
+    earlier === undefined ? new Map<string, string>() : participantWallets(workflow, earlier.roles);
+  return [...participantWallets(workflow, routing.roles)]
     .filter(([participant]) => !known.has(participant))
     .map(([participant, wallet]) => ({
       register_id: registerId,
@@ -175,7 +166,7 @@ function noticesOf(
   const available = availableActions(workflow, routing, nowTicks).filter(
     (id) => activated.has(id) || !already.has(id),
   );
-  const wallets = walletsOf(workflow, routing);
+  const wallets = participantWallets(workflow, routing.roles);
   return [...new Set(wallets.values())].map((wallet) => ({
     wallet,
     registerId,

@@ -1,16 +1,9 @@
 import type { JsonObject } from '../../encoding/json.ts';
 import { AppError } from '../../errors/errors.ts';
+import { isTruthy } from '../logic/values.ts';
 import type { Action, Route } from '../model/blueprint.ts';
+import type { PayloadError } from '../schemas/compile.ts';
 import { calculate, type LogicEvaluation } from './calculations.ts';
-
-/** One way in which a payload does not match the schemas of an action. */
-interface PayloadError {
-  /** JSON Pointer into the payload */
-  readonly path: string;
-  readonly message: string;
-  readonly schemaLocation: string;
-  readonly keyword: string;
-}
 
 /** Data of earlier actions that the sender can read. */
 interface InstanceData {
@@ -89,9 +82,4 @@ function findRoute(
     'NO_ROUTE',
     `No route of action ${id} matches, and none is the default`,
   );
-}
-
-/** All but null, false, 0, NaN, the empty text and the empty list. */
-function isTruthy(value: unknown): boolean {
-  return Array.isArray(value) ? value.length > 0 : Boolean(value);
 }

@@ -187,6 +187,19 @@ function compile(definition: JsonObject): Workflow {
   };
 }
 
+/** Wallets by participant: those of closed participants, and of open ones that are bound. */
+export function participantWallets(
+  { participants }: Pick<Workflow, 'participants'>,
+  bound: Readonly<Record<string, string>>,
+): ReadonlyMap<string, string> {
+  const wallets = new Map<string, string>();
+  for (const [participant, closed] of participants) {
+    const wallet = closed ?? (Object.hasOwn(bound, participant) ? bound[participant] : undefined);
+    if (wallet !== undefined) wallets.set(participant, wallet);
+  }
+  return wallets;
+}
+
 /**
  * Reads the members of a definition that judging steps needs: of participants id and wallet address; of actions id,
  * sender, start, required actions, routes with their targets, deadlines and reasons, and rejection. Undefined when one of
