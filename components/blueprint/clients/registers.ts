@@ -12,7 +12,7 @@ const rosterSchema = z.object({
   members: z.array(z.object({ subject: z.string(), role: z.enum(ROSTER_ROLES) })),
 });
 
-/** Who governs a register. */
+/** The owner and the members that govern a register. */
 export type Roster = z.output<typeof rosterSchema>['members'];
 
 const publishedSchema = z.object({ publicationTxId: z.string(), alreadyPublished: z.boolean() });

@@ -178,7 +178,7 @@ function mountSteps(app: App, deps: StepDeps): void {
 
 type Named = z.output<typeof params>;
 
-/** A rehearsal of the draft of a path, for those who may see that organisation's drafts. */
+/** A rehearsal of the draft of a path; callers of another organisation do not find it. */
 async function getRehearsal(deps: Pick<StepDeps, 'db'>, caller: Caller, named: Named): Promise<Rehearsal> {
   const { organizationId } = scopeOf(caller);
   const found = await findRehearsal(deps.db.read, named.rehearsalId);

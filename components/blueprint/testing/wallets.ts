@@ -14,7 +14,7 @@ interface TestWallet {
   readonly address: string;
   readonly signer: ReturnType<typeof createSigner>;
   readonly encryptionKey: ReturnType<typeof createPrivateKey>;
-  /** People who may use it. */
+  /** Subjects that may use it. */
   readonly people: Set<string>;
   status: string;
 }

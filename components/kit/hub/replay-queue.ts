@@ -12,7 +12,7 @@ interface WaitingReplay {
 export class ReplayQueue {
   readonly #limit: number;
   readonly #running = new Set<string>();
-  /** By user; the user who waits longest for a start is first. */
+  /** By user, in the order in which they have waited for a start. */
   readonly #waiting = new Map<string, WaitingReplay[]>();
 
   constructor(limit: number) {

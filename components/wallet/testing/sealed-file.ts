@@ -98,7 +98,7 @@ export async function sealAction({ registerId, groups, aad, header }: Action) {
   return sealPayload(registerId, payload, {});
 }
 
-/** Who a transaction is of. */
+/** The sender and the recipients of a transaction. */
 interface Parties {
   readonly senderAddress?: string;
   readonly recipients?: readonly string[];

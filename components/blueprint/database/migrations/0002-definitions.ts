@@ -55,7 +55,7 @@ const statements = [
     passed_by text not null
   )`,
   sql`create index rehearsal_passes_hash on rehearsal_passes (organization_id, blueprint_id, exec_def_hash)`,
-  // Who published what, as this service was asked; the ledger names the publisher's DID alone.
+  // Publications that this service was asked for, with the account that asked; the ledger names the publisher's DID alone.
   sql`create table submitted_publications (
     register_id text not null,
     publication_tx_id text not null,
