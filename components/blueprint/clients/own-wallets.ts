@@ -1,10 +1,9 @@
-import { isAppError } from '#core/errors/errors.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { ServiceWalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { refusal } from '../errors.ts';
-import type { PeerOptions } from './peer.ts';
+import { type PeerOptions, walletsUnavailable } from './peer.ts';
 
 /** Wallets that this service itself owns, by name. */
 export interface OwnWallets {
@@ -20,19 +19,13 @@ export function connectOwnWallets(address: Endpoint, options: PeerOptions): OwnW
   const client = createRpcClient(ServiceWalletService, { ...options, address, expect });
   return {
     ensure: async (name) => {
-      const { wallet } = await client.ensureServiceWallet({ name }).catch(unavailable);
+      const { wallet } = await client.ensureServiceWallet({ name }).catch(walletsUnavailable);
       if (wallet === undefined) throw refusal('WALLETS_UNAVAILABLE');
       return wallet.walletAddress;
     },
     erase: async (names) => {
-      await client.eraseServiceWallets({ names: [...names] }).catch(unavailable);
+      await client.eraseServiceWallets({ names: [...names] }).catch(walletsUnavailable);
     },
     close: () => client.close(),
   };
-}
-
-function unavailable(cause: unknown): never {
-  if (isAppError(cause, 'unavailable') || isAppError(cause, 'timeout'))
-    throw refusal('WALLETS_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
-  throw cause;
 }

@@ -1,10 +1,8 @@
-import { isAppError } from '#core/errors/errors.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { WalletOwnerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import { refusal } from '../errors.ts';
-import type { PeerOptions } from './peer.ts';
+import { type PeerOptions, walletsUnavailable } from './peer.ts';
 
 interface Person {
   readonly platformUserId: string;
@@ -30,20 +28,13 @@ export function connectWalletOwners(
   return {
     listPersonWallets: async ({ platformUserId, organizationId, roles }) => {
       const request = { platformUserId, organizationId: organizationId ?? '', roles: [...roles] };
-      const { addresses } = await client.listPersonWallets(request).catch(unavailable);
+      const { addresses } = await client.listPersonWallets(request).catch(walletsUnavailable);
       return addresses;
     },
     findOwners: async (addresses) => {
-      const { owners } = await client.findOwners({ addresses: [...addresses] }).catch(unavailable);
+      const { owners } = await client.findOwners({ addresses: [...addresses] }).catch(walletsUnavailable);
       return new Map(owners.map(({ address: wallet, platformUserId }) => [wallet, platformUserId]));
     },
     close: () => client.close(),
   };
-}
-
-/** An outage of the wallet service is not a refusal of the caller. */
-function unavailable(cause: unknown): never {
-  if (isAppError(cause, 'unavailable') || isAppError(cause, 'timeout'))
-    throw refusal('WALLETS_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
-  throw cause;
 }

@@ -1,11 +1,9 @@
 import type { UnwrappedKey, WrappedKey } from '#core/blueprint/payload/open.ts';
-import { isAppError } from '#core/errors/errors.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import { refusal } from '../errors.ts';
-import type { PeerOptions } from './peer.ts';
+import { type PeerOptions, walletsUnavailable } from './peer.ts';
 
 /** A public key of a wallet. */
 interface WalletKey {
@@ -49,24 +47,30 @@ export function connectWallets(address: Endpoint, options: PeerOptions): Wallets
   return {
     listOwn: async (subjectToken) => {
       const primary = { derivationContext: '' };
-      const { wallets } = await client.listSubjectWallets(primary, { subjectToken }).catch(unavailable);
+      const { wallets } = await client
+        .listSubjectWallets(primary, { subjectToken })
+        .catch(walletsUnavailable);
       return wallets.map(({ walletAddress }) => walletAddress);
     },
     findOrganizationAddresses: async (organizationId) => {
-      const { wallet } = await client.findOrganizationWallet({ organizationId }).catch(unavailable);
+      const { wallet } = await client.findOrganizationWallet({ organizationId }).catch(walletsUnavailable);
       if (wallet === undefined) return [];
       const { walletAddress } = wallet;
-      const { keys } = await client.findAttestationKeys({ wallets: [walletAddress] }).catch(unavailable);
+      const { keys } = await client
+        .findAttestationKeys({ wallets: [walletAddress] })
+        .catch(walletsUnavailable);
       return [walletAddress, ...keys.flatMap(({ key }) => (key === undefined ? [] : [key.walletAddress]))];
     },
     findKey: async (address) => {
-      const { wallets } = await client.findWallets({ addresses: [address] }).catch(unavailable);
+      const { wallets } = await client.findWallets({ addresses: [address] }).catch(walletsUnavailable);
       const [found] = wallets;
       return found && { address, algorithm: found.algorithm, publicKey: found.publicKey };
     },
     findEncryptionKeys: async (addresses) => {
       if (addresses.length === 0) return [];
-      const { keys } = await client.findEncryptionKeys({ addresses: [...addresses] }).catch(unavailable);
+      const { keys } = await client
+        .findEncryptionKeys({ addresses: [...addresses] })
+        .catch(walletsUnavailable);
       return keys.map(({ walletAddress, kid, algorithm, publicKey, status }) => ({
         address: walletAddress,
         kid,
@@ -77,12 +81,12 @@ export function connectWallets(address: Endpoint, options: PeerOptions): Wallets
     },
     signDigest: async (walletAddress, digest, subjectToken) => {
       const request = { walletAddress, digest, derivationContext: '' };
-      const { signature } = await client.signDigest(request, { subjectToken }).catch(unavailable);
+      const { signature } = await client.signDigest(request, { subjectToken }).catch(walletsUnavailable);
       return signature;
     },
     unwrapKeys: async (wallet, keys, subjectToken) => {
       const request = { wallet, keys: [...keys] };
-      const answer = await client.unwrapKeys(request, { subjectToken }).catch(unavailable);
+      const answer = await client.unwrapKeys(request, { subjectToken }).catch(walletsUnavailable);
       return answer.keys.map(({ result }) =>
         result.case === 'contentKey'
           ? { contentKey: result.value }
@@ -91,11 +95,4 @@ export function connectWallets(address: Endpoint, options: PeerOptions): Wallets
     },
     close: () => client.close(),
   };
-}
-
-/** An outage of the wallet service is not a refusal of the caller. */
-function unavailable(cause: unknown): never {
-  if (isAppError(cause, 'unavailable') || isAppError(cause, 'timeout'))
-    throw refusal('WALLETS_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
-  throw cause;
 }
