@@ -6,7 +6,7 @@ import { refusal, refusals } from '../errors.ts';
 import { registerIdSchema, txIdSchema } from '../identifiers.ts';
 import { viewSteps } from '../instances/accumulated-state.ts';
 import { delegationHeaders, delegationIn, delegationOf } from '../instances/authority.ts';
-import { blockersOf, currentActions, type Instance, walletsOf } from '../instances/instance.ts';
+import { blockersOf, currentActions, hasOpenStart, type Instance, walletsOf } from '../instances/instance.ts';
 import { presentAction } from '../instances/present.ts';
 import { actionDetailSchema } from '../instances/schemas.ts';
 import { findInstance, findStepInstance, listActive, listSteps } from '../instances/store.ts';
@@ -80,30 +80,18 @@ export function mountActionReads(app: App, deps: ActionRouteDeps): void {
     operationId: 'listWalletBlueprints',
     summary: 'Blueprints of a register with the actions of a wallet of yours',
     params: z.object({ wallet, register: registerIdSchema }),
+    description:
+      'Of a register that your organisation may not read: the blueprints that name the wallet, and those that any wallet ' +
+      'may start.',
     answers: { 200: json('The latest publication of each blueprint.', startableSchema) },
-    refusals: access,
-    handle: async ({ params, request }) => {
-      await assertOwn(deps, bearerOf(request), params.wallet);
-      const turns = await listTurns(deps, params.register, params.wallet);
-      const publications = await listLatestPublications(deps.db.read, params.register);
-      const blueprints = await Promise.all(
-        publications.map(async ({ publicationTxId, blueprintId, ordinal }) => {
-          const pinned = await deps.definitions.find(params.register, publicationTxId);
-          if (pinned === undefined) return [];
-          const { workflow, blueprint } = pinned;
-          const availableActions = blueprint.actions.flatMap(({ id, title, sender, isStartingAction }) => {
-            const closed = workflow.participants.get(sender);
-            if (closed !== undefined && closed !== params.wallet) return [];
-            const isCurrent = turns.some(
-              ({ instance, actionId }) => actionId === id && instance.blueprintId === blueprintId,
-            );
-            return [{ actionId: id, title, isAvailable: isStartingAction === true || isCurrent }];
-          });
-          return [{ blueprintId, title: blueprint.title, version: ordinal, availableActions }];
-        }),
-      );
+    refusals: [...access, ...refusals('REGISTER_UNAVAILABLE')],
+    handle: async ({ caller, params, request }) => {
+      const subject = { caller, bearer: bearerOf(request) };
+      await assertOwn(deps, subject.bearer, params.wallet);
+      const isReader = await deps.canRead(subject, params.register);
       const { wallet: walletAddress, register: registerAddress } = params;
-      return { walletAddress, registerAddress, blueprints: blueprints.flat() };
+      const blueprints = await listBlueprints(deps, { ...params, isReader });
+      return { walletAddress, registerAddress, blueprints };
     },
   });
   addRoute(app, {
@@ -154,6 +142,41 @@ async function listTurns(deps: ActionRouteDeps, registerId: string, address: str
     }
   }
   return turns;
+}
+
+interface Looking {
+  readonly wallet: string;
+  readonly register: string;
+  /** The caller may read the register. */
+  readonly isReader: boolean;
+}
+
+/** The latest publications that a wallet has to do with, or all of them for a reader of the register. */
+async function listBlueprints(
+  deps: ActionRouteDeps,
+  { wallet: address, register: registerId, isReader }: Looking,
+): Promise<z.output<typeof startableSchema>['blueprints']> {
+  const turns = await listTurns(deps, registerId, address);
+  const publications = await listLatestPublications(deps.db.read, registerId);
+  const found = await Promise.all(
+    publications.map(async ({ publicationTxId, blueprintId, ordinal }) => {
+      const pinned = await deps.definitions.find(registerId, publicationTxId);
+      if (pinned === undefined) return [];
+      const { workflow, blueprint } = pinned;
+      const isNamed = [...workflow.participants.values()].includes(address);
+      if (!isReader && !isNamed && !hasOpenStart(workflow)) return [];
+      const availableActions = blueprint.actions.flatMap(({ id, title, sender, isStartingAction }) => {
+        const closed = workflow.participants.get(sender);
+        if (closed !== undefined && closed !== address) return [];
+        const isCurrent = turns.some(
+          ({ instance, actionId }) => actionId === id && instance.blueprintId === blueprintId,
+        );
+        return [{ actionId: id, title, isAvailable: isStartingAction === true || isCurrent }];
+      });
+      return [{ blueprintId, title: blueprint.title, version: ordinal, availableActions }];
+    }),
+  );
+  return found.flat();
 }
 
 interface StepParams {

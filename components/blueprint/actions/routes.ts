@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type App, addRoute, answer, bearerOf, decimal, json } from '#kit/http/http.ts';
-import type { Subject } from '../definitions/publications/visibility.ts';
+import type { CanRead, Subject } from '../definitions/publications/visibility.ts';
 import { invalid, refusals, storedRefusal, validatorRefusals } from '../errors.ts';
 import { listFileIds } from '../files/uploads/store.ts';
 import { delegationHeaders, delegationIn } from '../instances/authority.ts';
@@ -18,6 +18,7 @@ import {
 import { type StepRequest, type SubmitDeps, type SubmitOptions, submitStep } from './submit.ts';
 
 export interface ActionRouteDeps extends SubmitDeps {
+  readonly canRead: CanRead;
   /** How long an answer waits for the seal on a register of development, milliseconds. */
   readonly boundedWaitMs: number;
 }

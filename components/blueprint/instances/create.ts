@@ -9,9 +9,10 @@ import type { Ledger } from '../clients/ledger.ts';
 import type { BlueprintDatabase } from '../database/schema.ts';
 import type { PublicationIndex } from '../definitions/publications/follow.ts';
 import { findPublication } from '../definitions/publications/store.ts';
-import type { Subject } from '../definitions/publications/visibility.ts';
+import type { CanRead, Subject } from '../definitions/publications/visibility.ts';
 import { refusal } from '../errors.ts';
 import type { Definitions } from './definitions.ts';
+import { hasOpenStart } from './instance.ts';
 import { insertStart } from './store.ts';
 import { creatorOf } from './view.ts';
 
@@ -21,6 +22,7 @@ export interface CreateDeps {
   readonly ledger: Pick<Ledger, 'findRegister'>;
   readonly index: Pick<PublicationIndex, 'read'>;
   readonly definitions: Pick<Definitions, 'get'>;
+  readonly canRead: CanRead;
 }
 
 interface CreateRequest {
@@ -33,19 +35,23 @@ interface CreateRequest {
 }
 
 /**
- * Creates an instance of a published definition. The ledger learns of it with its first step.
- * @throws AppError not_found REGISTER_NOT_FOUND, conflict NOT_PUBLISHED, BLUEPRINT_NOT_AVAILABLE, PIN_UNRESOLVABLE,
+ * Creates an instance of a published definition. The ledger learns of it with its first step. Callers that may not read the
+ * register create instances of definitions with an open starting role alone.
+ * @throws AppError not_found REGISTER_NOT_FOUND, unavailable REGISTER_UNAVAILABLE, conflict NOT_PUBLISHED, BLUEPRINT_NOT_AVAILABLE, PIN_UNRESOLVABLE,
  * invalid for wallets that cannot be bound
  */
 export async function createInstance(
   deps: CreateDeps,
-  { caller }: Pick<Subject, 'caller'>,
+  subject: Subject,
   request: CreateRequest,
   key: string | undefined,
 ): Promise<{ readonly instanceId: string; readonly registerId: string; readonly isReplay: boolean }> {
+  const { caller } = subject;
   const { registerId, blueprintId } = request;
+  const isReader = await deps.canRead(subject, registerId);
   const pin = await choosePublication(deps, request);
   const { workflow } = await deps.definitions.get(registerId, pin);
+  if (!isReader && !hasOpenStart(workflow)) throw refusal('REGISTER_NOT_FOUND');
   assertBindable(workflow, request.participantWallets);
   const instanceId = randomUUIDv7();
   const nowMs = deps.clock.nowMs();

@@ -46,6 +46,13 @@ export function currentActions(
   return starting.map(({ id }) => ({ actionId: id })).sort((one, other) => one.actionId - other.actionId);
 }
 
+/** Whether any wallet may take a starting action. */
+export function hasOpenStart({ actions, participants }: Workflow): boolean {
+  return [...actions.values()].some(
+    ({ isStarting, sender }) => isStarting && participants.get(sender) === undefined,
+  );
+}
+
 /** Wallets by participant: closed ones, bound ones, and before the first step those given at creation. */
 export function walletsOf(
   { routing, start }: Pick<Instance, 'routing' | 'start'>,

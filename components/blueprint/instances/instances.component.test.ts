@@ -139,6 +139,39 @@ describe('instances', () => {
     expect((await create('user', { surplus: 1 })).status).toBe(400);
   });
 
+  it('of a register that the caller may not read are created where any wallet may start, and nowhere else', async () => {
+    const blueprintId = `closed-${current.slice(0, 8)}`;
+    const [starter, ...others] = sitePermit()['participants'] as object[];
+    const participants = [{ ...starter, walletAddress: applicant }, ...others];
+    // Another service may publish what this one refuses.
+    const register = world.registers.get(current);
+    const [own] = register?.publications ?? [];
+    if (register === undefined || own === undefined) throw new Error('no publication');
+    register.publications.push({
+      ...own,
+      publicationTxId: createHash('sha256').update(blueprintId).digest('hex'),
+      blueprintId,
+      position: { docket: 2, index: 0 },
+      definition: { ...own.definition, id: blueprintId, participants } as JsonObject,
+    });
+    const outside = await create('stranger', { blueprintId });
+    expect([outside.status, outside.body.code]).toEqual([404, 'REGISTER_NOT_FOUND']);
+    expect((await create('user', { blueprintId })).status).toBe(201);
+    expect((await create('stranger')).status).toBe(201);
+
+    const visible = async (token: string, wallet: string) => {
+      world.wallets.set(token, [wallet]);
+      const listed = await world.call('GET', `/api/actions/${wallet}/${current}/blueprints`, { token });
+      return listed.body.blueprints.map((each: { blueprintId: string }) => each.blueprintId).sort();
+    };
+    const open = `permit-${current.slice(0, 8)}`;
+    expect(await visible('stranger', another)).toEqual([open]);
+    expect(await visible('stranger', board)).toEqual([blueprintId, open]);
+    expect(await visible('designer', another)).toEqual([blueprintId, open]);
+    world.wallets.delete('stranger');
+    world.wallets.set('designer', [board]);
+  });
+
   it('go from the first action to the end as their sealed steps say', async () => {
     await create();
     const first = seal({ actionId: 0, routeId: 'risky', sender: applicant });

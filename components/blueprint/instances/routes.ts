@@ -73,8 +73,9 @@ function mountCreation(app: App, deps: InstanceRouteDeps): void {
       'PIN_UNRESOLVABLE',
       'INSTANCE_NOT_FOUND',
     ),
-    handle: async ({ caller, body, idempotencyKey }) => {
-      const created = await createInstance(deps, { caller }, body, idempotencyKey);
+    handle: async ({ caller, body, request, idempotencyKey }) => {
+      const subject = { caller, bearer: bearerOf(request) };
+      const created = await createInstance(deps, subject, body, idempotencyKey);
       const now = new Date(deps.clock.nowMs());
       const instance = await findInstance(deps.db.read, created.registerId, created.instanceId, now);
       if (instance === undefined) throw refusal('INSTANCE_NOT_FOUND');

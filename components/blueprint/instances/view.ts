@@ -2,7 +2,7 @@ import type { Caller } from '#core/identity/claims.ts';
 import type { Subject } from '../definitions/publications/visibility.ts';
 import { refusal } from '../errors.ts';
 import type { Definitions, PinnedDefinition } from './definitions.ts';
-import { currentActions, type Instance, walletsOf } from './instance.ts';
+import { hasOpenStart, type Instance, walletsOf } from './instance.ts';
 
 /** Addresses that the owner of a token may sign with, the oldest active one first. Errors: unavailable, timeout. */
 export type ListOwnWallets = (bearer: string) => Promise<readonly string[]>;
@@ -67,12 +67,7 @@ export async function viewOf(
   return { instance, pinned, wallets, participants };
 }
 
-/** Whether an instance without a step has an open starting role, which any wallet may take. */
+/** Whether any wallet may take the first step of an instance. */
 function isOpenToAll({ instance, pinned }: InstanceView): boolean {
-  if (instance.state !== 'Pending' || pinned === undefined) return false;
-  const { workflow } = pinned;
-  return currentActions(instance, workflow).some(({ actionId }) => {
-    const sender = workflow.actions.get(actionId)?.sender;
-    return sender !== undefined && workflow.participants.get(sender) === undefined;
-  });
+  return instance.state === 'Pending' && pinned !== undefined && hasOpenStart(pinned.workflow);
 }
