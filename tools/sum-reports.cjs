@@ -1,4 +1,4 @@
-// Adds up the suites' reports and prints the slowest files, the flaky ones and the closing line. Exits 1 when anything failed
+// Adds up the suites' reports and prints the slowest files, the flaky ones, those left out and the closing line. Exits 1 when anything failed
 // or nothing ran.
 'use strict';
 const fs = require('node:fs');
@@ -34,11 +34,12 @@ if (durations.length > 0)
 for (const { file, seconds } of durations.sort((a, b) => b.seconds - a.seconds).slice(0, slowestFiles)) {
   process.stdout.write(`${seconds.toFixed(1).padStart(7)}  ${file}\n`);
 }
-const flaky = path.join(folder, 'flaky');
-if (fs.existsSync(flaky)) {
-  process.stdout.write(
-    `\nFlaky: failed, and passed when it ran once more\n${fs.readFileSync(flaky, 'utf8')}`,
-  );
+for (const [name, title] of [
+  ['flaky', 'Flaky: failed, and passed when it ran once more'],
+  ['left-out', 'Not run'],
+]) {
+  const list = path.join(folder, name);
+  if (fs.existsSync(list)) process.stdout.write(`\n${title}\n${fs.readFileSync(list, 'utf8')}`);
 }
 for (const failure of failures) process.stdout.write(`\n${failure}\n`);
 process.stdout.write(`${passed} passed, ${failed} failed\n`);

@@ -77,7 +77,7 @@ describe('a citizen', () => {
     expect((await listed()).body).toEqual({ entries: [] });
   });
 
-  test('is recognised as recipient of a sealed action, whose file needs the blueprint service', async () => {
+  test('is recognised as recipient of a sealed action, whose file was never uploaded', async () => {
     const token = here.token();
     const owner = await createWallet(here.api, token, 'ED25519');
     const registerId = await createRegister(here.api, token, 'Files', owner);
@@ -96,7 +96,7 @@ describe('a citizen', () => {
       const refused = await here.api.expect(status, 'GET', at, { token: who });
       return z.object({ code: z.string() }).parse(refused.body).code;
     };
-    expect(await codeOf(503, consumer, path(wallet.walletAddress, 'plan'))).toBe('FILES_UNAVAILABLE');
+    expect(await codeOf(404, consumer, path(wallet.walletAddress, 'plan'))).toBe('FILE_NOT_FOUND');
     expect(await codeOf(404, consumer, path(wallet.walletAddress, 'other'))).toBe('FILE_NOT_FOUND');
     expect(await codeOf(403, token, path(owner.walletAddress, 'plan'))).toBe('NOT_A_RECIPIENT');
     expect(await codeOf(403, token, path(wallet.walletAddress, 'plan'))).toBe('WALLET_ACCESS_DENIED');

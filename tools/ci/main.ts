@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chooseHand } from './hand.ts';
+import { chooseClusterFiles } from './cluster-files.ts';
 
 /** Prints the cluster files of this CI run, one per line. Without a history it prints all files. */
 
@@ -16,4 +16,4 @@ const changed = [
   ...git('log', '--since=1 day ago', '--format=', '--name-only'),
   ...git('show', '--format=', '--name-only', 'HEAD'),
 ];
-process.stdout.write(`${chooseHand({ files, commit, changed }).join('\n')}\n`);
+process.stdout.write(`${chooseClusterFiles({ files, commit, changed }).join('\n')}\n`);
