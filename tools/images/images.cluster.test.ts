@@ -80,17 +80,20 @@ describe('a restricted pod', () => {
     expect(kubectl('logs', 'nats')).toMatch(new RegExp(`Version: +${natsVersion.replaceAll('.', '\\.')}`));
   });
 
-  it('runs PostgreSQL, which keeps its data in a folder with fsGroup and accepts a new password', async () => {
+  it('runs PostgreSQL, which keeps its data in a folder with fsGroup and accepts a new password and a new role', async () => {
     waitReady('postgres');
     expect(await ask('tenant', 'pass', 'create table kept as select 7 as n; ')).toBeUndefined();
     expect(await ask('postgres', 'swordfish', 'show max_connections')).toEqual({ max_connections: '42' });
     await expect(ask('postgres', 'wrong', 'select 1')).rejects.toThrow(/password authentication failed/);
     kubectl('delete', 'pod', 'postgres', '--grace-period=30');
     kubectl('patch', 'secret', 'password', '--patch', '{"stringData":{"password":"tuna"}}');
+    const role = `do $$ begin if to_regrole('wallet') is null then create role wallet login password 'more'; end if; end $$;`;
+    kubectl('patch', 'configmap', 'init', '--patch', JSON.stringify({ data: { '20-more.sql': role } }));
     const again = ['apply', '--filename=-', '--selector=app=postgres'];
     execFileSync('kubectl', again, { input: pods, timeout: 60_000 });
     waitReady('postgres');
     expect(await ask('postgres', 'tuna', 'select n from tenant.kept')).toEqual({ n: 7 });
+    expect(await ask('wallet', 'more', 'select 1 as n')).toEqual({ n: 1 });
     await expect(ask('postgres', 'swordfish', 'select 1')).rejects.toThrow(/password authentication failed/);
   });
 });

@@ -18,8 +18,9 @@ const firstDatabase = 'postgres';
 
 /**
  * Makes the folder of the database ready for a server that listens: made where it is missing, superuser's password as
- * the file says, access by password only. A first start happens beside its place and is then renamed, so an
- * interrupted one leaves nothing that looks complete.
+ * the file says, access by password only, the scripts run. A first start happens beside its place and is then renamed, so
+ * an interrupted one leaves nothing that looks complete. The scripts run at every start: a release that needs one more role
+ * finds it in a database that an earlier release made.
  */
 export async function prepareData(settings: PostgresSettings): Promise<void> {
   const data = settings.POSTGRES_DATA;
@@ -28,7 +29,10 @@ export async function prepareData(settings: PostgresSettings): Promise<void> {
   // fsGroup of a pod opens the folder to the group at every mount, and PostgreSQL refuses to start in such a folder
   chmodSync(data, 0o700);
   writeFileSync(join(data, 'pg_hba.conf'), accessRules(settings.POSTGRES_TLS_CERT_FILE !== undefined));
-  await withQuietServer(data, { user, database: firstDatabase }, (client) => setPassword(client, settings));
+  await withQuietServer(data, { user, database: settings.POSTGRES_DB }, async (client) => {
+    await setPassword(client, settings);
+    await runScripts(client, settings.POSTGRES_INIT_DIR);
+  });
 }
 
 async function initialise(settings: PostgresSettings): Promise<void> {
@@ -45,16 +49,15 @@ async function initialise(settings: PostgresSettings): Promise<void> {
       await client.query(create);
     });
   }
-  await withQuietServer(draft, { user, database }, (client) =>
-    runScripts(client, settings.POSTGRES_INIT_DIR),
-  );
   renameSync(draft, data);
 }
 
 async function runScripts(client: pg.Client, folder: string): Promise<void> {
   if (!existsSync(folder)) return;
   const names = readdirSync(folder).filter((name) => name.endsWith('.sql'));
-  for (const name of names.sort()) await client.query(readFileSync(join(folder, name), 'utf8'));
+  // without its log: they may have passwords
+  for (const name of names.sort())
+    await client.query(`set log_statement = 'none';\n${readFileSync(join(folder, name), 'utf8')}`);
 }
 
 async function setPassword(client: pg.Client, settings: PostgresSettings): Promise<void> {

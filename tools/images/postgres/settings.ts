@@ -20,7 +20,9 @@ export const postgresSettings = z.object({
   POSTGRES_INIT_DIR: z
     .string()
     .default('/etc/postgres/init')
-    .describe('Folder of *.sql files that the first start runs in POSTGRES_DB, by name; it may be missing.'),
+    .describe(
+      'Folder of *.sql files that every start runs in POSTGRES_DB, by name, so each must be repeatable; it may be missing.',
+    ),
   POSTGRES_TLS_CERT_FILE: z.string().optional().describe('Certificate chain; with it only TLS is accepted.'),
   POSTGRES_TLS_KEY_FILE: z.string().optional().describe('Key of POSTGRES_TLS_CERT_FILE.'),
 });
