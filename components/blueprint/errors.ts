@@ -57,6 +57,10 @@ const codes = {
   NOT_PUBLISHED: ['conflict', 'the blueprint is not published on this register'],
   VALIDATOR_TOO_OLD: ['unavailable', 'a validator of the register does not judge workflows yet'],
   INSTANCE_NOT_FOUND: ['not_found', 'the instance does not exist'],
+  INSTANCES_REBUILDING: [
+    'unavailable',
+    'the instances of a register are read from its ledger again; try again',
+  ],
   INSTANCE_ACCESS_DENIED: ['forbidden', 'you control no wallet of this instance'],
   INSTANCE_REQUIRED: ['invalid', 'only a starting action begins an instance; name the instance'],
   INSTANCE_TERMINAL: ['conflict', 'the instance has ended'],

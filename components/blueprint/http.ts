@@ -9,6 +9,7 @@ import { type ChunkRouteDeps, mountChunkRoutes } from './files/chunk-routes.ts';
 import { type FileDownloadDeps, mountFileDownload } from './files/download-routes.ts';
 import { type DataRouteDeps, mountDataRoutes } from './instances/data-routes.ts';
 import { blueprintHubPath } from './instances/hub/hub.ts';
+import { mountProjectionRoutes, type ProjectionRouteDeps } from './instances/projection/routes.ts';
 import { type InstanceRouteDeps, mountInstanceRoutes } from './instances/routes.ts';
 import { mountOperationRoutes, type OperationRouteDeps } from './operations/routes.ts';
 import { mountRehearsalRoutes } from './rehearsals/routes.ts';
@@ -19,6 +20,7 @@ export type BlueprintHttpDeps = DefinitionDeps &
   HelperDeps &
   InstanceRouteDeps &
   DataRouteDeps &
+  ProjectionRouteDeps &
   OperationRouteDeps &
   ActionRouteDeps &
   StepDeps &
@@ -30,6 +32,7 @@ export function mountRoutes(app: App, deps: BlueprintHttpDeps): void {
   mountHelperRoutes(app, deps);
   mountInstanceRoutes(app, deps);
   mountDataRoutes(app, deps);
+  mountProjectionRoutes(app, deps);
   mountActionRoutes(app, deps);
   mountRejectionRoutes(app, deps);
   mountActionReads(app, deps);

@@ -44,7 +44,7 @@ const stepSchema = z
   })
   .meta({ id: 'WalletAction' });
 
-const access = refusals('WALLET_NOT_OWNED', 'WALLETS_UNAVAILABLE');
+const access = refusals('WALLET_NOT_OWNED', 'WALLETS_UNAVAILABLE', 'INSTANCES_REBUILDING');
 
 /** Mounts what a wallet reads of the actions of a register. */
 export function mountActionReads(app: App, deps: ActionRouteDeps): void {

@@ -32,6 +32,7 @@ const executeParams = z.object({
 /** Refusals of a step before there is an operation, in the order in which they are judged. */
 export const stepRefusals = [
   ...refusals(
+    'INSTANCES_REBUILDING',
     'INSTANCE_NOT_FOUND',
     'INSTANCE_ACCESS_DENIED',
     'PIN_UNRESOLVABLE',

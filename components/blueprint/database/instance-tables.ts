@@ -56,6 +56,11 @@ interface StepCursorTable {
   register_id: string;
   docket_number: Count;
   position: number;
+  /** Number of times that the rows of the register were rebuilt. */
+  rebuilds: ColumnType<number, never, number>;
+  /** While they are rebuilt, the position that they had been read up to before. */
+  rebuild_docket: ColumnType<number | null, never, number | null>;
+  rebuild_position: ColumnType<number | null, never, number | null>;
 }
 
 /** An instance as it was created here. */

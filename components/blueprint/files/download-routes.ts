@@ -48,6 +48,7 @@ export function mountFileDownload(app: App, deps: FileDownloadDeps): void {
     headers: delegationHeaders,
     answers: { 200: media(anyType, 'The file, under its own content type.') },
     refusals: refusals(
+      'INSTANCES_REBUILDING',
       'WALLETS_UNAVAILABLE',
       'WALLET_NOT_OWNED',
       'TX_NOT_FOUND',

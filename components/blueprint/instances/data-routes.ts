@@ -54,6 +54,7 @@ const disclosuresSchema = z
   .meta({ id: 'Disclosures' });
 
 const access = refusals(
+  'INSTANCES_REBUILDING',
   'INSTANCE_NOT_FOUND',
   'PIN_UNRESOLVABLE',
   'WALLETS_UNAVAILABLE',

@@ -7,7 +7,7 @@ import { walletAddress } from '#core/crypto/address.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { sitePermit, startWorld, type World } from '../testing/world.ts';
-import { dropProjection } from './projection/store.ts';
+import { beginRebuild } from './projection/progress/store.ts';
 
 const base = '/api/instances';
 const addressOf = (name: string) => walletAddress('ED25519', createHash('sha256').update(name).digest());
@@ -223,25 +223,69 @@ describe('instances', () => {
     ]);
   });
 
-  it('read as before when the projection is dropped and made again', async () => {
+  it('read as before when their rows are made again, and are not announced again', async () => {
     await create();
     seal({ actionId: 0, routeId: 'risky', sender: applicant });
     await project();
     seal({ actionId: 1, routeId: 'reviewed', sender: board });
     seal({ actionId: 2, isRejection: true, sender: office });
     await project();
-    const tables = ['instances', 'steps', 'instance_roles', 'step_cursors'] as const;
-    const dump = async () =>
-      Promise.all(
+    const dump = async () => {
+      const tables = ['instances', 'steps', 'instance_roles', 'step_cursors'] as const;
+      const rows = await Promise.all(
         tables.map((table) =>
           world.db.read.selectFrom(table).selectAll().where('register_id', '=', current).execute(),
         ),
       );
-    const before = await dump();
+      return rows.map((each) => each.map((row) => ({ ...row, rebuilds: 0 })));
+    };
+    const [before, announced] = [await dump(), (await events()).length];
     expect(before[1]).toHaveLength(3);
-    await world.db.transact(dropProjection);
+    await world.db.transact((tx) => beginRebuild(tx, current));
+    const path = `/api/admin/workflows/${current}/projection`;
+    const progress = await world.call('GET', path, { token: 'system' });
+    expect(progress.body).toMatchObject({ registerId: current, foldedHeight: 0, isRebuilding: true });
+    for (const unanswered of [`${base}/${instanceId}`, `${base}/${randomUUID()}`, base]) {
+      const { status, body } = await world.call('GET', unanswered, { token: 'user' });
+      expect([status, body.code]).toEqual([503, 'INSTANCES_REBUILDING']);
+    }
+    // a second one before the first is done
+    const again = await world.call('POST', `${path}/rebuild`, { token: 'system' });
+    expect(again.status).toBe(202);
     await project();
     expect(await dump()).toEqual(before);
+    expect(await events()).toHaveLength(announced);
+    expect((await world.call('GET', path, { token: 'system' })).body.isRebuilding).toBe(false);
+    seal({ actionId: 0, routeId: 'plain', sender: applicant });
+    await project();
+    expect((await events()).length).toBeGreaterThan(announced);
+  });
+
+  it('are made again for system administrators alone, and of registers that exist', async () => {
+    const rebuild = (registerId: string, token: string) =>
+      world.call('POST', `/api/admin/workflows/${registerId}/projection/rebuild`, { token });
+    expect((await rebuild(current, 'admin')).status).toBe(403);
+    expect((await rebuild('f'.repeat(32), 'system')).body.code).toBe('REGISTER_NOT_FOUND');
+    expect((await rebuild('../x', 'system')).status).toBe(404);
+  });
+
+  it('of a page that was read before a rebuild are not applied behind it', async () => {
+    await create();
+    seal({ actionId: 0, routeId: 'risky', sender: applicant });
+    await project();
+    seal({ actionId: 1, routeId: 'reviewed', sender: board });
+    world.answers.beforeSteps = async () => {
+      delete world.answers.beforeSteps;
+      await world.db.transact((tx) => beginRebuild(tx, current));
+    };
+    await project();
+    const steps = await world.db.read
+      .selectFrom('steps')
+      .select('seq')
+      .where('register_id', '=', current)
+      .orderBy('seq')
+      .execute();
+    expect(steps.map(({ seq }) => seq)).toEqual([0, 1]);
   });
 
   it('cost no commit while a register seals no step', async () => {

@@ -34,7 +34,12 @@ import { creatorOf } from './view.ts';
 export type InstanceRouteDeps = ReadDeps & CreateDeps;
 
 const route = { tag: 'Instances', policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
-const access = refusals('INSTANCE_NOT_FOUND', 'INSTANCE_ACCESS_DENIED', 'WALLETS_UNAVAILABLE');
+const access = refusals(
+  'INSTANCE_NOT_FOUND',
+  'INSTANCE_ACCESS_DENIED',
+  'INSTANCES_REBUILDING',
+  'WALLETS_UNAVAILABLE',
+);
 
 const instanceId = z
   .uuid()
@@ -72,6 +77,7 @@ function mountCreation(app: App, deps: InstanceRouteDeps): void {
       'BLUEPRINT_NOT_AVAILABLE',
       'PIN_UNRESOLVABLE',
       'INSTANCE_NOT_FOUND',
+      'INSTANCES_REBUILDING',
     ),
     handle: async ({ caller, body, request, idempotencyKey }) => {
       const subject = { caller, bearer: bearerOf(request) };
@@ -122,7 +128,7 @@ function mountReads(app: App, deps: InstanceRouteDeps): void {
     summary: 'Instances that your wallets take part in or that you created, newest first',
     query: listQuery,
     answers: { 200: json('A page of instances.', instanceListSchema) },
-    refusals: refusals('WALLETS_UNAVAILABLE'),
+    refusals: refusals('INSTANCES_REBUILDING', 'WALLETS_UNAVAILABLE'),
     handle: async ({ caller, query, request }) => {
       const wallets = await deps.listOwn(bearerOf(request));
       const wanted = { wallets, createdBy: creatorOf(caller), state: query.status, ...pageWindow(query) };

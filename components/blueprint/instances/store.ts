@@ -2,6 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { InstanceStartTable, InstanceTable, InstanceTables } from '../database/instance-tables.ts';
 import { type Instance, type InstanceState, routingOfRow } from './instance.ts';
+import { assertNotRebuilding } from './projection/progress/store.ts';
 
 type DB = InstanceTables;
 
@@ -66,6 +67,7 @@ function toInstance(row: JoinedRow, now: Date): Instance {
 /**
  * The instances of an id, the one that was created here first, then by their first step. An id can exist on several
  * registers: its steps are public, so anybody may write a copy elsewhere.
+ * @throws AppError unavailable INSTANCES_REBUILDING
  */
 export async function findInstances(db: Reader<DB>, instanceId: string, now: Date): Promise<Instance[]> {
   const start = await db
@@ -82,6 +84,8 @@ export async function findInstances(db: Reader<DB>, instanceId: string, now: Dat
     .execute();
   const own = rows.find(({ register_id }) => register_id === start?.register_id);
   const others = rows.filter((row) => row !== own);
+  const registers = rows.map(({ register_id }) => register_id);
+  await assertNotRebuilding(db, start === undefined ? registers : [start.register_id, ...registers]);
   return [
     ...(start === undefined ? [] : [toInstance({ instance: own, start }, now)]),
     ...others.map((instance) => toInstance({ instance, start: undefined }, now)),
@@ -113,7 +117,10 @@ interface ListedRow {
   readonly instance_id: string;
 }
 
-/** Instances that wallets take part in, and those that the caller created, newest first. */
+/**
+ * Instances that wallets take part in, and those that the caller created, newest first.
+ * @throws AppError unavailable INSTANCES_REBUILDING
+ */
 export async function listInstances(
   db: Reader<DB>,
   query: InstanceQuery,
@@ -141,6 +148,7 @@ export async function listInstances(
   const { rows } = await sql<ListedRow>`
     select register_id, instance_id from (${listed}) listed where ${filter}
     order by created_at desc, instance_id desc offset ${offset} limit ${limit}`.execute(db);
+  await assertNotRebuilding(db);
   const items = await Promise.all(rows.map((row) => findInstance(db, row.register_id, row.instance_id, now)));
   return { items: items.flatMap((item) => item ?? []), total: counts[0]?.total ?? 0 };
 }
@@ -222,7 +230,10 @@ export async function reserveStart(
 
 const mostActive = 1_000;
 
-/** Running instances of a register that a wallet takes part in, the oldest first, at most 1,000. */
+/**
+ * Running instances of a register that a wallet takes part in, the oldest first, at most 1,000.
+ * @throws AppError unavailable INSTANCES_REBUILDING
+ */
 export async function listActive(
   db: Reader<DB>,
   { registerId, wallet }: { readonly registerId: string; readonly wallet: string },
@@ -246,6 +257,7 @@ export async function listActive(
     .orderBy('i.instance_id')
     .limit(mostActive)
     .execute();
+  await assertNotRebuilding(db, [registerId]);
   return rows.map((instance) => toInstance({ instance, start: undefined }, now));
 }
 
@@ -260,7 +272,10 @@ export async function isStepFolded(db: Reader<DB>, registerId: string, txId: str
   return row !== undefined;
 }
 
-/** The instance that a step belongs to, and the actions that it made current. */
+/**
+ * The instance that a step belongs to, and the actions that it made current.
+ * @throws AppError unavailable INSTANCES_REBUILDING
+ */
 export async function findStepInstance(db: Reader<DB>, registerId: string, txId: string) {
   const row = await db
     .selectFrom('steps')
@@ -268,7 +283,10 @@ export async function findStepInstance(db: Reader<DB>, registerId: string, txId:
     .where('register_id', '=', registerId)
     .where('tx_id', '=', txId)
     .executeTakeFirst();
-  if (row === undefined) return undefined;
+  if (row === undefined) {
+    await assertNotRebuilding(db, [registerId]);
+    return undefined;
+  }
   const next = routingOfRow(row.routing).nextActions.map(({ actionId }) => actionId);
   return { instanceId: row.instance_id, next };
 }
@@ -294,7 +312,10 @@ export async function listSteps(db: Reader<DB>, registerId: string, instanceId: 
   }));
 }
 
-/** Numbers of running instances by publication: `{registerId} {publicationTxId}`. */
+/**
+ * Numbers of running instances by publication: `{registerId} {publicationTxId}`.
+ * @throws AppError unavailable INSTANCES_REBUILDING
+ */
 export async function countOpenInstances(
   db: Reader<DB>,
   publications: readonly { readonly registerId: string; readonly publicationTxId: string }[],
@@ -310,5 +331,9 @@ export async function countOpenInstances(
     .where((eb) => eb.or([eb('times_out_at', 'is', null), eb('times_out_at', '>=', now)]))
     .groupBy(['register_id', 'publication_tx_id'])
     .execute();
+  await assertNotRebuilding(
+    db,
+    publications.map(({ registerId }) => registerId),
+  );
   return new Map(rows.map((row) => [`${row.register_id} ${row.publication_tx_id}`, row.total]));
 }

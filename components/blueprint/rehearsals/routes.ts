@@ -59,7 +59,12 @@ const stepBody = z.strictObject({
 const shared = { tag: 'Rehearsals', policy: 'CanManageBlueprints', rateLimit: 'Api' } as const;
 const params = z.object({ id: text, rehearsalId: z.uuid().transform((id) => id.toLowerCase()) });
 const answers = { 200: json('The rehearsal.', rehearsalSchema) };
-const ofOne = refusals('REHEARSAL_NOT_FOUND', 'ORGANIZATION_REQUIRED', 'PIN_UNRESOLVABLE');
+const ofOne = refusals(
+  'REHEARSAL_NOT_FOUND',
+  'ORGANIZATION_REQUIRED',
+  'PIN_UNRESOLVABLE',
+  'INSTANCES_REBUILDING',
+);
 
 /** Mounts the rehearsal of drafts. */
 export function mountRehearsalRoutes(app: App, deps: StepDeps): void {

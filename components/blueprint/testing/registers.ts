@@ -24,6 +24,8 @@ export type Answers = Partial<Pick<Registers, 'getRoster' | 'publish'>> & {
   validatorsLackingPins?: readonly string[];
   /** Sealed dockets of each register. */
   height?: number;
+  /** Runs when steps were read, before they are answered. */
+  beforeSteps?: () => Promise<void>;
 };
 
 const registerFacts = { maxTransactionBytes: 512 * 1024, validatorsLackingPins: [] } as const;
@@ -77,6 +79,7 @@ export function fakeRegisters({ registers, answers, clock, sealing }: FakeOption
         Math.max(publications.length + 1, ...steps.map(({ position }) => position.docket + 1));
       const behind = steps.filter(({ position }) => position.docket >= from.docket);
       const records = behind.slice(0, 2);
+      await answers.beforeSteps?.();
       const last = behind.length > 2 ? records.at(-1)?.position.docket : undefined;
       return { records, next: { docket: last === undefined ? height : last + 1, index: 0 }, height };
     },

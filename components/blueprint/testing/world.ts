@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
+import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Refused } from '#kit/audit/audit.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
 import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
@@ -48,6 +49,13 @@ const callers: Readonly<Record<string, Caller>> = {
     platformUserId: 'sam',
     organizationId: otherOrganizationId,
     roles: ['Administrator'],
+  },
+  system: {
+    ...person,
+    subject: 'system',
+    platformUserId: 'sue',
+    organizationId: SYSTEM_ORGANIZATION_ID,
+    roles: ['SystemAdmin'],
   },
   [ownToken]: {
     ...base,
@@ -229,6 +237,7 @@ export async function startWorld(name: string) {
     canRead: createCanRead({ registers: parts.routes, clock }),
     countOpenInstances: (publications) => countOpenInstances(db.read, publications, new Date(clock.nowMs())),
     definitions: instances.definitions,
+    projector: instances.projector,
     listOwn: async (token) => wallets.get(token) ?? [],
     downloads: createDownloads({
       chunks: { read: (registerId, chunkId) => readChunk(db.read, { registerId, chunkId }) },

@@ -78,6 +78,7 @@ export const ROUTES = {
     { path: '/api/instances/**' },
     { path: '/api/operations/**' },
     { path: '/api/workflows/**' },
+    { path: '/api/admin/workflows/**' },
     { path: '/hubs/blueprint/**', hub: true },
     { path: '/hubs/chat/**', hub: true },
   ],

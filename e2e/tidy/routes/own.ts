@@ -113,6 +113,11 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /api/admin/registers/{registerId}/projection RequireSystemAdmin',
     'POST /api/admin/registers/{registerId}/projection/rebuild RequireSystemAdmin',
   ]),
+  // The rows of workflow instances
+  ...routes('blueprint', 'served', [
+    'GET /api/admin/workflows/{registerId}/projection RequireSystemAdmin',
+    'POST /api/admin/workflows/{registerId}/projection/rebuild RequireSystemAdmin',
+  ]),
   // The packed path of submissions
   ...routes('validator', 'served', ['POST /api/v1/transactions/batch RequireAuthenticated']),
   // Evidence of two signed messages

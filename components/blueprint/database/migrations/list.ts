@@ -5,6 +5,7 @@ import { instances } from './0003-instances.ts';
 import { operations } from './0004-operations.ts';
 import { rehearsals } from './0005-rehearsals.ts';
 import { files } from './0006-files.ts';
+import { rebuilds } from './0007-rebuilds.ts';
 
 export const migrations: readonly Migration[] = [
   platform,
@@ -13,4 +14,5 @@ export const migrations: readonly Migration[] = [
   operations,
   rehearsals,
   files,
+  rebuilds,
 ];

@@ -6,8 +6,9 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Ledger, LedgerPosition, StepPage } from '../../clients/ledger.ts';
 import type { InstanceTables } from '../../database/instance-tables.ts';
 import { foldPage, type StepNotice } from './fold-page.ts';
-import { findStep } from './step.ts';
-import { findCursor, loadHeads, lockCursor, saveCursor, writePage } from './store.ts';
+import { type Cursor, findCursor, listRebuilding, lockCursor, saveCursor } from './progress/store.ts';
+import { findStep, type SealedStep } from './step.ts';
+import { loadHeads, writePage } from './store.ts';
 
 /** Workflows of pins of one register. */
 interface WorkflowSource {
@@ -26,6 +27,13 @@ interface ProjectorDeps {
   readonly countIgnored: (reason: string) => void;
 }
 
+/** A page of steps, the position that it was read from, and the cursor that was stored then. */
+interface ReadPage {
+  readonly stored: Cursor;
+  readonly from: LedgerPosition;
+  readonly page: StepPage;
+}
+
 /** Dockets without a step after which the cursor is stored nevertheless. */
 const LAZY_DOCKETS = 1_000;
 
@@ -33,7 +41,7 @@ const LAZY_DOCKETS = 1_000;
 export class Projector {
   readonly #deps: ProjectorDeps;
   /** How far registers were read behind their stored cursor: nothing between the two is a step. */
-  readonly #ahead = new Map<string, { readonly stored: LedgerPosition; readonly read: LedgerPosition }>();
+  readonly #ahead = new Map<string, { readonly stored: Cursor; readonly read: LedgerPosition }>();
   /** Heights that were read up to, by register. */
   readonly #heights = new Map<string, number>();
   /** Waits for a register to be read up to its head, by register. */
@@ -45,6 +53,7 @@ export class Projector {
 
   /** Reads all registers up to their heads. */
   async catchUp(signal: AbortSignal): Promise<void> {
+    for (const registerId of await listRebuilding(this.#deps.db.read)) this.#heights.delete(registerId);
     for (const { registerId, height } of await this.#deps.source.listRegisters()) {
       if (signal.aborted) return;
       if (this.#heights.get(registerId) === height) continue;
@@ -76,34 +85,40 @@ export class Projector {
     const { db, source } = this.#deps;
     const stored = await findCursor(db.read, registerId);
     const ahead = this.#ahead.get(registerId);
-    const from = ahead !== undefined && isSame(ahead.stored, stored) ? ahead.read : stored;
+    const from = ahead !== undefined && isSame(ahead.stored, stored) ? ahead.read : stored.next;
     const page = await source.readSteps(registerId, from);
-    if (isSame(page.next, from)) return true;
+    const isAtHead = page.next.docket >= page.height;
     // Dockets without steps cost no commit: the cursor moves at the next step, or after many dockets.
-    const isWorthwhile = page.records.length > 0 || page.next.docket - stored.docket >= LAZY_DOCKETS;
-    if (isWorthwhile && !(await this.#apply(registerId, from, page))) return false;
-    this.#ahead.set(registerId, { stored: isWorthwhile ? page.next : stored, read: page.next });
-    return page.next.docket >= page.height;
+    const isWorthwhile =
+      page.records.length > 0 ||
+      page.next.docket - stored.next.docket >= LAZY_DOCKETS ||
+      (stored.announced !== undefined && isAtHead);
+    if (isWorthwhile && !(await this.#apply(registerId, { stored, from, page }))) return false;
+    if (!isWorthwhile) this.#ahead.set(registerId, { stored, read: page.next });
+    return isAtHead || isSamePosition(page.next, from);
   }
 
   /** @returns false when another replica was first, and the page has to be read again */
-  async #apply(registerId: string, from: LedgerPosition, page: StepPage): Promise<boolean> {
+  async #apply(registerId: string, { stored, from, page }: ReadPage): Promise<boolean> {
     const { db, notify, countIgnored, log } = this.#deps;
     const steps = page.records.flatMap((placed) => findStep(placed) ?? []);
     const workflows = await this.#workflowsOf(
       registerId,
       steps.map(({ routing }) => routing.blueprintDefinitionTxId),
     );
+    const announced = announcedOf(steps, stored.announced);
     const folded = await db.transact(async (tx) => {
-      // Another replica has folded beyond the position that this page was read from.
-      if (isBefore(from, await lockCursor(tx, registerId))) return undefined;
+      const { next, rebuilds } = await lockCursor(tx, registerId);
+      // Another replica has folded beyond the position that this page was read from, or the rows were deleted since.
+      if (isBefore(from, next) || rebuilds !== stored.rebuilds) return undefined;
       const ids = [...new Set(steps.map(({ routing }) => routing.instanceId))];
       const known = await loadHeads(tx, registerId, ids);
       const result = foldPage(registerId, steps, known, (pin) => workflows.get(pin));
       await writePage(tx, result);
-      for (const notice of result.notices) await appendEvent(tx, eventOf(notice));
+      const notices = result.notices.filter(({ txId }) => !announced.has(txId));
+      for (const notice of notices) await appendEvent(tx, eventOf(notice));
       await saveCursor(tx, registerId, page.next);
-      return result;
+      return { ...result, notices };
     });
     if (folded === undefined) return false;
     if (folded.notices.length > 0) notify();
@@ -128,8 +143,18 @@ function isBefore(one: LedgerPosition, other: LedgerPosition): boolean {
   return one.docket < other.docket || (one.docket === other.docket && one.index < other.index);
 }
 
-function isSame(one: LedgerPosition, other: LedgerPosition): boolean {
+function isSamePosition(one: LedgerPosition, other: LedgerPosition): boolean {
   return one.docket === other.docket && one.index === other.index;
+}
+
+function isSame(one: Cursor, other: Cursor): boolean {
+  return one.rebuilds === other.rebuilds && isSamePosition(one.next, other.next);
+}
+
+/** Transaction ids of the steps before a position. */
+function announcedOf(steps: readonly SealedStep[], until: LedgerPosition | undefined): ReadonlySet<string> {
+  const announced = until === undefined ? [] : steps.filter(({ placed }) => isBefore(placed.position, until));
+  return new Set(announced.map(({ placed }) => placed.record.txId));
 }
 
 function eventOf(notice: StepNotice) {

@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
-import type { LedgerPosition } from '../../clients/ledger.ts';
 import type {
   InstanceRow,
   InstanceTable,
@@ -10,46 +9,6 @@ import type {
 } from '../../database/instance-tables.ts';
 
 type DB = InstanceTables;
-
-const start: LedgerPosition = { docket: 0, index: 0 };
-
-/** The position of a register that is read next. */
-export async function findCursor(db: Reader<DB>, registerId: string): Promise<LedgerPosition> {
-  const row = await db
-    .selectFrom('step_cursors')
-    .select(['docket_number', 'position'])
-    .where('register_id', '=', registerId)
-    .executeTakeFirst();
-  return row === undefined ? start : { docket: row.docket_number, index: row.position };
-}
-
-/** The same, locked until the end of the transaction, so that of several replicas one folds a page. */
-export async function lockCursor(tx: Transactor<DB>, registerId: string): Promise<LedgerPosition> {
-  await tx
-    .insertInto('step_cursors')
-    .values({ register_id: registerId, docket_number: 0, position: 0 })
-    .onConflict((conflict) => conflict.column('register_id').doNothing())
-    .execute();
-  const row = await tx
-    .selectFrom('step_cursors')
-    .select(['docket_number', 'position'])
-    .where('register_id', '=', registerId)
-    .forUpdate()
-    .executeTakeFirstOrThrow();
-  return { docket: row.docket_number, index: row.position };
-}
-
-export async function saveCursor(
-  tx: Transactor<DB>,
-  registerId: string,
-  { docket, index }: LedgerPosition,
-): Promise<void> {
-  await tx
-    .updateTable('step_cursors')
-    .set({ docket_number: docket, position: index })
-    .where('register_id', '=', registerId)
-    .execute();
-}
 
 /** The heads of instances of a register, by id. */
 export async function loadHeads(
@@ -103,11 +62,4 @@ export async function writePage(
     .values([...page.roles])
     .onConflict((conflict) => conflict.columns(['register_id', 'instance_id', 'participant_id']).doNothing())
     .execute();
-}
-
-/** Deletes everything that was made from the ledger; starts and operations stay. */
-export async function dropProjection(tx: Transactor<DB>): Promise<void> {
-  for (const table of ['instance_roles', 'steps', 'instances', 'step_cursors'] as const) {
-    await tx.deleteFrom(table).execute();
-  }
 }
