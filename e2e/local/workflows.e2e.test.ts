@@ -24,6 +24,7 @@ describe('a workflow of three organisations on an encrypted register, through th
   let inspector: Person;
   let stranger: Person;
   let registerId = '';
+  let completed = '';
   let flow: ReturnType<typeof workflows>;
 
   beforeAll(async () => {
@@ -138,7 +139,23 @@ describe('a workflow of three organisations on an encrypted register, through th
     );
     expect(ofOfficer.signals.filter(({ target }) => target === 'ActionRejected')).toHaveLength(1);
     await Promise.all([ofInspector.stop(), ofOfficer.stop()]);
+    completed = instanceId;
   }, 180_000);
+
+  test('instances read as before when their rows are deleted and made again from the ledger', async () => {
+    const path = `/api/instances/${completed}`;
+    const before = await here.api.expect(200, 'GET', path, { token: applicant.token });
+    const projection = `/api/admin/workflows/${registerId}/projection`;
+    await here.api.expect(403, 'POST', `${projection}/rebuild`, { token: officer.token });
+    await here.api.expect(202, 'POST', `${projection}/rebuild`, { token: here.token() });
+    const after = await until('the rows are made again', 20_000, async () => {
+      const answer = await here.api.expect([200, 503], 'GET', path, { token: applicant.token });
+      return answer.status === 200 ? answer.body : undefined;
+    });
+    expect(after).toEqual(before.body);
+    const { body } = await here.api.expect(200, 'GET', projection, { token: here.token() });
+    expect(body).toMatchObject({ registerId, isRebuilding: false });
+  });
 
   test('what is wrong is refused with its code, and a repeated request is one operation', async () => {
     const instanceId = await flow.start(applicant, blueprintId, registerId);
