@@ -16,14 +16,7 @@ import { assertUsable } from '../records/usable.ts';
 import { isAdministratorOf, type Wallet } from '../records/wallet.ts';
 import { appendWalletEvent } from '../records/wallet-event.ts';
 import { type DerivedKeyName, derivedKeyPath } from './path.ts';
-import {
-  type DerivedKey,
-  findActiveKey,
-  findDerivedKey,
-  insertDerivedKey,
-  markEnd,
-  nextIndex,
-} from './store.ts';
+import { type DerivedKey, findDerivedKey, findNamedKeys, insertDerivedKey, markEnd } from './store.ts';
 
 /** Members of organisations, in the tenant service. */
 export interface Members {
@@ -51,17 +44,17 @@ export async function ensureDerivedKey(
 ): Promise<{ key: DerivedKey; isNew: boolean }> {
   const by = administratorOf(caller, request.organizationId);
   const name = await memberName(deps, request);
-  const present = await findActiveKey(deps.db.read, name);
-  if (present !== undefined) return { key: present, isNew: false };
-  const successor = await derive(deps, name, await nextIndex(deps.db.read, name));
+  const present = await findNamedKeys(deps.db.read, name);
+  if (present.active !== undefined) return { key: present.active, isNew: false };
+  const successor = await derive(deps, name, present.nextIndex);
   const stored = await deps.db.transact((tx) => storeKey(tx, successor, by));
   if (stored) {
     deps.notify();
     return { key: successor.key, isNew: true };
   }
-  const other = await findActiveKey(deps.db.read, name);
-  if (other === undefined) throw refusal('WALLET_EXISTS');
-  return { key: other, isNew: false };
+  const { active } = await findNamedKeys(deps.db.read, name);
+  if (active === undefined) throw refusal('WALLET_EXISTS');
+  return { key: active, isNew: false };
 }
 
 /**

@@ -144,6 +144,18 @@ describe('keys of organisations', () => {
     expect((await client.call(officer, `GET ${base}/keys`)).status).toBe(403);
   });
 
+  test('many requests at the same time leave one key of each name', async () => {
+    const { admin, derive, base } = await organization();
+    const departments = Array.from({ length: 12 }, (_none, department) => department);
+    const requests = [...departments, ...departments, ...departments].map((departmentId) =>
+      derive({ departmentId }),
+    );
+    const answers = await Promise.all(requests);
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(departments.length);
+    const { body: page } = await client.call(admin, `GET ${base}/keys`);
+    expect(page.totalCount).toBe(departments.length);
+  });
+
   test('only the user signs and reads, and only with a token of the organisation', async () => {
     const { id, userId, admin, officer, derive } = await organization();
     const { body: key } = await derive();

@@ -20,16 +20,25 @@ export interface DerivedKey extends DerivedKeyName {
   readonly revokedAtMs: number | undefined;
 }
 
-/** The key of a name that is Active; there is at most one. */
-export async function findActiveKey(db: Db, name: DerivedKeyName): Promise<DerivedKey | undefined> {
-  const row = await named(db, name).where('w.key_status', '=', 'Active').executeTakeFirst();
-  return row === undefined ? undefined : keyOf(row);
+/** Keys of one name. */
+interface NamedKeys {
+  /** There is at most one. */
+  readonly active: DerivedKey | undefined;
+  /** Index of the next key. */
+  readonly nextIndex: number;
 }
 
-/** Index of the next key of a name. */
-export async function nextIndex(db: Db, name: DerivedKeyName): Promise<number> {
-  const row = await named(db, name).orderBy('k.key_index', 'desc').limit(1).executeTakeFirst();
-  return row === undefined ? 0 : row.key_index + 1;
+/**
+ * The active key of a name and the index of the next one, of one instant: read one after the other, a key that is stored
+ * between the two would get a second active one beside it.
+ */
+export async function findNamedKeys(db: Db, name: DerivedKeyName): Promise<NamedKeys> {
+  const rows = await named(db, name).orderBy('k.key_index', 'desc').execute();
+  const active = rows.find(({ key_status }) => key_status === 'Active');
+  return {
+    active: active === undefined ? undefined : keyOf(active),
+    nextIndex: (rows[0]?.key_index ?? -1) + 1,
+  };
 }
 
 /** A key of an organisation by the id of its wallet. */
