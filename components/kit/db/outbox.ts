@@ -184,9 +184,21 @@ export function parseCursor(text: string): OutboxCursor | undefined {
     : { transactionId: BigInt(match[1] ?? '0'), sequence: BigInt(match[2] ?? '0') };
 }
 
-/** Deletes events older than `days`; a consumer that lags further starts from a new snapshot of its own. */
-export async function pruneEvents<DB>(tx: Transactor<DB>, days: number): Promise<number> {
+/**
+ * Deletes events older than `days`; a consumer that lags further starts from a new snapshot of its own.
+ *
+ * @param kinds of the events; any when absent
+ * @returns their number
+ */
+export async function pruneEvents<DB>(
+  tx: Transactor<DB>,
+  days: number,
+  kinds?: readonly string[],
+): Promise<number> {
+  const ofKinds = kinds === undefined ? sql`true` : sql`kind = any(${kinds})`;
   const result =
-    await sql`delete from outbox where created_at < now() - make_interval(days => ${days})`.execute(tx);
+    await sql`delete from outbox where created_at < now() - make_interval(days => ${days}) and ${ofKinds}`.execute(
+      tx,
+    );
   return Number(result.numAffectedRows ?? 0n);
 }
