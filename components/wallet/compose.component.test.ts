@@ -103,6 +103,7 @@ describe('the wallet service, started', () => {
     workload: Workload,
     path: string,
     token?: string,
+    method = 'GET',
   ): Promise<{ status: number; body: string }> {
     const [host, port] = (wallet.addresses.https ?? '').split(':');
     const { key, cert, ca } = workload.current();
@@ -110,6 +111,7 @@ describe('the wallet service, started', () => {
     const options = {
       host,
       port,
+      method,
       path,
       key,
       cert,
@@ -284,6 +286,25 @@ describe('the wallet service, started', () => {
     expect((await own.rpc.findEncryptionKeys({ addresses: ['w1nothing'] })).keys).toEqual([]);
     const overHttp = await overHttps(own.workload, '/api/v1/wallets', delegated);
     expect([overHttp.status, JSON.parse(overHttp.body).code]).toEqual([403, 'PERSON_REQUIRED']);
+  });
+
+  test('the hub is for people of both tiers and for no service', async () => {
+    const gateway = await tenant.workload('service-gateway');
+    const negotiate = (token: string) =>
+      overHttps(gateway, '/hubs/wallet/negotiate?negotiateVersion=1', token, 'POST');
+    const person = { platform_user_id: crypto.randomUUID() };
+    const tokens = {
+      citizen: await tenant.token('consumer', person),
+      member: await tenant.token('platform', { ...person, roles: ['User'] }),
+    };
+    for (const [who, token] of Object.entries(tokens)) {
+      const { status, body } = await negotiate(token);
+      expect([who, status]).toEqual([who, 200]);
+      expect(JSON.parse(body).availableTransports).toHaveLength(3);
+    }
+    for (const claims of [{ client_id: 'service-blueprint' }, { client_id: 'service-wallet' }]) {
+      expect((await negotiate(await tenant.token('service', claims))).status).toBe(401);
+    }
   });
 
   test('only the tenant service with its own token may read the event log', async () => {
