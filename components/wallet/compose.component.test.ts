@@ -307,7 +307,7 @@ describe('the wallet service, started', () => {
     }
   });
 
-  test('only the tenant service with its own token may read the event log', async () => {
+  test('only the tenant and the register service with their own tokens may read the event log', async () => {
     const reader = async (clientId: string, token?: string) => {
       const workload = await tenant.workload(clientId);
       const rpc = createRpcClient(EventService, {
@@ -324,7 +324,9 @@ describe('the wallet service, started', () => {
     const allowed = await reader('service-tenant', await tokenOf('service-tenant'));
     expect(await allowed.readEvents({})).toMatchObject({ events: [], complete: true });
     const register = await reader('service-register', await tokenOf('service-register'));
-    await expect(register.readEvents({})).rejects.toMatchObject({ kind: 'forbidden' });
+    expect(await register.readEvents({})).toMatchObject({ events: [], complete: true });
+    const blueprint = await reader('service-blueprint', await tokenOf('service-blueprint'));
+    await expect(blueprint.readEvents({})).rejects.toMatchObject({ kind: 'forbidden' });
     const bare = await reader('service-tenant');
     await expect(bare.readEvents({})).rejects.toMatchObject({ kind: 'unauthenticated' });
   });

@@ -8,6 +8,7 @@ import { signingBatches } from './0006-signing-batches.ts';
 import { organizationKeys } from './0007-organization-keys.ts';
 import { holder } from './0009-holder.ts';
 import { hubs } from './0010-hubs.ts';
+import { keyRevocations } from './0011-key-revocations.ts';
 
 export const migrations: Migration[] = [
   wallets,
@@ -19,4 +20,5 @@ export const migrations: Migration[] = [
   organizationKeys,
   holder,
   hubs,
+  keyRevocations,
 ];
