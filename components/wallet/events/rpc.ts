@@ -18,6 +18,7 @@ const readers: Readonly<Record<string, { readonly kinds?: readonly string[] }>> 
   'service-tenant': {},
   'service-register': { kinds: [WALLET_KEY_REVOKED] },
 };
+const noReader = { kinds: [] };
 
 export function mayReadEvents(peer: RpcPeer): boolean {
   return Object.hasOwn(readers, peer.clientId);
@@ -28,7 +29,8 @@ export function eventHandlers(read: Reader<WalletDatabase>): RpcHandlers<Methods
   return {
     readEvents: async ({ after, limit: requested }, { peer }) => {
       const limit = requested === 0 ? defaultLimit : Math.min(requested, maxLimit);
-      const events = await readEvents(read, after ?? outboxStart, limit, readers[peer.clientId]?.kinds);
+      const { kinds } = readers[peer.clientId] ?? noReader;
+      const events = await readEvents(read, after ?? outboxStart, limit, kinds);
       return {
         events: events.map(({ cursor, kind, key, data }) => ({
           cursor: { transactionId: cursor.transactionId, sequence: cursor.sequence },
