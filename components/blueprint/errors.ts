@@ -81,7 +81,7 @@ const codes = {
   LOGIC_BUDGET_EXCEEDED: ['unprocessable', 'calculations and conditions take too many steps'],
   NO_ROUTE: ['unprocessable', 'no route of the action applies'],
   ROUTING_TOO_LARGE: ['unprocessable', 'the state of the instance does not fit in a record'],
-  RECIPIENT_REVOKED: ['unprocessable', 'a recipient is revoked on the register'],
+  RECIPIENT_REVOKED: ['unprocessable', 'a recipient is revoked, on the register or by its organisation'],
   RECIPIENT_KEY_UNRESOLVED: ['unprocessable', 'a recipient has no key for payloads'],
   SIGNING_REFUSED: ['forbidden', 'the wallet service refused to sign'],
   SIGNING_FAILED: ['bad_gateway', 'the wallet service could not sign'],

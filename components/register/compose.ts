@@ -14,6 +14,7 @@ import {
   type ServiceParts,
 } from '#kit/service/service.ts';
 import { addWorkflowLedgerService } from './blueprints/workflows/rpc.ts';
+import { connectRevocations } from './clients/connect-revocations.ts';
 import { connectValidators } from './clients/connect-validators.ts';
 import { connectWallets } from './clients/connect-wallets.ts';
 import type { RegisterConfig } from './config.ts';
@@ -23,6 +24,7 @@ import { mountRoutes } from './http.ts';
 import { addLedgerService } from './ledger/service/rpc.ts';
 import { addRecordService } from './ledger/transactions/rpc.ts';
 import { assembleLedger, type Ledger } from './ledger.ts';
+import { startRevocations } from './queries/participants/revocations.ts';
 import { addDirectoryService } from './registers/directory/rpc.ts';
 import { addEventService } from './registers/feed/rpc.ts';
 import { registerHub } from './registers/hub/hub.ts';
@@ -66,9 +68,26 @@ async function assemble(base: ServiceBase<RegisterConfig>): Promise<Parts> {
   cleanup.add('housekeeping', startHousekeeping({ ...runtime, database }));
   const unsubscribe = bus.subscribe(SUBJECTS.registerEvents, () => ledger.confirmations.recheck());
   cleanup.add('register events', unsubscribe);
+  followRevocations(base, database, connectRevocations(config.CHANCERY_WALLET_GRPC, peer));
   const hub = await openHub(registerHub(database.read), { runtime, bus, authenticator, workload });
   cleanup.add('hub', () => hub.stop());
   return { authenticator, ledger, database, verifier, clock, hub };
+}
+
+function followRevocations(
+  { runtime, cleanup }: ServiceBase<RegisterConfig>,
+  db: Database<RegisterSchema>,
+  source: ReturnType<typeof connectRevocations>,
+): void {
+  const { log, telemetry } = runtime;
+  cleanup.add('revocations client', () => source.close());
+  const applied = telemetry.counter('key_revocations_total', 'Revoked keys of wallets that were read');
+  const failures = telemetry.counter('key_revocation_failures_total', 'Reads of revoked keys that failed');
+  const follower = startRevocations(
+    { db, log: source, onApplied: (count) => applied.inc(count) },
+    { log, onFailed: () => failures.inc() },
+  );
+  cleanup.add('revocations', () => follower.stop());
 }
 
 function addServices(server: RpcServer, { ledger, database, verifier, clock }: Parts): void {

@@ -4,6 +4,8 @@ import { createRefusals, type DeclaredRefusal } from '#kit/http/http.ts';
 /** Every error code that only this component answers. */
 const codes = {
   REGISTER_NOT_FOUND: ['not_found', 'The register does not exist or is not visible to your organisation.'],
+  CURSOR_UNREADABLE: ['internal', 'The stored position in the events of the wallet service is malformed.'],
+  EVENT_UNREADABLE: ['internal', 'An event of the wallet service has no position.'],
   REGISTER_NOT_READY: ['unavailable', 'The register is not online yet.'],
   REGISTER_HALTED: [
     'conflict',

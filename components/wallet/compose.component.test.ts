@@ -103,6 +103,7 @@ describe('the wallet service, started', () => {
     workload: Workload,
     path: string,
     token?: string,
+    method = 'GET',
   ): Promise<{ status: number; body: string }> {
     const [host, port] = (wallet.addresses.https ?? '').split(':');
     const { key, cert, ca } = workload.current();
@@ -110,6 +111,7 @@ describe('the wallet service, started', () => {
     const options = {
       host,
       port,
+      method,
       path,
       key,
       cert,
@@ -286,7 +288,26 @@ describe('the wallet service, started', () => {
     expect([overHttp.status, JSON.parse(overHttp.body).code]).toEqual([403, 'PERSON_REQUIRED']);
   });
 
-  test('only the tenant service with its own token may read the event log', async () => {
+  test('the hub is for people of both tiers and for no service', async () => {
+    const gateway = await tenant.workload('service-gateway');
+    const negotiate = (token: string) =>
+      overHttps(gateway, '/hubs/wallet/negotiate?negotiateVersion=1', token, 'POST');
+    const person = { platform_user_id: crypto.randomUUID() };
+    const tokens = {
+      citizen: await tenant.token('consumer', person),
+      member: await tenant.token('platform', { ...person, roles: ['User'] }),
+    };
+    for (const [who, token] of Object.entries(tokens)) {
+      const { status, body } = await negotiate(token);
+      expect([who, status]).toEqual([who, 200]);
+      expect(JSON.parse(body).availableTransports).toHaveLength(3);
+    }
+    for (const claims of [{ client_id: 'service-blueprint' }, { client_id: 'service-wallet' }]) {
+      expect((await negotiate(await tenant.token('service', claims))).status).toBe(401);
+    }
+  });
+
+  test('only the tenant and the register service with their own tokens may read the event log', async () => {
     const reader = async (clientId: string, token?: string) => {
       const workload = await tenant.workload(clientId);
       const rpc = createRpcClient(EventService, {
@@ -303,7 +324,9 @@ describe('the wallet service, started', () => {
     const allowed = await reader('service-tenant', await tokenOf('service-tenant'));
     expect(await allowed.readEvents({})).toMatchObject({ events: [], complete: true });
     const register = await reader('service-register', await tokenOf('service-register'));
-    await expect(register.readEvents({})).rejects.toMatchObject({ kind: 'forbidden' });
+    expect(await register.readEvents({})).toMatchObject({ events: [], complete: true });
+    const blueprint = await reader('service-blueprint', await tokenOf('service-blueprint'));
+    await expect(blueprint.readEvents({})).rejects.toMatchObject({ kind: 'forbidden' });
     const bare = await reader('service-tenant');
     await expect(bare.readEvents({})).rejects.toMatchObject({ kind: 'unauthenticated' });
   });

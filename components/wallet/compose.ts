@@ -1,9 +1,10 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { startRefusalLog } from '#kit/audit/audit.ts';
-import { startJob } from '#kit/clock/jobs.ts';
+import { startJob, startJobs } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createDownloads, type Downloads } from '#kit/files/downloads.ts';
+import { type Hub, openHub } from '#kit/hub/hub.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
 import {
   createService,
@@ -38,7 +39,8 @@ import { controlKey } from './system-signer/keys.ts';
 import { systemSignerHandlers } from './system-signer/rpc.ts';
 import type { SignControlDeps } from './system-signer/sign-control.ts';
 import { createSignerStore } from './system-signer/store.ts';
-import { purgeNotices } from './wallets/holder/store.ts';
+import { upkeepJobs } from './upkeep.ts';
+import { walletHub } from './wallets/hub/hub.ts';
 import type { Members } from './wallets/organization/derive-key.ts';
 import { mayReadOwners, ownerHandlers } from './wallets/owners/rpc.ts';
 import { findSecret } from './wallets/records/store.ts';
@@ -46,11 +48,11 @@ import { mayOwnWallets, serviceWalletHandlers } from './wallets/services/rpc.ts'
 
 /** The largest request, of 256 wrapped keys of RSA or with long party information, has about 700 KiB. */
 const maxWalletRequestBytes = 1024 * 1024;
-const purgeEveryMs = 10 * 60_000;
 const rewrapEveryMs = 60_000;
 
 interface Parts extends ServiceParts {
   readonly deps: WalletHttpDeps & SignControlDeps;
+  readonly hub: Hub;
 }
 
 /**
@@ -62,13 +64,14 @@ export const createWallet = createService<WalletConfig, Parts>({
   bodyLimitBytes: 2 * 1024 * 1024,
   assemble,
   rpc: addServices,
-  routes: (app, { deps }) => mountRoutes(app, deps),
+  routes: (app, { deps, hub }) => mountRoutes(app, deps, () => hub),
   // Wakes consumers of the event log that could not reach this service before it listened.
   listening: (_base, { deps }) => deps.notify(),
+  stopping: ({ hub }) => hub.stop(),
 });
 
 async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
-  const { config, runtime, bus, cleanup } = base;
+  const { config, runtime, workload, bus, cleanup } = base;
   const { log, clock, telemetry, installation } = runtime;
   const kek = openKek(config.CHANCERY_KEK_FILE);
   const db = await openStore<WalletDatabase>(base, { schema: 'wallet', migrations });
@@ -93,11 +96,12 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
     checkpointsPerMinute: config.CHANCERY_CHECKPOINT_SIGNATURES_PER_MINUTE,
   };
   await controlKey(deps);
-  const purge = { name: 'expired-notices', everyMs: purgeEveryMs, run: () => db.transact(purgeNotices) };
-  const purges = startJob(purge, runtime);
-  cleanup.add('expired notices', () => purges.stop());
+  const upkeep = startJobs(upkeepJobs(db), runtime);
+  cleanup.add('upkeep', () => upkeep.stop());
   startRewrapping(base, { db, kek });
-  return { authenticator, deps };
+  const hub = await openHub(walletHub({ db, clock }), { runtime, bus, authenticator, workload });
+  cleanup.add('hub', () => hub.stop());
+  return { authenticator, deps, hub };
 }
 
 /** The keys of the list; the first one wraps. */

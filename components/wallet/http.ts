@@ -1,4 +1,5 @@
 import type { App } from '#kit/http/http.ts';
+import { type Hub, mountHub } from '#kit/hub/hub.ts';
 import type { DecryptDeps } from './encryption/encrypt.ts';
 import { type FileDeps, mountFileRoutes } from './encryption/files/routes.ts';
 import { mountEncryptionRoutes } from './encryption/routes.ts';
@@ -12,6 +13,7 @@ import { type HistoryDeps, mountHistoryRoutes } from './wallets/holder/history-r
 import type { HolderKeyDeps } from './wallets/holder/holder-key.ts';
 import { mountHolderKeyRoutes } from './wallets/holder/key-routes.ts';
 import { mountNoticeRoutes } from './wallets/holder/notice-routes.ts';
+import { walletHubPath } from './wallets/hub/hub.ts';
 import type { DeleteDeps } from './wallets/lifecycle/delete.ts';
 import { mountLifecycleRoutes } from './wallets/lifecycle/routes.ts';
 import { mountOrganizationKeyRoutes, type OrganizationKeyDeps } from './wallets/organization/routes.ts';
@@ -33,7 +35,8 @@ export type WalletHttpDeps = WalletRouteDeps &
   IssuerKeyDeps &
   FileDeps;
 
-export function mountRoutes(app: App, deps: WalletHttpDeps): void {
+/** Mounts all routes; `hub` is called by handlers only. */
+export function mountRoutes(app: App, deps: WalletHttpDeps, hub: () => Hub): void {
   mountWalletRoutes(app, deps);
   mountLifecycleRoutes(app, deps);
   mountOrganizationKeyRoutes(app, deps);
@@ -47,4 +50,5 @@ export function mountRoutes(app: App, deps: WalletHttpDeps): void {
   mountHistoryRoutes(app, deps);
   mountIssuerKeyRoutes(app, deps);
   mountFileRoutes(app, deps);
+  mountHub(app, walletHubPath, hub);
 }

@@ -3,11 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HttpTransportType, type HubConnection, HubConnectionBuilder, LogLevel } from '@microsoft/signalr';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { freePorts } from '../../components/standalone/state/ports.ts';
 import { type Api, createApi } from '../harness/api.ts';
 import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
 import { createRegister, signIn, submitThroughRegister, waitOnline } from '../harness/journey.ts';
-import { type OwnProcess, startLike, startOf } from '../harness/running-process.ts';
+import {
+  GATEWAY_PORTS,
+  type OwnProcess,
+  SERVICE_PORTS,
+  startLike,
+  startOf,
+  startOnFreePorts,
+} from '../harness/running-process.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { inParallel, until } from '../harness/wait.ts';
 
@@ -88,15 +94,14 @@ describe.runIf(process.platform === 'linux')('clients of a register service that
     tokens = people.map(({ token }) => token);
     registerId = await createRegister(api, owner.token, 'Followed', owner.wallet);
     await waitOnline(api, owner.token, registerId);
-    const [ops = '', https = '', grpc = '', gatewayOps = '', port = ''] = (await freePorts(5)).map(String);
-    ports = { CHANCERY_OPS_PORT: ops, CHANCERY_HTTPS_PORT: https, CHANCERY_GRPC_PORT: grpc };
-    replica = await startLike(startOfOne('register'), ports);
-    gateway = await startLike(startOfOne('gateway'), {
-      CHANCERY_OPS_PORT: gatewayOps,
-      CHANCERY_GATEWAY_PORT: port,
-      CHANCERY_REGISTER_HTTPS: `127.0.0.1:${https}`,
-    });
-    url = `http://127.0.0.1:${port}/hubs/register`;
+    const placed = await startOnFreePorts(startOfOne('register'), SERVICE_PORTS);
+    replica = placed;
+    ports = placed.ports;
+    const second = await startOnFreePorts(startOfOne('gateway'), GATEWAY_PORTS, () => ({
+      CHANCERY_REGISTER_HTTPS: `127.0.0.1:${ports['CHANCERY_HTTPS_PORT']}`,
+    }));
+    gateway = second;
+    url = `http://127.0.0.1:${second.ports['CHANCERY_GATEWAY_PORT']}/hubs/register`;
   }, 300_000);
   afterAll(async () => {
     await gateway.kill();

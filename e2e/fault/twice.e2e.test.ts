@@ -2,7 +2,6 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePorts } from '../../components/standalone/state/ports.ts';
 import { type Api, createApi } from '../harness/api.ts';
 import { checkEvidence, collectEvidence } from '../harness/evidence.ts';
 import {
@@ -14,7 +13,7 @@ import {
   waitConfirmed,
   waitOnline,
 } from '../harness/journey.ts';
-import { type OwnProcess, startLike, startOf } from '../harness/running-process.ts';
+import { type OwnProcess, SERVICE_PORTS, startOf, startOnFreePorts } from '../harness/running-process.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { setStatus } from '../harness/validation.ts';
 import { inParallel, until } from '../harness/wait.ts';
@@ -57,14 +56,12 @@ describe.runIf(process.platform === 'linux')('one validator identity started twi
     const own = start.env;
     const copy = join(dataDir, 'copied-volume');
     cpSync(own['CHANCERY_DATA_DIR'] ?? '', copy, { recursive: true });
-    const [ops = 0, https = 0, grpc = 0] = await freePorts(3);
-    twin = await startLike(start, {
+    const placed = await startOnFreePorts(start, SERVICE_PORTS, (ports) => ({
       CHANCERY_DATA_DIR: copy,
-      CHANCERY_OPS_PORT: String(ops),
-      CHANCERY_HTTPS_PORT: String(https),
-      CHANCERY_GRPC_PORT: String(grpc),
-      CHANCERY_VALIDATOR_ENDPOINT: `127.0.0.1:${grpc}`,
-    });
+      CHANCERY_VALIDATOR_ENDPOINT: `127.0.0.1:${ports['CHANCERY_GRPC_PORT']}`,
+    }));
+    twin = placed;
+    const ops = placed.ports['CHANCERY_OPS_PORT'];
     const older = `http://127.0.0.1:${own['CHANCERY_OPS_PORT']}`;
     const isAlive = async (url: string) => (await fetch(`${url}/alive`)).status === 200;
     expect(await isAlive(older)).toBe(true);

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { freePorts } from '../../components/standalone/state/ports.ts';
+import { credentialAvailable } from '#core/events/holder-events.ts';
+import { WALLET_HUB_EVENTS } from '#core/events/hub-events.ts';
 import { type Api, createApi } from '../harness/api.ts';
 import { startBalancer } from '../harness/balancer.ts';
 import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
@@ -18,7 +20,15 @@ import {
   waitOnline,
 } from '../harness/journey.ts';
 import { createOperator } from '../harness/operator.ts';
-import { type OwnProcess, startLike, startOf } from '../harness/running-process.ts';
+import {
+  GATEWAY_PORTS,
+  type OwnProcess,
+  SERVICE_PORTS,
+  startLike,
+  startOf,
+  startOnFreePorts,
+} from '../harness/running-process.ts';
+import { environmentOf } from '../harness/service-caller.ts';
 import { mintWithSvid } from '../harness/service-token.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { until } from '../harness/wait.ts';
@@ -131,22 +141,18 @@ describe.runIf(process.platform === 'linux')('hubs through the gateway', () => {
       startOf(system.current().processes.find((one) => one.name === name)?.pid);
 
     beforeAll(async () => {
-      const free = (await freePorts(7)).map(String);
-      const [ops = '', https = '', grpc = '', mtls = '', internal = '', gatewayOps = '', port = ''] = free;
-      ports = {
-        CHANCERY_OPS_PORT: ops,
-        CHANCERY_HTTPS_PORT: https,
-        CHANCERY_GRPC_PORT: grpc,
-        CHANCERY_TENANT_MTLS_PORT: mtls,
-        CHANCERY_TENANT_INTERNAL_PORT: internal,
-      };
-      replica = await startLike(startOfOne('tenant'), ports);
-      gateway = await startLike(startOfOne('gateway'), {
-        CHANCERY_OPS_PORT: gatewayOps,
-        CHANCERY_GATEWAY_PORT: port,
-        CHANCERY_TENANT_HTTPS: `127.0.0.1:${https}`,
-      });
-      secondUrl = `http://127.0.0.1:${port}/hubs/tenant`;
+      const placed = await startOnFreePorts(startOfOne('tenant'), [
+        ...SERVICE_PORTS,
+        'CHANCERY_TENANT_MTLS_PORT',
+        'CHANCERY_TENANT_INTERNAL_PORT',
+      ]);
+      replica = placed;
+      ports = placed.ports;
+      const second = await startOnFreePorts(startOfOne('gateway'), GATEWAY_PORTS, () => ({
+        CHANCERY_TENANT_HTTPS: `127.0.0.1:${ports['CHANCERY_HTTPS_PORT']}`,
+      }));
+      gateway = second;
+      secondUrl = `http://127.0.0.1:${second.ports['CHANCERY_GATEWAY_PORT']}/hubs/tenant`;
     });
     afterAll(async () => {
       await gateway?.kill();
@@ -223,6 +229,52 @@ describe.runIf(process.platform === 'linux')('hubs through the gateway', () => {
       const receivedAt = performance.timeOrigin + (confirmed?.atMs ?? 0);
       expect(receivedAt - sealedAt).toBeLessThan(1_000);
       expect(client.signals.map(({ target }) => target)).toContain('DocketSealed');
+    });
+  });
+
+  describe('of wallets', () => {
+    const targets = [...Object.keys(WALLET_HUB_EVENTS), 'Replayed'];
+    let database: pg.Client;
+
+    beforeAll(async () => {
+      const { DATABASE_URL: connectionString } = environmentOf(system.state, 'wallet');
+      database = new pg.Client({ connectionString });
+      await database.connect();
+    });
+    afterAll(() => database.end());
+
+    /** The event that the storing of a credential appends. */
+    async function deliver(): Promise<string> {
+      const credentialId = `urn:uuid:${randomUUID()}`;
+      const { walletAddress } = anna.wallet;
+      const { kind, key, data } = credentialAvailable({
+        walletAddress,
+        platformUserId: userId,
+        credentialId,
+      });
+      const row = [kind, key, JSON.stringify(data)];
+      await database.query('INSERT INTO wallet.outbox (kind, key, data) VALUES ($1, $2, $3)', row);
+      return credentialId;
+    }
+
+    test.each(TRANSPORTS)('a credential is signalled to its holder, once, over %s', async (transport) => {
+      const client = await connect(hub('wallet'), transport, targets);
+      const own = { replayed: 0, complete: true };
+      expect(await client.invoke('SubscribeToWallet', anna.wallet.walletAddress)).toEqual(own);
+      const other = await connectHub(hub('wallet'), { token: root, transport, targets });
+      onTestFinished(() => other.stop());
+      const foreign = other.invoke('SubscribeToWallet', anna.wallet.walletAddress);
+      await expect(foreign).rejects.toThrow('Unauthorized: The wallet is not yours.');
+      const ids = [await deliver(), await deliver()];
+      await within('both credentials', () => client.signals.length >= 2);
+      const args = (id: string | undefined) => [id, expect.stringMatching(/Z$/), ''];
+      expect(client.signals.map((each) => each.args)).toEqual([args(ids[0]), args(ids[1])]);
+      expect(other.signals).toEqual([]);
+      const since = encodeURIComponent(String(client.signals[0]?.args[1]));
+      const again = await connect(hub('wallet', `?since=${since}`), transport, targets);
+      await within('the replay', () => again.signals.some(({ target }) => target === 'Replayed'));
+      const repeated = again.signals.map((each) => each.args[0]);
+      expect(repeated).toEqual(expect.arrayContaining(ids));
     });
   });
 });

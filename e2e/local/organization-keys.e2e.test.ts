@@ -2,7 +2,7 @@ import { createPublicKey, randomUUID, verify } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
-import { createWallet } from '../harness/journey.ts';
+import { createRegister, createWallet, waitOnline } from '../harness/journey.ts';
 import { codeOf, type OrganizationKeys, organizationKeys, walletUse } from '../harness/organization-keys.ts';
 import { installation } from '../harness/shared-system.ts';
 
@@ -91,6 +91,36 @@ describe('keys of an organisation and the ends of wallets, from outside', () => 
     for (const act of ['MasterKeyCreated', 'MasterKeyReplaced', 'KeyDerived', 'KeyRotated']) {
       expect(await recorded()).toContain(`"${act}"`);
     }
+  });
+
+  test('a revoked key is revoked on the registers where its participant published it', async () => {
+    const key = await keys.derive({ userId: officerId, usage: 'Identity' });
+    const registerId = await createRegister(
+      here.api,
+      administrator.token,
+      'Published keys',
+      administrator.wallet,
+    );
+    await waitOnline(here.api, administrator.token, registerId);
+    const { walletAddress, publicKey } = key;
+    const addresses = [{ walletAddress, publicKey, algorithm: 'ED25519' }];
+    const payload = Buffer.from(JSON.stringify({ participantId: 'officer', addresses })).toString('base64');
+    const json = { transactionType: 'Participant', senderAddress: walletAddress, payload };
+    const path = `/api/registers/${registerId}`;
+    await here.api.expect(202, 'POST', `${path}/transactions`, { token: officer.token, json });
+    const resolved = async () => {
+      const call = { token: officer.token, json: { walletAddresses: [walletAddress] } };
+      const { body } = await here.api.expect(200, 'POST', `${path}/participants/resolve-public-keys`, call);
+      return body;
+    };
+    const published = { [walletAddress]: expect.objectContaining({ status: 'Active' }) };
+    await expect.poll(resolved, { timeout: 20_000 }).toMatchObject({ resolved: published, revoked: [] });
+    await keys.revoke(key.derivedKeyId);
+    await expect.poll(resolved, { timeout: 20_000 }).toEqual({
+      resolved: {},
+      notFound: [],
+      revoked: [walletAddress],
+    });
   });
 
   test('an officer who leaves the organisation signs with its keys no more', async () => {

@@ -127,6 +127,9 @@ describe('actions', () => {
     });
     expect(await code(permits.apply())).toEqual([422, 'RECIPIENT_REVOKED']);
     permits.world.sealing.participantKeys.splice(0);
+    permits.world.keys.setStatus(permits.wallets.board, 'Revoked');
+    const revoked = await permits.apply();
+    expect([revoked.body.code, revoked.body.wallets]).toEqual(['RECIPIENT_REVOKED', [permits.wallets.board]]);
     permits.world.keys.setStatus(permits.wallets.board, 'Locked');
     const unknown = await permits.apply();
     expect([unknown.body.code, unknown.body.wallets]).toEqual([

@@ -16,8 +16,8 @@ interface KeyDeps {
 const usable: readonly string[] = ['Active', 'Rotated'];
 
 /**
- * The keys that content for wallets is encrypted to. A revoked participant record wins over all; then the key of the
- * wallet here, the key of the participant record, and the one that the sender names.
+ * The keys that content for wallets is encrypted to. A revoked participant record or key of an organisation wins over all;
+ * then the key of the wallet here, the key of the participant record, and the one that the sender names.
  * @throws AppError unprocessable RECIPIENT_REVOKED, RECIPIENT_KEY_UNRESOLVED with the wallets
  */
 export async function resolveRecipientKeys(
@@ -30,8 +30,10 @@ export async function resolveRecipientKeys(
     ledger.findParticipantKeys(registerId, addresses),
     wallets.findEncryptionKeys(addresses),
   ]);
-  const revoked = records.filter(({ status }) => status === 'Revoked').map(({ address }) => address);
-  if (revoked.length > 0) throw refusal('RECIPIENT_REVOKED', { details: { wallets: revoked } });
+  const revoked = [...records, ...own]
+    .filter(({ status }) => status === 'Revoked')
+    .map(({ address }) => address);
+  if (revoked.length > 0) throw refusal('RECIPIENT_REVOKED', { details: { wallets: [...new Set(revoked)] } });
   const keys = new Map<string, RecipientKey>();
   const unresolved: string[] = [];
   for (const address of addresses) {

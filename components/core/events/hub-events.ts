@@ -48,6 +48,19 @@ export const BLUEPRINT_HUB_EVENTS = {
   EncryptionFailed: ofOperation,
 } as const;
 
+const ofCredential = z.tuple([z.string().min(1).max(200), occurredAt, traceId]);
+
+/** Events of the wallet hub (specification documents 1 and 3, section 6). */
+export const WALLET_HUB_EVENTS = {
+  /** To the devices of a person: the wallet app on the named one locks itself. */
+  DeviceRevoked: z.tuple([z.guid()]),
+  CredentialAvailable: ofCredential,
+  CredentialStatusChanged: ofCredential,
+} as const;
+
+export type WalletHubEvent = keyof typeof WALLET_HUB_EVENTS;
+export type WalletHubArguments<E extends WalletHubEvent> = z.output<(typeof WALLET_HUB_EVENTS)[E]>;
+
 export type BlueprintHubEvent = keyof typeof BLUEPRINT_HUB_EVENTS;
 export type BlueprintHubArguments<E extends BlueprintHubEvent> = z.output<(typeof BLUEPRINT_HUB_EVENTS)[E]>;
 

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { parseWalletEvent, WALLET_EVENTS } from './wallet-events.ts';
+import {
+  parseWalletEvent,
+  parseWalletKeyRevoked,
+  WALLET_EVENTS,
+  WALLET_KEY_REVOKED,
+} from './wallet-events.ts';
 
 const fact = {
   walletId: '0199b5ab-0000-7000-8000-000000000001',
@@ -9,6 +14,22 @@ const fact = {
   status: 'Active',
   createdAt: '2026-11-21T12:00:00.000Z',
 };
+
+it('an event of a revoked key is parsed, and refused when it is not what its schema says', () => {
+  const revoked = {
+    derivedKeyId: fact.walletId,
+    walletAddress: fact.address,
+    did: `did:platform:w:${fact.address}`,
+    revokedAt: fact.createdAt,
+  };
+  expect(parseWalletKeyRevoked(WALLET_KEY_REVOKED, { ...revoked, later: 1 })).toEqual(revoked);
+  expect(parseWalletKeyRevoked('WalletCreated', fact)).toBeUndefined();
+  for (const data of [null, {}, { ...revoked, revokedAt: 'yesterday' }, { ...revoked, walletAddress: '' }]) {
+    expect(() => parseWalletKeyRevoked(WALLET_KEY_REVOKED, data)).toThrow(
+      expect.objectContaining({ code: 'EVENT_UNREADABLE' }),
+    );
+  }
+});
 
 describe('events of the wallet service', () => {
   it.each(WALLET_EVENTS)('%s is parsed; unknown members are ignored', (kind) => {

@@ -35,6 +35,17 @@ const walletKeyRevokedSchema = z.object({
 });
 export type WalletKeyRevoked = z.output<typeof walletKeyRevokedSchema>;
 
+/**
+ * Parses an event of a revoked identity key (`data` is parsed JSON); undefined for another kind.
+ * Errors: internal/EVENT_UNREADABLE when the data does not match the schema.
+ */
+export function parseWalletKeyRevoked(kind: string, data: unknown): WalletKeyRevoked | undefined {
+  if (kind !== WALLET_KEY_REVOKED) return undefined;
+  const parsed = walletKeyRevokedSchema.safeParse(data);
+  if (parsed.success) return parsed.data;
+  throw unreadable(kind, parsed.error);
+}
+
 /** A parsed event of the wallet service. */
 export interface WalletEvent {
   readonly kind: WalletEventKind;
@@ -50,7 +61,11 @@ export function parseWalletEvent(kind: string, data: unknown): WalletEvent | und
   if (known === undefined) return undefined;
   const parsed = walletFactSchema.safeParse(data);
   if (parsed.success) return { kind: known, fact: parsed.data };
-  throw new AppError('internal', 'EVENT_UNREADABLE', `an event ${kind} is not what its schema says`, {
-    cause: parsed.error,
+  throw unreadable(kind, parsed.error);
+}
+
+function unreadable(kind: string, cause: unknown): AppError {
+  return new AppError('internal', 'EVENT_UNREADABLE', `an event ${kind} is not what its schema says`, {
+    cause,
   });
 }

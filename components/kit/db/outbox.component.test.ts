@@ -226,6 +226,16 @@ describe('outbox', () => {
     expect(await db.transact((tx) => pruneEvents(tx, 7))).toBe(0);
     await expectKeys(outboxStart, ['new']);
   });
+
+  it('deletes events of the given kinds only', async () => {
+    await db.transact(async (tx) => {
+      for (const kind of ['Kept', 'Passing']) await appendEvent(tx, { kind, key: kind, data: {} });
+    });
+    await db.pool.query("update outbox set created_at = now() - interval '3 days'");
+    expect(await db.transact((tx) => pruneEvents(tx, 7, ['Passing']))).toBe(0);
+    expect(await db.transact((tx) => pruneEvents(tx, 2, ['Passing', 'Other']))).toBe(1);
+    await expectKeys(outboxStart, ['Kept']);
+  });
 });
 
 describe('cursors as text', () => {

@@ -69,17 +69,21 @@ export async function appendEvent<DB>(tx: Transactor<DB>, event: NewEvent): Prom
  * transaction delays the events that started after it.
  *
  * @param limit maximum number of events, 1 or more.
+ * @param kinds of the events; any when absent. A partial index of the component makes a rare kind cheap to find.
  */
 export async function readEvents<DB>(
   db: Reader<DB>,
   cursor: OutboxCursor,
   limit: number,
+  kinds?: readonly string[],
 ): Promise<readonly OutboxEvent[]> {
+  const ofKinds = kinds === undefined ? sql`true` : sql`kind = any(${kinds})`;
   const { rows } =
     await sql<OutboxRow>`select transaction_id::text, sequence::text, kind, key, data, created_at
     from outbox
     where transaction_id < pg_snapshot_xmin(pg_current_snapshot())
       and (transaction_id, sequence) > (${cursor.transactionId.toString()}::xid8, ${cursor.sequence.toString()}::bigint)
+      and ${ofKinds}
     order by outbox.transaction_id, outbox.sequence
     limit ${limit}`.execute(db);
   return rows.map(eventOf);
@@ -184,9 +188,21 @@ export function parseCursor(text: string): OutboxCursor | undefined {
     : { transactionId: BigInt(match[1] ?? '0'), sequence: BigInt(match[2] ?? '0') };
 }
 
-/** Deletes events older than `days`; a consumer that lags further starts from a new snapshot of its own. */
-export async function pruneEvents<DB>(tx: Transactor<DB>, days: number): Promise<number> {
+/**
+ * Deletes events older than `days`; a consumer that lags further starts from a new snapshot of its own.
+ *
+ * @param kinds of the events; any when absent
+ * @returns their number
+ */
+export async function pruneEvents<DB>(
+  tx: Transactor<DB>,
+  days: number,
+  kinds?: readonly string[],
+): Promise<number> {
+  const ofKinds = kinds === undefined ? sql`true` : sql`kind = any(${kinds})`;
   const result =
-    await sql`delete from outbox where created_at < now() - make_interval(days => ${days})`.execute(tx);
+    await sql`delete from outbox where created_at < now() - make_interval(days => ${days}) and ${ofKinds}`.execute(
+      tx,
+    );
   return Number(result.numAffectedRows ?? 0n);
 }

@@ -43,8 +43,8 @@ export interface HubLog<DB> {
    * of groups alone for which `isHeld` is true.
    */
   signalsOf(events: readonly OutboxEvent[], isHeld: (group: string) => boolean): Promise<readonly Signal[]>;
-  /** The rows that a replay of a group reads. */
-  filterOf(group: string): RowFilter;
+  /** The rows that a replay of a group reads; those of them count that give signals for the group. */
+  filterOf(group: string): RowFilter | Promise<RowFilter>;
 }
 
 /** The log as a feed reads it. */
@@ -233,11 +233,12 @@ class Run {
     const { source } = this.#options;
     const { group, since } = this.#replayed;
     this.#cursor ??= await source.before(since);
+    const filter = await source.filterOf(group);
     // Every row up to here is visible to the reads that follow.
     const end = await source.latest();
     for (let isComplete = false; !isComplete && !this.isOver; ) {
       const rows = await source.readKept({
-        ...source.filterOf(group),
+        ...filter,
         since,
         after: this.cursor,
         limit: pageRows,

@@ -148,6 +148,11 @@ export function currentTraceparent(from: Context = context.active()): string | u
   return `00-${span.traceId}-${span.spanId}-${flags}`;
 }
 
+/** W3C trace id of the active span, 32 hexadecimal digits; undefined without one. */
+export function currentTraceId(): string | undefined {
+  return parseTraceparent(currentTraceparent())?.traceId;
+}
+
 /** A context that continues the given W3C traceparent; the active context when it is absent or malformed. */
 export function contextFrom(traceparent: string | undefined): Context {
   const parsed = parseTraceparent(traceparent);

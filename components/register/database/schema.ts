@@ -243,6 +243,12 @@ interface ParticipantKeysTable {
   encryption_key: string | null;
 }
 
+/** Addresses whose keys the wallet service has revoked. */
+interface RevokedKeysTable {
+  address: string;
+  revoked_at: Date;
+}
+
 export interface BlueprintPublicationsTable {
   register_no: number;
   blueprint_id: string;
@@ -373,6 +379,7 @@ export interface RegisterSchema {
   transaction_recipients: TransactionRecipientsTable;
   recipient_counters: RecipientCountersTable;
   participant_keys: ParticipantKeysTable;
+  revoked_keys: RevokedKeysTable;
   blueprint_publications: BlueprintPublicationsTable;
   register_rules: RegisterRulesTable;
   policy_versions: PolicyVersionsTable;

@@ -51,8 +51,7 @@ function wrappedKeyOf({ kid, alg, epk, apu, apv, encryptedKey }: WireKey): Wrapp
 function presentKey(wallet: Wallet): MessageInitShape<typeof EncryptionKeySchema>[] {
   const { address, keyType, kind } = wallet;
   if (kind === 'System') return [];
-  const status = wallet.status === 'Active' ? (wallet.keyStatus ?? wallet.status) : wallet.status;
-  const common = { walletAddress: address, status };
+  const common = { walletAddress: address, status: keyStatusOf(wallet) };
   if (keyType === 'RSA') {
     const publicKey = encodeBase64(wallet.publicKey);
     return [{ ...common, kid: keyId(address, 'primary'), algorithm: 'RSA-4096', publicKey }];
@@ -61,4 +60,10 @@ function presentKey(wallet: Wallet): MessageInitShape<typeof EncryptionKeySchema
   const algorithm = keyType === 'ED25519' ? 'X25519' : keyType;
   const publicKey = encodeBase64(wallet.encryptionKey);
   return [{ ...common, kid: keyId(address, 'payload-encryption'), algorithm, publicKey }];
+}
+
+/** A revoked key is revoked for good, whatever the state of its wallet is. */
+function keyStatusOf({ status, keyStatus }: Wallet): string {
+  if (keyStatus === 'Revoked') return keyStatus;
+  return status === 'Active' ? (keyStatus ?? status) : status;
 }

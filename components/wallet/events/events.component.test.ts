@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseWalletEvent } from '#core/events/wallet-events.ts';
+import { parseWalletEvent, parseWalletKeyRevoked } from '#core/events/wallet-events.ts';
 import { openDatabase } from '#kit/db/db.ts';
 import { type OutboxCursor, outboxStart } from '#kit/db/outbox.ts';
 import { testDatabase } from '#kit/testing/database.ts';
@@ -30,9 +30,14 @@ import { eventHandlers } from './rpc.ts';
 
 const ORGANIZATION = randomUUID();
 
-async function readFrom(replica: Pick<Replica, 'db'>, after?: OutboxCursor, limit = 0) {
+async function readFrom(
+  replica: Pick<Replica, 'db'>,
+  after?: OutboxCursor,
+  limit = 0,
+  reader = 'service-tenant',
+) {
   const request = create(ReadEventsRequestSchema, { limit, ...(after !== undefined && { after }) });
-  const answer = await eventHandlers(replica.db.read).readEvents(request, rpcContext('service-tenant'));
+  const answer = await eventHandlers(replica.db.read).readEvents(request, rpcContext(reader));
   return create(ReadEventsResponseSchema, answer);
 }
 
@@ -169,6 +174,37 @@ describe('the event log of the wallet service', () => {
     await replica.db.transact((tx) => appendWalletEvent(tx, 'WalletCreated', system));
     const after = await client.made('alice');
     expect((await next(1)).map((event) => event?.fact.walletId)).toEqual([after.id]);
+  });
+
+  test('the register service learns of revoked identity keys, and of nothing else', async () => {
+    const organizationId = randomUUID();
+    client.callers.set('owner', administrator(organizationId));
+    const userId = randomUUID();
+    replica.members.add(`${organizationId} ${userId}`);
+    const base = `/api/wallets/org/${organizationId}`;
+    await client.call('owner', `POST ${base}/master-key`);
+    const derive = async (change: object) => {
+      const body = { userId, usage: 'Identity', ...change };
+      return (await client.call('owner', `POST ${base}/derive-key`, { body })).body;
+    };
+    const [first, other, second] = [
+      await derive({}),
+      await derive({ usage: 'Communications' }),
+      await derive({ departmentId: 1 }),
+    ];
+    for (const { derivedKeyId } of [first, other, second]) {
+      expect((await client.call('owner', `DELETE ${base}/keys/${derivedKeyId}`)).status).toBe(200);
+    }
+    const read = async (after?: OutboxCursor, limit = 0) =>
+      readFrom(replica, after, limit, 'service-register');
+    await waitFor(async () => (await read()).events.length >= 2);
+    const { events, complete } = await read();
+    expect(complete).toBe(true);
+    const revoked = events.map(({ kind, data }) => parseWalletKeyRevoked(kind, JSON.parse(data)));
+    expect(revoked.map((each) => each?.walletAddress)).toEqual([first.walletAddress, second.walletAddress]);
+    const page = await read(undefined, 1);
+    expect([page.events.length, page.complete]).toEqual([1, false]);
+    expect((await read(events[0]?.cursor)).events).toEqual([events[1]]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { WALLET_KEY_REVOKED } from '#core/events/wallet-events.ts';
 import type { Reader } from '#kit/db/db.ts';
 import { outboxStart, readEvents } from '#kit/db/outbox.ts';
 import type { RpcHandlers, RpcPeer } from '#kit/rpc/rpc.ts';
@@ -9,17 +10,27 @@ type Methods = typeof EventService extends { readonly method: infer M } ? M : ne
 const defaultLimit = 500;
 const maxLimit = 1_000;
 
-/** Only the tenant service reads the owners of wallets; it needs them for the `wallet_address` claim. */
+/**
+ * The kinds of events that a service reads; absent for every kind. The tenant service needs owners of wallets for the
+ * `wallet_address` claim, and the audited uses of keys. The register service learns of revoked keys alone.
+ */
+const readers: Readonly<Record<string, { readonly kinds?: readonly string[] }>> = {
+  'service-tenant': {},
+  'service-register': { kinds: [WALLET_KEY_REVOKED] },
+};
+const noReader = { kinds: [] };
+
 export function mayReadEvents(peer: RpcPeer): boolean {
-  return peer.clientId === 'service-tenant';
+  return Object.hasOwn(readers, peer.clientId);
 }
 
 /** The event log, for consumers that keep their own cursor. */
 export function eventHandlers(read: Reader<WalletDatabase>): RpcHandlers<Methods> {
   return {
-    readEvents: async ({ after, limit: requested }) => {
+    readEvents: async ({ after, limit: requested }, { peer }) => {
       const limit = requested === 0 ? defaultLimit : Math.min(requested, maxLimit);
-      const events = await readEvents(read, after ?? outboxStart, limit);
+      const { kinds } = readers[peer.clientId] ?? noReader;
+      const events = await readEvents(read, after ?? outboxStart, limit, kinds);
       return {
         events: events.map(({ cursor, kind, key, data }) => ({
           cursor: { transactionId: cursor.transactionId, sequence: cursor.sequence },

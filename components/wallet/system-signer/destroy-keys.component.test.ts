@@ -5,7 +5,7 @@ import type { Caller } from '#core/identity/claims.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import { mountRoutes } from '../http.ts';
-import { openFixture, person, type Replica, type ReplicaOptions } from '../testing/fixture.ts';
+import { noHub, openFixture, person, type Replica, type ReplicaOptions } from '../testing/fixture.ts';
 import { controlKey, validatorKey } from './keys.ts';
 
 const service = (clientId: string): Caller =>
@@ -29,7 +29,7 @@ beforeAll(async () => {
       return caller;
     },
   });
-  mountRoutes(app, replica.deps);
+  mountRoutes(app, replica.deps, noHub);
 });
 
 afterAll(async () => {

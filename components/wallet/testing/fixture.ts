@@ -9,6 +9,7 @@ import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { createDownloads, type FileChunks } from '#kit/files/downloads.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
+import type { Hub } from '#kit/hub/hub.ts';
 import type { RpcContext } from '#kit/rpc/rpc.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
@@ -169,8 +170,13 @@ export function routesFor(replica: Replica, callers: ReadonlyMap<string, Caller>
       throw new AppError('forbidden', 'FORBIDDEN', 'the policy refuses the caller');
     }
   });
-  mountRoutes(app, replica.deps);
+  mountRoutes(app, replica.deps, noHub);
   return app;
+}
+
+/** The hub of replicas that have none, for `mountRoutes`. */
+export function noHub(): Hub {
+  throw new Error('this replica has no hub');
 }
 
 /** A gRPC context as the server makes it after it verified certificate and tokens. */

@@ -1,6 +1,13 @@
-import { freePorts } from '../../../components/standalone/state/ports.ts';
 import { metricOf } from '../../harness/ops.ts';
-import { type OwnProcess, type ProcessStart, startLike, startOf } from '../../harness/running-process.ts';
+import {
+  GATEWAY_PORTS,
+  type OwnProcess,
+  type ProcessStart,
+  SERVICE_PORTS,
+  startLike,
+  startOf,
+  startOnFreePorts,
+} from '../../harness/running-process.ts';
 import type { LocalState } from '../../harness/system.ts';
 
 /** A register service behind a gateway of its own. */
@@ -20,26 +27,15 @@ export interface Replica {
 export async function startReplica({ processes }: LocalState): Promise<Replica> {
   const startOfOne = (name: string): ProcessStart => startOf(processes.find((one) => one.name === name)?.pid);
   const [start, gatewayStart] = [startOfOne('register'), startOfOne('gateway')];
-  const [ops, https, grpc, gatewayOps, gatewayPort] = (await freePorts(5)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const ports = {
-    CHANCERY_OPS_PORT: String(ops),
-    CHANCERY_HTTPS_PORT: String(https),
-    CHANCERY_GRPC_PORT: String(grpc),
-  };
-  let service: OwnProcess = await startLike(start, ports);
-  const gateway = await startLike(gatewayStart, {
-    CHANCERY_OPS_PORT: String(gatewayOps),
-    CHANCERY_GATEWAY_PORT: String(gatewayPort),
-    CHANCERY_REGISTER_HTTPS: `127.0.0.1:${https}`,
-  });
+  const placed = await startOnFreePorts(start, SERVICE_PORTS);
+  const { ports } = placed;
+  let service: OwnProcess = placed;
+  const gateway = await startOnFreePorts(gatewayStart, GATEWAY_PORTS, () => ({
+    CHANCERY_REGISTER_HTTPS: `127.0.0.1:${ports['CHANCERY_HTTPS_PORT']}`,
+  }));
+  const ops = ports['CHANCERY_OPS_PORT'];
   return {
-    gatewayPort,
+    gatewayPort: Number(gateway.ports['CHANCERY_GATEWAY_PORT']),
     opened: (transport) =>
       metricOf(`127.0.0.1:${ops}`, 'chancery_register_hub_connections_total', `transport="${transport}"`),
     kill: () => service.kill(),

@@ -104,8 +104,8 @@ export const document3: readonly SpecifiedRoute[] = [
   ]),
   // Hubs (section 6)
   ...routes('blueprint', 'pending', ['GET /hubs/chat RequireAuthenticated']),
-  ...routes('wallet', 'pending', ['GET /hubs/wallet RequirePlatformUser']),
   ...routes('blueprint', 'served', ['GET /hubs/blueprint RequirePlatformUser']),
   ...routes('register', 'served', ['GET /hubs/register RequirePlatformUser']),
   ...routes('tenant', 'served', ['GET /hubs/tenant RequirePlatformUser']),
+  ...routes('wallet', 'served', ['GET /hubs/wallet RequirePlatformUser']),
 ];

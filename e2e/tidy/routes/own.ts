@@ -168,6 +168,11 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'POST /hubs/tenant RequirePlatformUser',
     'DELETE /hubs/tenant RequirePlatformUser',
   ]),
+  ...routes('wallet', 'served', [
+    'POST /hubs/wallet/negotiate RequirePlatformUser',
+    'POST /hubs/wallet RequirePlatformUser',
+    'DELETE /hubs/wallet RequirePlatformUser',
+  ]),
   // Proofs
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/transactions/{txId}/record RequireAuthenticated',

@@ -12,6 +12,7 @@ import { typesMigration } from './0010-types.ts';
 import { valuesMigration } from './0011-values.ts';
 import { hubsMigration } from './0012-hubs.ts';
 import { workflowsMigration } from './0013-workflows.ts';
+import { revokedKeysMigration } from './0014-revoked-keys.ts';
 
 export const migrations: readonly Migration[] = [
   ledgerMigration,
@@ -27,4 +28,5 @@ export const migrations: readonly Migration[] = [
   valuesMigration,
   hubsMigration,
   workflowsMigration,
+  revokedKeysMigration,
 ];

@@ -2,8 +2,8 @@ import { registerStatusChanged } from '#core/events/register-events.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
+import { currentTraceId } from '#kit/telemetry/telemetry.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { traceId } from '../../database/trace.ts';
 import type { RegisterStatus } from '../../registers/state/store.ts';
 import { subscribersOf } from '../../registers/subscriptions/store.ts';
 
@@ -49,7 +49,10 @@ async function changeStatus(tx: Transactor<RegisterSchema>, change: StatusChange
   if (updated.length === 0) return false;
   const { registerId, registerNo, to: status } = change;
   const organizationIds = await subscribersOf(tx, registerNo);
-  await appendEvent(tx, registerStatusChanged({ registerId, status, organizationIds, traceId: traceId() }));
+  await appendEvent(
+    tx,
+    registerStatusChanged({ registerId, status, organizationIds, traceId: currentTraceId() }),
+  );
   return true;
 }
 

@@ -1,8 +1,8 @@
 import { syncStateChanged } from '#core/events/register-events.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
+import { currentTraceId } from '#kit/telemetry/telemetry.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { traceId } from '../../database/trace.ts';
 import type { SyncStatus } from './track.ts';
 
 /** Stored height of each register that accepts dockets. */
@@ -26,5 +26,8 @@ export async function publishSyncState(
   registerId: string,
   status: SyncStatus,
 ): Promise<void> {
-  await appendEvent(tx, syncStateChanged({ registerId, syncState: syncStates[status], traceId: traceId() }));
+  await appendEvent(
+    tx,
+    syncStateChanged({ registerId, syncState: syncStates[status], traceId: currentTraceId() }),
+  );
 }

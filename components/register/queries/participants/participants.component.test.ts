@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { parseRecord } from '#core/ledger/record.ts';
+import { consumePage } from '#kit/events/consumer.ts';
 import { buildDocket } from '../../testing/build-docket.ts';
 import { testKey } from '../../testing/keys.ts';
 import { startTestRegister, type TestRegister } from '../../testing/register.ts';
 import { transaction } from '../../testing/sealed.ts';
 import { participantKeysOf } from './record.ts';
+import { revocationConsumption } from './revocations.ts';
 
 const [first, second, third] = [testKey(1), testKey(2), testKey(3)];
 const entry = ({ walletAddress, publicKey, algorithm }: ReturnType<typeof testKey>) => ({
@@ -105,6 +107,58 @@ describe('participants', () => {
     expect(any && participantKeysOf(parseRecord(any.record), Buffer.from('not JSON'))).toEqual([]);
     await publish(...rows);
     expect((await resolve([third.walletAddress])).body.notFound).toEqual([third.walletAddress]);
+  });
+
+  it('keys that the wallet service has revoked are revoked on every register, for good', async () => {
+    const other = await register.createRegister('Other');
+    const [revoked, kept] = [testKey(4), testKey(5)];
+    const addresses = [revoked, kept].map(({ walletAddress }) => walletAddress);
+    const publishAt = async (id: string, n: number) => {
+      const rows = [revoked, kept].map((key, at) =>
+        transaction({
+          registerId: id,
+          key,
+          payload: { participantId: `p-${at}`, n, addresses: [entry(key)] },
+          type: 'Participant',
+          metadata: { Type: 'Participant' },
+        }),
+      );
+      const bundle = buildDocket(await register.state(id), rows, register.members);
+      expect(await register.ledger.writeDocket(bundle)).toMatchObject({ outcome: 'stored' });
+    };
+    const resolveAt = async (id: string) => {
+      const path = `/api/registers/${id}/participants/resolve-public-keys`;
+      const { body } = await register.call('POST', path, {
+        token: 'admin',
+        body: { walletAddresses: addresses },
+      });
+      return [Object.keys(body.resolved), body.revoked];
+    };
+    for (const id of [registerId, other]) await publishAt(id, 1);
+    expect(await resolveAt(other)).toEqual([addresses, []]);
+
+    const event = {
+      derivedKeyId: '0199b5ab-0000-7000-8000-000000000001',
+      walletAddress: revoked.walletAddress,
+      did: `did:platform:w:${revoked.walletAddress}`,
+      revokedAt: '2026-11-21T12:00:00.000Z',
+    };
+    const applied: number[] = [];
+    const consume = (position: string) =>
+      consumePage(
+        revocationConsumption({
+          db: register.database,
+          log: { read: async () => ({ events: [event, event], position, complete: true }) },
+          onApplied: (count) => applied.push(count),
+        }),
+        new AbortController().signal,
+      );
+    for (const position of ['1.1', '1.2', '1.2']) await consume(position);
+    expect(applied).toEqual([2, 2]);
+    await publishAt(other, 2);
+    for (const id of [registerId, other]) {
+      expect(await resolveAt(id)).toEqual([[kept.walletAddress], [revoked.walletAddress]]);
+    }
   });
 
   it('refuses malformed requests and unknown callers', async () => {

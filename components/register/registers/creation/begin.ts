@@ -8,9 +8,9 @@ import { parsePolicy } from '#core/ledger/policy.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Database, isUniqueViolation, type Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
+import { currentTraceId } from '#kit/telemetry/telemetry.ts';
 import type { Wallets } from '../../clients/wallets.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { traceId } from '../../database/trace.ts';
 import { refusal } from '../../errors.ts';
 import type { Possessed } from '../directory/default-set.ts';
 import { buildGenesis } from '../genesis/genesis.ts';
@@ -119,7 +119,7 @@ export async function beginRegister(
       const organizationIds = [organizationId];
       await appendEvent(
         tx,
-        registerCreated({ registerId: draft.registerId, organizationIds, traceId: traceId() }),
+        registerCreated({ registerId: draft.registerId, organizationIds, traceId: currentTraceId() }),
       );
       return answer;
     });

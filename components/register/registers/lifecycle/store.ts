@@ -1,8 +1,8 @@
 import { registerAdvertised, registerDeleted } from '#core/events/register-events.ts';
 import type { Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
+import { currentTraceId } from '#kit/telemetry/telemetry.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
-import { traceId } from '../../database/trace.ts';
 import type { Deletion } from '../state/store.ts';
 
 /** Sets whether this node advertises a register; the peer service reads the change from the outbox. */
@@ -52,5 +52,5 @@ export async function markDeleted(
     .execute();
   const organizationIds = ended.map((row) => row.organization_id).toSorted();
   await tx.deleteFrom('genesis_work').where('register_no', '=', registerNo).execute();
-  await appendEvent(tx, registerDeleted({ registerId, organizationIds, traceId: traceId() }));
+  await appendEvent(tx, registerDeleted({ registerId, organizationIds, traceId: currentTraceId() }));
 }

@@ -3,7 +3,7 @@ import { type Selectable, sql } from 'kysely';
 import { inboxEntriesSeen, inboxEntryAdded } from '#core/events/tenant-events.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
-import { currentTraceparent, parseTraceparent } from '#kit/telemetry/telemetry.ts';
+import { currentTraceId } from '#kit/telemetry/telemetry.ts';
 import type { InboxEntryTable, TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import {
@@ -164,10 +164,6 @@ export async function markAllRead(tx: Transactor<DB>, platformUserId: string, at
   const count = Number(marked.numUpdatedRows);
   if (count > 0) await appendEvent(tx, inboxEntriesSeen({ platformUserId, traceId: currentTraceId() }));
   return count;
-}
-
-function currentTraceId(): string | undefined {
-  return parseTraceparent(currentTraceparent())?.traceId;
 }
 
 function toEntry(row: Selectable<InboxEntryTable>): Entry {

@@ -7,6 +7,8 @@ import { serviceWallets } from './0005-service-wallets.ts';
 import { signingBatches } from './0006-signing-batches.ts';
 import { organizationKeys } from './0007-organization-keys.ts';
 import { holder } from './0009-holder.ts';
+import { hubs } from './0010-hubs.ts';
+import { keyRevocations } from './0011-key-revocations.ts';
 
 export const migrations: Migration[] = [
   wallets,
@@ -17,4 +19,6 @@ export const migrations: Migration[] = [
   signingBatches,
   organizationKeys,
   holder,
+  hubs,
+  keyRevocations,
 ];

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { seedFromMnemonic } from '#core/crypto/bip39.ts';
 import { createSigner } from '#core/crypto/sign.ts';
+import { FindEncryptionKeysRequestSchema } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { privateKeyAt } from '../../custody/material.ts';
+import { encryptionHandlers } from '../../encryption/rpc.ts';
 import { walletHandlers } from '../../signing/rpc.ts';
 import {
   administrator,
@@ -329,6 +332,14 @@ describe('keys of organisations', () => {
     const next = await derive();
     expect(next.status).toBe(201);
     expect(next.body.derivationPath).toMatch(/\/1'$/);
+    const [published] =
+      (
+        await encryptionHandlers(replica.deps).findEncryptionKeys(
+          create(FindEncryptionKeysRequestSchema, { addresses: [key.walletAddress] }),
+          rpcContext('service-blueprint'),
+        )
+      ).keys ?? [];
+    expect(published?.status).toBe('Revoked');
   });
 
   test('malformed, foreign and unknown requests write no rows', async () => {

@@ -60,6 +60,11 @@ export function isOwner(wallet: Wallet, caller: WalletCaller): boolean {
   return wallet.ownerUserId !== undefined && wallet.ownerUserId === caller.platformUserId;
 }
 
+/** The person whose wallet it is; undefined for wallets of organisations, their derived keys included, and of services. */
+export function personOfWallet(wallet: Pick<Wallet, 'kind' | 'ownerUserId'>): string | undefined {
+  return wallet.kind === 'User' ? wallet.ownerUserId : undefined;
+}
+
 /** Whether the token is that of an Administrator of the organisation that owns the wallet. */
 export function administers(wallet: Wallet, caller: Caller): boolean {
   const { ownerOrganizationId } = wallet;

@@ -9,6 +9,7 @@ import { mountRoutes } from '../../http.ts';
 import { walletHandlers } from '../../signing/rpc.ts';
 import {
   administrator,
+  noHub,
   openFixture,
   openReplica,
   person,
@@ -41,7 +42,7 @@ describe('wallets of services', () => {
         return caller;
       },
     });
-    mountRoutes(made, of.deps);
+    mountRoutes(made, of.deps, noHub);
     return made;
   }
 

@@ -1,8 +1,8 @@
 import type { PoolClient } from 'pg';
 import type { StoredEventData } from '#core/events/register-events.ts';
 import { statement } from '#kit/db/statement.ts';
+import { currentTraceId } from '#kit/telemetry/telemetry.ts';
 import { copyRows } from '../../../database/client/store.ts';
-import { traceId } from '../../../database/trace.ts';
 import { encodeValue } from '../../values/format.ts';
 import { type DocketCommit, idsBuffer, successorsBuffer } from './docket-commit.ts';
 
@@ -192,7 +192,7 @@ const event: Part = {
       docketNumber: docket.docket_number,
       hash: docket.hash,
       transactionCount: docket.transaction_count,
-      traceId: traceId(),
+      traceId: currentTraceId(),
     };
     return { registerId, event: JSON.stringify(data) };
   },

@@ -1647,7 +1647,7 @@ export declare const SystemSignerService: GenService<{
 export declare const EventService: GenService<{
   /**
    * Events after the cursor, oldest first, read below pg_snapshot_xmin. An empty cursor starts at the beginning.
-   * Callers: service-tenant.
+   * Callers: service-tenant; service-register, which gets revoked keys alone.
    *
    * @generated from rpc chancery.wallet.v1.EventService.ReadEvents
    */
