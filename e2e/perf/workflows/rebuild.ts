@@ -18,12 +18,14 @@ const projection = ['instance_roles', 'steps', 'instances', 'step_cursors'];
 
 interface Folded {
   readonly registerId: string;
+  /** Of a person who may submit to the register. */
+  readonly token: string;
   readonly steps: number;
   readonly database: pg.Client;
 }
 
 /** Seconds until the workflow service has made the rows of all steps again. */
-async function rebuild(stage: Stage, { registerId, steps, database }: Folded): Promise<number> {
+async function rebuild(stage: Stage, { registerId, token, steps, database }: Folded): Promise<number> {
   const validator = stage.pool(stage.validatorUrls()[0] ?? '', 1);
   const [wake = ''] = presign(registerId, 1);
   const tables = projection.map(
@@ -33,7 +35,7 @@ async function rebuild(stage: Stage, { registerId, steps, database }: Folded): P
     await database.query(`begin; ${tables.join('; ')}; commit`);
     const ms = await timed(async () => {
       // A register is read again when it has grown.
-      await post(validator, validatePath, stage.token, wake);
+      await post(validator, validatePath, token, wake);
       await waitFor(database, registerId, steps);
     });
     return ms / 1000;
@@ -55,6 +57,7 @@ async function waitFor(database: pg.Client, registerId: string, steps: number): 
 export async function rebuilding(stage: Stage, lengths: Lengths): Promise<Row> {
   const permits = await openPermits(stage, { devMode: true });
   const { registerId, definition } = permits;
+  const { token } = permits.parties['planning-office'];
   const product = await Product.open(stage, permits);
   const ids = await product.start(lengths.folded);
   await inParallel(ids, lanes, async (id) => {
@@ -74,7 +77,7 @@ export async function rebuilding(stage: Stage, lengths: Lengths): Promise<Row> {
   try {
     const pairs = await byTurns(
       lengths,
-      async () => steps / (await rebuild(stage, { registerId, steps, database })),
+      async () => steps / (await rebuild(stage, { registerId, token, steps, database })),
       async () => steps / ((await timed(inMemory)) / 1000),
     );
     return {

@@ -37,7 +37,11 @@ export class Inbox {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting = this.#waiting.get(text) ?? [];
     this.#waiting.set(text, [...waiting, resolve]);
-    const late = () => reject(new Error(`no signal "${text}" within ${withinMs / 1000} s`));
+    const late = () => {
+      const others = (this.#waiting.get(text) ?? []).filter((each) => each !== resolve);
+      this.#waiting.set(text, others);
+      reject(new Error(`no signal "${text}" within ${withinMs / 1000} s`));
+    };
     const timer = setTimeout(late, withinMs);
     await promise.finally(() => clearTimeout(timer));
   }

@@ -63,8 +63,7 @@ const decide: Action = {
   calculate: nothing,
   next: ({ decision }) => (decision === 'approved' ? 3 : undefined),
   views: (data) => [
-    { readers: ['planning-office'], data },
-    { readers: ['applicant'], data: pick(data, ['decision', 'reasonCode', 'permitNumber', 'validFrom']) },
+    { readers: ['planning-office', 'applicant'], data },
     { readers: ['safety-board'], data: pick(data, ['decision']) },
   ],
 };
