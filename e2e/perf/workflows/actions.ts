@@ -22,7 +22,7 @@ interface Kind {
 
 const development: Kind = {
   name: 'workflow',
-  what: 'actions until folded',
+  what: 'actions',
   devMode: true,
   steps: fourSteps,
   instancesOf: ({ instances }) => instances,
@@ -32,7 +32,7 @@ const development: Kind = {
 
 const encrypted: Kind = {
   name: 'workflow_encrypted',
-  what: 'encrypted actions until folded',
+  what: 'encrypted actions',
   devMode: false,
   steps: [applying],
   instancesOf: ({ starts }) => starts,
@@ -109,7 +109,7 @@ async function measure(stage: Stage, kind: Kind, lengths: Lengths): Promise<read
   const rate = (loads: readonly Load[]) => loads.map(({ perSecond }) => perSecond);
   return [
     {
-      measure: `${what}, ${lanes} instances side by side`,
+      measure: `${what} until folded, ${lanes} instances side by side`,
       ours: rate(ours),
       raw: rate(raw),
       unit: '/s',

@@ -5,7 +5,7 @@ import { percentile, type Row } from '../report.ts';
 import type { Stage } from '../stage.ts';
 import type { Lengths } from './lengths.ts';
 import { fourSteps, openPermits, type Permits } from './permits.ts';
-import { askRoute } from './routing.ts';
+import { askRoute, routePath } from './routing.ts';
 import { call, lanes, Product } from './sides.ts';
 
 /** Milliseconds of each request. */
@@ -21,9 +21,10 @@ const reader = 'planning-office';
 /** Walks an instance to its end; before each step a helper is asked, after each its disclosures are read. */
 async function walk(product: Product, permits: Permits, instanceId: string): Promise<Times> {
   const times: Times = { helper: [], submit: [], fold: [], disclosure: [] };
-  const { token } = permits.parties[reader];
+  const { parties, blueprintId } = permits;
+  const asked = { path: routePath, token: parties[reader].token, blueprintId };
   for (const step of fourSteps) {
-    times.helper.push(await timed(() => askRoute(product.pool, '/api/execution/route', token)));
+    times.helper.push(await timed(() => askRoute(product.pool, asked)));
     const submit = await timed(() => product.submit(instanceId, step));
     const rest = await timed(() => product.folded(instanceId, step));
     times.submit.push(submit);

@@ -5,8 +5,6 @@ import type { RawStep } from '../raw/workflow/actions.ts';
 import type { Role } from '../raw/workflow/site-permit.ts';
 import type { Stage } from '../stage.ts';
 
-export const blueprintId = 'site-permit-approval';
-
 /** A step of a site permit and the participant that takes it. */
 export interface PermitStep extends Omit<RawStep, 'instanceId'> {
   readonly role: Role;
@@ -38,6 +36,7 @@ export const rejecting: PermitStep = {
 /** A published site permit, with a person of an organisation of their own for each participant. */
 export interface Permits {
   readonly registerId: string;
+  readonly blueprintId: string;
   readonly parties: Readonly<Record<Role, Person>>;
   readonly definition: Readonly<Record<string, unknown>>;
 }
@@ -59,13 +58,17 @@ export async function openPermits(
     office.wallet,
   );
   await waitOnline(api, office.token, registerId);
-  const definition = sitePermit({
+  // Its own, so that what is asked about a blueprint does not depend on the rows before.
+  const blueprintId = `site-permit-${registerId}`;
+  const wallets = {
     'planning-office': office.wallet.walletAddress,
     'safety-board': board.wallet.walletAddress,
-  });
+  };
+  const definition = { ...sitePermit(wallets), id: blueprintId };
   await workflows(api).publish(office, definition, registerId);
   return {
     registerId,
+    blueprintId,
     definition,
     parties: { applicant, 'planning-office': office, 'safety-board': board },
   };

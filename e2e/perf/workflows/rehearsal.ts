@@ -2,7 +2,7 @@ import { timed } from '../latency.ts';
 import type { Row } from '../report.ts';
 import type { Stage } from '../stage.ts';
 import type { Lengths } from './lengths.ts';
-import { blueprintId, fourSteps, openPermits, type Permits } from './permits.ts';
+import { fourSteps, openPermits, type Permits } from './permits.ts';
 import { call, Product } from './sides.ts';
 
 interface Times {
@@ -12,7 +12,10 @@ interface Times {
 }
 
 /** Milliseconds of a whole rehearsal, and of its steps alone. */
-async function rehearse({ pool }: Product, { parties }: Permits): Promise<[whole: number, steps: number]> {
+async function rehearse(
+  { pool }: Product,
+  { parties, blueprintId }: Permits,
+): Promise<[whole: number, steps: number]> {
   const { token } = parties['planning-office'];
   const base = `/api/blueprints/${blueprintId}/rehearsals`;
   const post = async (path: string, json: object, status: number) =>

@@ -6,7 +6,7 @@ import { treeCpuSeconds } from '../process-cpu.ts';
 import { startRawWorkflow } from '../raw/workflow/installation.ts';
 import type { Role } from '../raw/workflow/site-permit.ts';
 import { rawSettings, type Stage } from '../stage.ts';
-import { blueprintId, type PermitStep, type Permits } from './permits.ts';
+import type { PermitStep, Permits } from './permits.ts';
 import { type Follower, followRaw, followWallet } from './signals.ts';
 
 /** Instances side by side. */
@@ -75,7 +75,7 @@ export class Product implements Side {
   }
 
   start(count: number): Promise<readonly string[]> {
-    const { registerId, parties } = this.#permits;
+    const { registerId, blueprintId, parties } = this.#permits;
     const { token } = parties.applicant;
     const json = { blueprintId, registerId };
     const request = { method: 'POST', path: '/api/instances/', token, json } as const;
@@ -92,7 +92,7 @@ export class Product implements Side {
 
   /** Submits a step; resolves to whether it is folded already, as it is on a register of development. */
   async submit(instanceId: string, { role, actionId, payload, isRejection }: PermitStep): Promise<boolean> {
-    const { registerId, parties } = this.#permits;
+    const { registerId, blueprintId, parties } = this.#permits;
     const { token, wallet } = parties[role];
     const senderWallet = wallet.walletAddress;
     const path = `/api/instances/${instanceId}/actions/${actionId}`;
