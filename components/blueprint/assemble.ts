@@ -150,6 +150,7 @@ function openOperations(
   runner.begin();
   cleanup.add('operations', () => runner.stop());
   const delegations = connectDelegations(config.CHANCERY_TENANT_MTLS, { workload, clientId, clock });
+  cleanup.add('delegations client', () => delegations.close());
   return { seal, runner, delegations, clientId, boundedWaitMs };
 }
 

@@ -59,7 +59,7 @@ export async function interleave(
 }
 
 /** CPU seconds of the raw installation and its database. */
-export function rawCpuSeconds(stage: Stage, raw: RawInstallation): number {
+export function rawCpuSeconds(stage: Stage, raw: Pick<RawInstallation, 'pids'>): number {
   return [...raw.pids, stage.rawDatabasePid].reduce((sum, pid) => sum + treeCpuSeconds(pid), 0);
 }
 

@@ -1,11 +1,4 @@
-import {
-  createCipheriv,
-  createPublicKey,
-  diffieHellman,
-  generateKeyPairSync,
-  hash,
-  randomBytes,
-} from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { connect } from 'node:http2';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
@@ -13,6 +6,7 @@ import { connectService, environmentOf } from '../harness/service-caller.ts';
 import { inParallel } from '../harness/wait.ts';
 import { cpuSeconds } from './process-cpu.ts';
 import { startRaw } from './raw/child.ts';
+import { wrapAlgorithm, wrapFor } from './raw/key-wrap.ts';
 import type { Row } from './report.ts';
 import { inFlight, perCpuSecond } from './services.ts';
 import type { Stage } from './stage.ts';
@@ -22,7 +16,7 @@ const keysOfBatch = 32;
 const batches = 60;
 const batchesInFlight = 4;
 const digests = 800;
-const alg = 'ECDH-ES+A256KW';
+const contentKeyBytes = 32;
 
 type Wallets = RpcClient<typeof WalletService.method>;
 
@@ -35,28 +29,6 @@ function connectWallets({ system }: Stage): Promise<{ readonly client: Wallets; 
   });
 }
 
-const uint32 = (value: number): Buffer => {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
-};
-
-/** A content key that is wrapped for a key of X25519 (RFC 7518, section 4.6; RFC 8037, section 3.2). */
-function wrapFor(recipient: string) {
-  const key = { kty: 'OKP', crv: 'X25519', x: recipient };
-  const ephemeral = generateKeyPairSync('x25519');
-  const secret = diffieHellman({
-    privateKey: ephemeral.privateKey,
-    publicKey: createPublicKey({ key, format: 'jwk' }),
-  });
-  const info = [uint32(alg.length), Buffer.from(alg), uint32(0), uint32(0), uint32(256)];
-  const wrapKey = hash('sha256', Buffer.concat([uint32(1), secret, ...info]), 'buffer');
-  const cipher = createCipheriv('id-aes256-wrap', wrapKey, Buffer.alloc(8, 0xa6));
-  const encryptedKey = Buffer.concat([cipher.update(randomBytes(32)), cipher.final()]);
-  const { x = '' } = ephemeral.publicKey.export({ format: 'jwk' });
-  return { x, encryptedKey };
-}
-
 /** A batch of keys for the owner's wallet, as UnwrapKeys takes it. */
 async function batchFor(client: Wallets, wallet: string) {
   const { keys } = await client.findEncryptionKeys({ addresses: [wallet] });
@@ -64,9 +36,9 @@ async function batchFor(client: Wallets, wallet: string) {
   if (found?.algorithm !== 'X25519') throw new Error('the owner has no key of X25519');
   const recipient = Buffer.from(found.publicKey, 'base64').toString('base64url');
   return Array.from({ length: keysOfBatch }, () => {
-    const { x, encryptedKey } = wrapFor(recipient);
+    const { x, encryptedKey } = wrapFor(recipient, randomBytes(contentKeyBytes));
     const epk = { crv: 'X25519', x: Buffer.from(x, 'base64url'), y: new Uint8Array() };
-    return { kid: found.kid, alg, epk, encryptedKey };
+    return { kid: found.kid, alg: wrapAlgorithm, epk, encryptedKey };
   });
 }
 
@@ -74,8 +46,8 @@ function startRawUnwrap() {
   const { privateKey, publicKey } = generateKeyPairSync('x25519');
   const { x: recipient = '' } = publicKey.export({ format: 'jwk' });
   const keys = Array.from({ length: keysOfBatch }, () => {
-    const { x, encryptedKey } = wrapFor(recipient);
-    return { epk: { kty: 'OKP', crv: 'X25519', x }, encryptedKey: encryptedKey.toString('base64url') };
+    const { x, encryptedKey } = wrapFor(recipient, randomBytes(contentKeyBytes));
+    return { x, encryptedKey: encryptedKey.toString('base64url') };
   });
   return startRaw(new URL('./raw/unwrap.ts', import.meta.url), {
     privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }),

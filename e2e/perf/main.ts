@@ -6,6 +6,7 @@ import { chosen, parseBench, sealedFrom, usage } from './options.ts';
 import { openTable, type Row } from './report.ts';
 import { type Measurement, measurements } from './rows.ts';
 import { openStage } from './stage.ts';
+import { few, full } from './workflows/lengths.ts';
 
 type Report = (rows: readonly Row[]) => void;
 
@@ -49,8 +50,12 @@ async function measureAll(wanted: readonly Measurement[]): Promise<void> {
 
 async function main(args: readonly string[]): Promise<void> {
   try {
-    const { names, sealed, rows, help, against } = parseBench(args);
-    const all = measurements({ memory: { from: sealedFrom, to: sealed }, rows });
+    const { names, sealed, rows, short, help, against } = parseBench(args);
+    const all = measurements({
+      memory: { from: sealedFrom, to: sealed },
+      rows,
+      workflows: short ? few : full,
+    });
     if (help) write(usage(all, comparisons));
     else if (process.platform !== 'linux') write('The benchmark reads /proc and runs on Linux only.\n');
     else if (against !== undefined) await measureAgainst(against, names);

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { comparisons } from './against/rows.ts';
 import { chosen, parseBench, usage } from './options.ts';
 import { measurements } from './rows.ts';
+import { few } from './workflows/lengths.ts';
 
-const all = measurements({ memory: { from: 1, to: 2 }, rows: 1_000 });
+const all = measurements({ memory: { from: 1, to: 2 }, rows: 1_000, workflows: few });
 
 describe('the options of npm run bench', () => {
   test('without names everything is measured', () => {

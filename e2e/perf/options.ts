@@ -8,6 +8,8 @@ export interface BenchOptions {
   readonly sealed: number;
   /** Final number of transactions in the register of the growth rows. */
   readonly rows: number;
+  /** The rows of workflows in a short form, which shows that they work. */
+  readonly short: boolean;
   readonly help: boolean;
   /** The commit to measure beside this source tree, instead of raw programs. */
   readonly against: string | undefined;
@@ -33,6 +35,7 @@ export function parseBench(args: readonly string[]): BenchOptions {
     options: {
       sealed: { type: 'string', default: '60000' },
       rows: { type: 'string', default: '1000000' },
+      short: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false, short: 'h' },
     },
   });
@@ -49,6 +52,7 @@ export function parseBench(args: readonly string[]): BenchOptions {
     names: isComparison ? positionals.slice(2) : positionals,
     sealed,
     rows,
+    short: values.short,
     help: values.help,
     against: isComparison ? positionals[1] : undefined,
   };
@@ -63,8 +67,8 @@ export function chosen<T extends Named>(all: readonly T[], names: readonly strin
 
 export function usage(all: readonly Named[], comparisons: readonly Named[]): string {
   const lines = (named: readonly Named[]): string =>
-    named.map(({ name, what }) => `  ${name.padEnd(14)} ${what}`).join('\n');
-  return `npm run bench -- [MEASUREMENT...] [--sealed N] [--rows N]
+    named.map(({ name, what }) => `  ${name.padEnd(18)} ${what}`).join('\n');
+  return `npm run bench -- [MEASUREMENT...] [--sealed N] [--rows N] [--short]
 npm run bench -- against COMMIT [MEASUREMENT...]
 
 Measures what is named, or everything, beside raw programs:
@@ -77,5 +81,6 @@ ${lines(comparisons)}
 
   --sealed N     how many transactions the memory row seals (default 60000)
   --rows N       how far the register of the growth rows is grown, 1000 to 10000000 by decades (default 1000000)
+  --short        rows of workflows with a few instances and one round: shows that they work, not what they cost
 `;
 }

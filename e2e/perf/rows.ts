@@ -19,6 +19,14 @@ import { sealToClient } from './seal-to-client.ts';
 import { gatewayCpu, minting, startAndMemory } from './services.ts';
 import type { Stage } from './stage.ts';
 import { throughput, throughputOfFour } from './throughput.ts';
+import { actions, encryptedActions } from './workflows/actions.ts';
+import { disclosing } from './workflows/disclosures.ts';
+import type { Lengths } from './workflows/lengths.ts';
+import { instancesUnderLoad } from './workflows/load.ts';
+import { rebuilding } from './workflows/rebuild.ts';
+import { rehearsal } from './workflows/rehearsal.ts';
+import { routeHelper } from './workflows/routing.ts';
+import { toNextParty } from './workflows/to-next-party.ts';
 
 /** A measurement that can be selected by name. Those with the same number of validators share a running system. */
 export interface Measurement {
@@ -41,6 +49,7 @@ export interface Extent {
   readonly memory: Stretch;
   /** Transactions of the register that grows. */
   readonly rows: number;
+  readonly workflows: Lengths;
 }
 
 /** Progress is written to standard error, apart from the figures. */
@@ -54,6 +63,11 @@ export function measurements(extent: Extent): readonly Measurement[] {
     what: string,
     measure: (stage: Stage) => Promise<readonly Row[]>,
   ): Measurement => ({ name, what, validators, measure: staged(measure) });
+  const single = (measure: (stage: Stage, lengths: Lengths) => Promise<Row>) => async (stage: Stage) => [
+    await measure(stage, extent.workflows),
+  ];
+  const several = (measure: (stage: Stage, lengths: Lengths) => Promise<readonly Row[]>) => (stage: Stage) =>
+    measure(stage, extent.workflows);
   return [
     on(1, 'one', 'confirmed transactions per second, one validator', throughput),
     on(1, 'packed', 'confirmed transactions per second in batches, one validator', packed),
@@ -68,6 +82,19 @@ export function measurements(extent: Extent): readonly Measurement[] {
     on(1, 'unwrap', 'content keys unwrapped', async (stage) => [await unwrapping(stage)]),
     on(1, 'sign', 'digests signed over gRPC', async (stage) => [await signing(stage)]),
     on(1, 'append', 'CPU for an append as a register grows', async (stage) => [await growingAppend(stage)]),
+    on(1, 'workflow', 'actions of workflows on a register of development', several(actions)),
+    on(1, 'workflow-encrypted', 'first actions on an encrypted register', several(encryptedActions)),
+    on(1, 'workflow-latency', "action submitted until the next party's is there", single(toNextParty)),
+    on(1, 'route', 'CPU of the route helper', single(routeHelper)),
+    on(1, 'rehearsal', 'a full rehearsal against its actions', several(rehearsal)),
+    on(1, 'rebuild', 'rows of instances made again from the ledger', single(rebuilding)),
+    on(1, 'disclosures', 'disclosures of an instance with 20 steps', single(disclosing)),
+    on(
+      1,
+      'workflow-load',
+      '50 instances side by side, each through its four steps',
+      several(instancesUnderLoad),
+    ),
     on(4, 'four', 'confirmed transactions per second, four validators', throughputOfFour),
     on(4, 'latency-four', 'submit to confirmed, four validators', async (stage) => [
       await latencyOfFour(stage),

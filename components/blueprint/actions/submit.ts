@@ -105,16 +105,22 @@ export async function submitStep(
     await claimFiles(tx, { operationId: id, ...task }, prepared.step.files);
     return undefined;
   });
-  const submitted = await submittedOf(deps, known ?? id);
-  if (known === undefined) deps.runner.start(submitted.operation, prepared);
-  return submitted;
+  if (known !== undefined) return submittedOf(deps, known);
+  const operation = await getOperation(deps, id);
+  deps.runner.start(operation, prepared);
+  return { operation, isDevelopment: prepared.register.devMode };
 }
 
 async function submittedOf(deps: SubmitDeps, id: string): Promise<Submitted> {
-  const operation = await findOperation(deps.db.read, id);
-  if (operation === undefined) throw refusal('OPERATION_NOT_FOUND');
+  const operation = await getOperation(deps, id);
   const register = await deps.ledger.findRegister(operation.registerId);
   return { operation, isDevelopment: register?.devMode === true };
+}
+
+async function getOperation({ db }: Pick<SubmitDeps, 'db'>, id: string): Promise<LeasedOperation> {
+  const operation = await findOperation(db.read, id);
+  if (operation === undefined) throw refusal('OPERATION_NOT_FOUND');
+  return operation;
 }
 
 interface FoundSituation {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { requestOverMtls } from '#kit/auth/mtls.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Endpoint } from '#kit/config/config.ts';
+import { keptConnections } from '#kit/workload/server.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
 import { refusal } from '../errors.ts';
 
@@ -31,17 +32,18 @@ interface DelegationOptions {
   readonly clock: Clock;
 }
 
-/** The token listener of the tenant service. */
+/** The token listener of the tenant service, over connections that are kept: every step needs a token. */
 export function connectDelegations(
   address: Endpoint,
   { workload, clientId, clock }: DelegationOptions,
-): Delegations {
+): Delegations & { close(): void } {
   const expect = serviceSpiffeId(workload.trustDomain, 'service-tenant');
+  const agent = keptConnections(expect);
   return {
     exchange: async (bearer) => {
       const askedAtMs = clock.nowMs();
       const form = { grant_type: tokenExchange, subject_token: bearer, client_id: clientId, scope };
-      const answer = await requestOverMtls({ workload, address, expect, method: 'POST', path, form });
+      const answer = await requestOverMtls({ workload, address, expect, method: 'POST', path, form, agent });
       if (answer.status >= 500 || answer.status === 429)
         throw refusal('WALLETS_UNAVAILABLE', {
           message: 'authority to act for you cannot be obtained at present',
@@ -51,6 +53,7 @@ export function connectDelegations(
         throw refusal('DELEGATION_INVALID', { message: 'no authority to act for the caller was granted' });
       return delegationOf(answer.text, askedAtMs);
     },
+    close: () => agent.destroy(),
   };
 }
 

@@ -107,6 +107,27 @@ describe('operations', () => {
     expect(new Set(permits.world.sealing.submissions).size).toBe(1);
   });
 
+  it('wake followers of events for events alone, and each request at the end of its own operation', async () => {
+    const { world } = permits;
+    await permits.prepare(false);
+    const countEvents = async (): Promise<number> => {
+      const text = "select count(*)::int as count from outbox where kind = 'OperationChanged'";
+      return (await world.db.pool.query(text)).rows[0].count;
+    };
+    const [events, wakes] = [await countEvents(), world.wakes.count];
+    const held = Promise.withResolvers<void>();
+    world.keys.hooks.beforeSign = () => held.promise;
+    const { operationId } = (await permits.apply()).body;
+    const waiting = [1, 2].map(() => world.runner.waitForEnd(operationId, 20_000));
+    expect(await world.runner.waitForEnd(operationId, 10)).toMatchObject({ status: 'BuildingTransaction' });
+    held.resolve();
+    for (const ended of await Promise.all(waiting)) expect(ended).toMatchObject({ status: 'Complete' });
+    await world.runner.settle();
+    expect(await world.runner.waitForEnd(operationId, 10)).toMatchObject({ status: 'Complete' });
+    expect(await world.runner.waitForEnd(randomUUID(), 10)).toBeUndefined();
+    expect([await countEvents(), world.wakes.count]).toEqual([events + 2, wakes + 2]);
+  });
+
   it('show operations to their owners alone', async () => {
     await permits.prepare(false);
     const { operationId } = (await permits.apply()).body;

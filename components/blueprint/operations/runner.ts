@@ -22,6 +22,7 @@ import {
   complete,
   fail,
   findOperation,
+  hasEvent,
   type Lease,
   leaseDue,
   moveTo,
@@ -109,7 +110,8 @@ export class OperationRunner<E> {
   readonly #options: RunnerOptions<E>;
   readonly #evaluated = new Map<string, E>();
   readonly #running = new Map<string, Promise<void>>();
-  readonly #watchers = new Set<() => void>();
+  /** Called with an operation of an id when it has ended here. */
+  readonly #watchers = new Map<string, Set<(ended: LeasedOperation) => void>>();
   #loop: PollLoop | undefined;
   #isStopped = false;
   #purgeAtMs = 0;
@@ -166,24 +168,19 @@ export class OperationRunner<E> {
 
   /** The operation when it has ended, or as it is after a time; `undefined` when it does not exist. */
   async waitForEnd(id: string, timeoutMs: number): Promise<LeasedOperation | undefined> {
-    const deadline = Promise.withResolvers<'late'>();
-    const timer = setTimeout(() => deadline.resolve('late'), timeoutMs).unref();
+    const { db } = this.#options;
+    const { promise, resolve } = Promise.withResolvers<LeasedOperation | undefined>();
+    const timer = setTimeout(() => resolve(undefined), timeoutMs).unref();
+    const watchers = this.#watchers.get(id) ?? new Set();
+    this.#watchers.set(id, watchers.add(resolve));
     try {
-      for (;;) {
-        const changed = Promise.withResolvers<'changed'>();
-        const watcher = () => changed.resolve('changed');
-        this.#watchers.add(watcher);
-        const operation = await findOperation(this.#options.db.read, id);
-        if (operation === undefined || operation.completedAt !== undefined) {
-          this.#watchers.delete(watcher);
-          return operation;
-        }
-        const first = await Promise.race([deadline.promise, changed.promise]);
-        this.#watchers.delete(watcher);
-        if (first === 'late') return findOperation(this.#options.db.read, id);
-      }
+      const operation = await findOperation(db.read, id);
+      if (operation === undefined || operation.completedAt !== undefined) return operation;
+      return (await promise) ?? (await findOperation(db.read, id));
     } finally {
       clearTimeout(timer);
+      watchers.delete(resolve);
+      if (watchers.size === 0) this.#watchers.delete(id);
     }
   }
 
@@ -323,13 +320,10 @@ export class OperationRunner<E> {
   ): Promise<LeasedOperation> {
     const changed = await this.#options.db.transact(act);
     if (changed === undefined) throw new LostLease();
-    this.#changed();
+    if (changed.completedAt !== undefined)
+      for (const watch of this.#watchers.get(changed.id) ?? []) watch(changed);
+    if (hasEvent(changed)) this.#options.notify();
     return changed;
-  }
-
-  #changed(): void {
-    for (const watch of this.#watchers) watch();
-    this.#options.notify();
   }
 
   #complete(id: string): Promise<LeasedOperation> {

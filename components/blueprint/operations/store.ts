@@ -297,6 +297,11 @@ export async function purgeOperations(tx: Transactor<DB>, before: Date): Promise
   await tx.deleteFrom('operations').where('completed_at', '<', before).execute();
 }
 
+/** Whether the transaction that left an operation as it is has written an event. */
+export function hasEvent({ status, completedAt }: Pick<Operation, 'status' | 'completedAt'>): boolean {
+  return status === 'Encrypting' || completedAt !== undefined;
+}
+
 async function tell(
   tx: Transactor<DB>,
   { id, wallet }: Pick<Operation, 'id' | 'wallet'>,

@@ -27,6 +27,8 @@ interface Opening {
 export function openTestOperations(opening: Opening) {
   const { db, clock, log, ledger, wallets, definitions, authenticate, foldAll } = opening;
   const seal = new OperationSeal(Buffer.alloc(32, 7));
+  /** How often followers of events were woken. */
+  const wakes = { count: 0 };
   /** A replica's runner. */
   const startRunner = (replica: string) =>
     new OperationRunner<PreparedStep>({
@@ -40,7 +42,9 @@ export function openTestOperations(opening: Opening) {
         clock.advance(timeoutMs);
         await foldAll();
       },
-      notify: () => undefined,
+      notify: () => {
+        wakes.count += 1;
+      },
     });
   const delegations = {
     exchange: async (bearer: string) => {
@@ -49,5 +53,5 @@ export function openTestOperations(opening: Opening) {
       return { token: `for:${subject}`, expiresAtMs: clock.nowMs() + 300_000 };
     },
   };
-  return { seal, startRunner, runner: startRunner('one'), delegations };
+  return { seal, wakes, startRunner, runner: startRunner('one'), delegations };
 }

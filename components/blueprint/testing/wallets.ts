@@ -27,7 +27,7 @@ export function createTestWallets() {
   /** Called before the key of a signer is given, before a signature and after it. */
   const hooks: {
     beforeFindKey?: (() => void) | undefined;
-    beforeSign?: (() => void) | undefined;
+    beforeSign?: (() => void | Promise<void>) | undefined;
     afterSign?: (() => void) | undefined;
     beforeErase?: (() => void) | undefined;
   } = {};
@@ -69,7 +69,7 @@ export function createTestWallets() {
       }),
     signDigest: async (address, digest, subjectToken) => {
       const { signer } = use(address, subjectToken);
-      hooks.beforeSign?.();
+      await hooks.beforeSign?.();
       const signature = signer.signDigest(digest);
       signatures.push(encodeBase64(signature));
       hooks.afterSign?.();

@@ -1,4 +1,5 @@
-import { request } from 'node:https';
+import { type Agent, request } from 'node:https';
+import type { PeerCertificate } from 'node:tls';
 import { AppError } from '#core/errors/errors.ts';
 import { judgeServer, readText } from '#kit/workload/server.ts';
 import type { Workload } from '#kit/workload/workload.ts';
@@ -20,6 +21,8 @@ interface MtlsRequest {
   readonly path: string;
   /** Sent as a form. */
   readonly form?: Readonly<Record<string, string>>;
+  /** `keptConnections` to the server; without them each request has a connection of its own. */
+  readonly agent?: Agent;
 }
 
 interface MtlsAnswer {
@@ -34,7 +37,7 @@ interface MtlsAnswer {
  * Errors: unavailable/SERVICE_UNAVAILABLE.
  */
 export function requestOverMtls(options: MtlsRequest): Promise<MtlsAnswer> {
-  const { workload, address, expect, method, path, form } = options;
+  const { workload, address, expect, method, path, form, agent } = options;
   const { key, cert, ca } = workload.current();
   const body = form === undefined ? undefined : new URLSearchParams(form).toString();
   const { promise, resolve, reject } = Promise.withResolvers<MtlsAnswer>();
@@ -50,9 +53,14 @@ export function requestOverMtls(options: MtlsRequest): Promise<MtlsAnswer> {
       ca,
       minVersion: 'TLSv1.3',
       servername: 'chancery.internal',
-      agent: false,
+      ...(agent === undefined
+        ? {
+            agent: false,
+            checkServerIdentity: (_host: string, certificate: PeerCertificate) =>
+              judgeServer(certificate, expect),
+          }
+        : { agent }),
       signal: AbortSignal.timeout(timeoutMs),
-      checkServerIdentity: (_host, certificate) => judgeServer(certificate, expect),
       ...(body !== undefined && {
         headers: {
           'content-type': 'application/x-www-form-urlencoded',

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { Agent, request as startRequest } from 'node:https';
+import { type Agent, request as startRequest } from 'node:https';
 import { scanJson, toValue } from '#core/encoding/json.ts';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { currentTraceparent } from '#kit/telemetry/telemetry.ts';
-import { judgeServer, readText } from '#kit/workload/server.ts';
+import { keptConnections, readText } from '#kit/workload/server.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 
 interface ServiceClientOptions {
@@ -50,7 +50,7 @@ interface ServiceClient {
 /** A client over mutual TLS 1.3 with the workload's current SVID; the server is verified by its SPIFFE id only. */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { timeoutMs = 10_000, answerLimitBytes = 4 * 1024 * 1024 } = options;
-  const agent = new Agent({ keepAlive: true });
+  const agent = keptConnections(options.expect);
   return {
     async call(request) {
       const signal = AbortSignal.timeout(timeoutMs);
@@ -77,7 +77,7 @@ interface Sending {
 }
 
 function send(
-  { workload, address, expect }: ServiceClientOptions,
+  { workload, address }: ServiceClientOptions,
   agent: Agent,
   { request, signal }: Sending,
 ): Promise<IncomingMessage> {
@@ -98,7 +98,6 @@ function send(
       signal,
       minVersion: 'TLSv1.3',
       servername: 'chancery.internal',
-      checkServerIdentity: (_host, certificate) => judgeServer(certificate, expect),
       headers: {
         authorization: `Bearer ${bearer}`,
         accept: 'application/json',

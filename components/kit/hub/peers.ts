@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { Agent, request as startRequest } from 'node:https';
+import { type Agent, request as startRequest } from 'node:https';
 import { TLSSocket } from 'node:tls';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { peerSpiffeId } from '#kit/http/http.ts';
-import { judgeServer } from '#kit/workload/server.ts';
+import { keptConnections } from '#kit/workload/server.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { HubLimits } from './limits.ts';
 
@@ -25,12 +25,13 @@ export function ownAddress({ raw: { socket } }: FastifyRequest): Endpoint {
 export class Peers {
   readonly #workload: Workload | undefined;
   readonly #limit: number;
-  readonly #agent = new Agent({ keepAlive: true });
+  readonly #agent: Agent | undefined;
   #handed = 0;
 
   /** Without a workload every request belongs to this replica or to none. */
   constructor(workload: Workload | undefined, limits: HubLimits) {
     this.#workload = workload;
+    this.#agent = workload && keptConnections(workload.id);
     this.#limit = limits.handedRequests;
   }
 
@@ -63,7 +64,7 @@ export class Peers {
   }
 
   stop(): void {
-    this.#agent.destroy();
+    this.#agent?.destroy();
   }
 
   #send(
@@ -86,7 +87,6 @@ export class Peers {
         minVersion: 'TLSv1.3',
         servername: 'chancery.internal',
         timeout: silenceMs,
-        checkServerIdentity: (_host, certificate) => judgeServer(certificate, workload.id),
       },
       resolve,
     );

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Agent } from 'node:https';
 import type { PeerCertificate } from 'node:tls';
 import { readSvid } from './svid.ts';
 
@@ -10,6 +11,23 @@ export function judgeServer(certificate: PeerCertificate, expected: string): Err
   } catch (error) {
     return error instanceof Error ? error : new Error('the server certificate was refused');
   }
+}
+
+/** Milliseconds; less than the 65 s after which servers close, so that no request meets a connection that ends. */
+const idleMs = 30_000;
+
+/**
+ * Connections over mutual TLS to the server of a SPIFFE id, kept for later requests. Requests must not name a
+ * `checkServerIdentity` of their own: node:https keeps no connection that was judged by a request.
+ */
+export function keptConnections(expect: string): Agent {
+  return new Agent({
+    keepAlive: true,
+    timeout: idleMs,
+    // A resumed session would not present the certificate again.
+    maxCachedSessions: 0,
+    checkServerIdentity: (_host, certificate) => judgeServer(certificate, expect),
+  });
 }
 
 /** The whole body of an answer. Throws Error when it is larger than `limitBytes`. */

@@ -1,34 +1,27 @@
-import { createPrivateKey, randomUUID, sign } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { createTokenSigner } from './token.ts';
 
 /**
  * The minimum of a token endpoint: one mutual-TLS request, one ES256 JWT. Settings: {key, cert, ca, signingKey} as PEM.
  */
 
 const { key, cert, ca, signingKey } = JSON.parse(process.argv[2] ?? '{}');
-const private256 = createPrivateKey(signingKey);
-const header = Buffer.from(JSON.stringify({ alg: 'ES256', typ: 'at+jwt', kid: 'raw' })).toString('base64url');
+const signToken = createTokenSigner(signingKey);
 
 function mint(): string {
-  const now = Math.floor(Date.now() / 1000);
-  const claims = {
+  return signToken({
     iss: 'urn:platform:raw',
     aud: ['raw:service'],
     sub: '00000000-0000-0000-0002-000000000003',
     client_id: 'service-register',
-    iat: now,
-    nbf: now,
-    exp: now + 3600,
     jti: randomUUID(),
     scope: 'wallets:sign validator:write',
     token_type: 'service',
     token_use: 'access',
     tier: 'service',
-  };
-  const text = `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
-  const signature = sign('sha256', Buffer.from(text), { key: private256, dsaEncoding: 'ieee-p1363' });
-  return `${text}.${signature.toString('base64url')}`;
+  });
 }
 
 const server = createServer(

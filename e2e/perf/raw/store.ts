@@ -10,8 +10,9 @@ import { openWire, serveFrames, type Wire } from './wire.ts';
 /**
  * The minimum of the register service: one indexed query for every admission batch, and for every docket all its
  * signatures verified, one COPY and one commit. Its own listener forwards single transactions to the validator and
- * answers when they are stored; GET answers their number. Settings: {key, cert, ca, databaseUrl, schema, workers}. A
- * frame is `?` and ids, or `!`, the count of certificate signatures and attestations, those, and transactions.
+ * answers when they are stored; GET answers their number, and `/payloads/` with ids their payloads. Settings: {key, cert,
+ * ca, databaseUrl, schema, workers}. A frame is `?` and ids, or `!`, the count of certificate signatures and attestations,
+ * those, and transactions.
  */
 
 const settings = JSON.parse(process.argv[2] ?? '{}');
@@ -73,6 +74,17 @@ async function store(frame: Buffer): Promise<Uint8Array> {
   return Buffer.alloc(0);
 }
 
+const payloads = '/payloads/';
+
+/** A JSON array of the payloads of transactions, in the order of their ids in the path. */
+async function readPayloads(path: string): Promise<string> {
+  const ids = path.slice(payloads.length).split(',');
+  const text = 'select tx_id, body from raw_tx where tx_id = any($1)';
+  const { rows } = await reader.query({ name: 'payloads', text, values: [ids] });
+  const found = new Map<string, Buffer>(rows.map(({ tx_id, body }) => [tx_id, body]));
+  return `[${ids.map((id) => found.get(id)?.toString() ?? 'null').join()}]`;
+}
+
 let validator: Wire | undefined;
 const port = await serveFrames(settings, (frame) => {
   const kind = frame.toString('latin1', 0, 1);
@@ -92,7 +104,9 @@ const server = createServer(
   { ...settings, requestCert: true, minVersion: 'TLSv1.3' },
   (request, response) => {
     if (request.method === 'GET') {
-      response.end(String(stored));
+      const { url = '/' } = request;
+      if (url.startsWith(payloads)) void readPayloads(url).then((text) => response.end(text));
+      else response.end(String(stored));
       return;
     }
     const chunks: Buffer[] = [];
