@@ -112,8 +112,11 @@ export class WorkflowLoad {
   /** The answer of a request that is repeated while it is refused for the time being; undefined for a wrong answer. */
   async #ask(person: Person, method: string, path: string, call: Call = {}): Promise<Answer | undefined> {
     const headers = method === 'POST' ? { 'idempotency-key': randomUUID() } : {};
+    const send = () => this.#options.api.send(method, path, { token: person.token, headers, ...call });
     for (const endsAt = performance.now() + longestOutageMs; performance.now() < endsAt; ) {
-      const answer = await this.#options.api.send(method, path, { token: person.token, headers, ...call });
+      const answer = await send().catch((error: Error) => error);
+      if (answer instanceof Error)
+        return this.#fail({ call: `${method} ${path}`, status: 0, body: String(answer.cause ?? answer) });
       if (answer.status < 300) return answer;
       if (!open.includes(answer.status))
         return this.#fail({ call: `${method} ${path}`, status: answer.status, body: answer.body });
