@@ -163,7 +163,7 @@ async function attachPlans(steps: Steps, api: Api, { applicant, registerId }: Pe
   });
 }
 
-/** Downloads the plans as those whom they are disclosed to, and as one whom they are not. */
+/** Downloads the plans as a party that they are disclosed to, and tries it as another party. */
 async function downloadPlans(
   steps: Steps,
   api: Api,
