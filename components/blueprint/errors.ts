@@ -66,6 +66,10 @@ const codes = {
   INSTANCE_TERMINAL: ['conflict', 'the instance has ended'],
   INSTANCE_STARTED: ['conflict', 'the instance has begun; it ends by its routes and rejections'],
   PIN_UNRESOLVABLE: ['conflict', 'the definition of the instance cannot be resolved here'],
+  VAL_BP_VERSION_001: [
+    'unprocessable',
+    'the definition of the instance cannot be resolved here; no other version takes its place',
+  ],
   ACTION_NOT_FOUND: ['not_found', 'the blueprint has no such action'],
   ACTION_NOT_CURRENT: ['conflict', 'the action is not current'],
   ACTION_BLOCKED: ['conflict', 'the action waits for others'],

@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { type Api, createApi } from '../harness/api.ts';
+import { encryptFile } from '../harness/client-file.ts';
 import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
 import { createRegister, waitOnline } from '../harness/journey.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
@@ -16,6 +18,15 @@ const run = promisify(execFile);
 const program = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
 const blueprintId = 'site-permit-approval';
 const decision = { decision: 'approved', permitNumber: 'P000001', validFrom: '2027-01-01' };
+
+const plansBytes = 1024 * 1024;
+
+const published = z.looseObject({ publicationTxId: z.string(), overridden: z.boolean() });
+const rehearsal = z.looseObject({
+  rehearsalId: z.string(),
+  status: z.string(),
+  currentActingRole: z.string().nullable(),
+});
 
 interface Parties {
   readonly applicant: Person;
@@ -88,19 +99,86 @@ async function publish(steps: Steps, api: Api, parties: Parties): Promise<Permit
     if (named.length < 2) throw new Error(`found only ${named.join()}`);
     return [named.join(', '), undefined];
   });
-  await steps.run(
-    'publish the definition: a rehearsal is required, or an override with a reason',
-    async () => {
-      const path = `/api/blueprints/${blueprintId}/publish`;
-      const refused = await api.expect(409, 'POST', path, { token, json: { registerId } });
-      const { code } = z.looseObject({ code: z.string() }).parse(refused.body);
-      const json = { registerId, override: { confirm: true, reason: 'a demonstration' } };
-      const { body } = await api.expect(200, 'POST', path, { token, json });
-      const { publicationTxId } = z.looseObject({ publicationTxId: z.string() }).parse(body);
-      return [`${code}; publication ${publicationTxId.slice(0, 16)}…`, undefined];
-    },
-  );
+  await steps.run('publish it without a rehearsal', async () => {
+    const path = `/api/blueprints/${blueprintId}/publish`;
+    const { body } = await api.expect(409, 'POST', path, { token, json: { registerId } });
+    const { code } = z.looseObject({ code: z.string() }).parse(body);
+    if (code !== 'REHEARSAL_REQUIRED') throw new Error(`refused with ${code}`);
+    return [code, undefined];
+  });
+  await rehearse(steps, api, officer);
+  await steps.run('publish it now', async () => {
+    const path = `/api/blueprints/${blueprintId}/publish`;
+    const { body } = await api.expect(200, 'POST', path, { token, json: { registerId } });
+    const { publicationTxId, overridden } = published.parse(body);
+    if (overridden) throw new Error('published by an override');
+    return [`publication ${publicationTxId.slice(0, 16)}…`, undefined];
+  });
   return { ...parties, registerId };
+}
+
+/** Walks the definition through all roles in the sandbox of the organisation. */
+async function rehearse(steps: Steps, api: Api, { token }: Person): Promise<void> {
+  await steps.run('rehearse all roles in the sandbox', async () => {
+    const path = `/api/blueprints/${blueprintId}/rehearsals`;
+    const begun = await api.expect(201, 'POST', path, { token, json: { mode: 'full' } });
+    const { rehearsalId } = rehearsal.parse(begun.body);
+    const walk: readonly (readonly [number, object])[] = [
+      [0, application],
+      [1, { safetyScore: 80 }],
+      [2, decision],
+      [3, { collected: true }],
+    ];
+    const roles: (string | null)[] = [rehearsal.parse(begun.body).currentActingRole];
+    let status = '';
+    for (const [actionId, payload] of walk) {
+      const json = { actionId, payload };
+      const { body } = await api.expect(200, 'POST', `${path}/${rehearsalId}/steps`, { token, json });
+      const now = rehearsal.parse(body);
+      status = now.status;
+      if (status === 'InProgress') roles.push(now.currentActingRole);
+    }
+    if (status !== 'Passed') throw new Error(`the rehearsal is ${status}`);
+    return [`${roles.join(', ')}: ${status}`, undefined];
+  });
+}
+
+/** Uploads the plans of the site, encrypted here: what the application refers to. */
+async function attachPlans(steps: Steps, api: Api, { applicant, registerId }: Permit, plans: Buffer) {
+  return steps.run('upload the plans in two encrypted chunks', async () => {
+    const { bodies, reference } = encryptFile(plans, 2, {
+      registerId,
+      senderWallet: applicant.wallet.walletAddress,
+      fileName: 'plans.pdf',
+      contentType: 'application/pdf',
+    });
+    const chunkTransactionIds: string[] = [];
+    for (const json of bodies) {
+      const { body } = await api.expect(201, 'POST', '/api/file-chunks', { token: applicant.token, json });
+      chunkTransactionIds.push(
+        z.looseObject({ chunkTransactionId: z.string() }).parse(body).chunkTransactionId,
+      );
+    }
+    return [`${plans.length} bytes`, { ...reference, chunkTransactionIds }] as const;
+  });
+}
+
+/** Downloads the plans as a party that they are disclosed to, and tries it as another party. */
+async function downloadPlans(
+  steps: Steps,
+  api: Api,
+  { officer, inspector, registerId }: Permit,
+  { txId, plans, fileId }: { readonly txId: string; readonly plans: Buffer; readonly fileId: string },
+): Promise<void> {
+  await steps.run('download them as the planning office, and as the safety board', async () => {
+    const pathFor = ({ wallet }: Person) =>
+      `/api/files/${wallet.walletAddress}/${registerId}/${txId}/${fileId}`;
+    const { bytes } = await api.expect(200, 'GET', pathFor(officer), { token: officer.token });
+    if (!plans.equals(bytes)) throw new Error('the bytes are not those of the plans');
+    const refused = await api.expect([403, 404], 'GET', pathFor(inspector), { token: inspector.token });
+    const { code } = z.looseObject({ code: z.string() }).parse(refused.body);
+    return [`the same ${bytes.length} bytes; ${code}`, undefined];
+  });
 }
 
 async function decide(steps: Steps, api: Api, permit: Permit): Promise<string> {
@@ -117,12 +195,16 @@ async function decide(steps: Steps, api: Api, permit: Permit): Promise<string> {
     actionId,
     payload,
   });
-  await steps.run('apply for a permit', async () => {
-    const done = await flow.complete(applicant, step(0, application));
+  const content = randomBytes(plansBytes);
+  const plans = await attachPlans(steps, api, permit, content);
+  const txId = await steps.run('apply for a permit', async () => {
+    const done = await flow.complete(applicant, step(0, { ...application, plans }));
     if (done.transactionHash === null) throw new Error(done.error?.message ?? 'no transaction');
     await flow.reach(applicant, instanceId, done.transactionHash);
-    return [`${done.status}, transaction ${done.transactionHash.slice(0, 16)}…`, undefined];
+    return [`${done.status}, transaction ${done.transactionHash.slice(0, 16)}…`, done.transactionHash];
   });
+  const [fileId = ''] = plans.chunkTransactionIds;
+  await downloadPlans(steps, api, permit, { txId, plans: content, fileId });
   await steps.run('read it as each party', async () => {
     const fields = async (person: Person) =>
       Object.keys((await flow.disclosed(person, instanceId)).disclosedFields).length;

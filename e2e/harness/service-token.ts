@@ -36,10 +36,18 @@ export function askToken(
   certificate: ClientCertificate,
   clientId: string,
 ): Promise<TokenAnswer> {
-  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId }).toString();
+  return postForm(state.mtlsTokenUrl, certificate, { grant_type: 'client_credentials', client_id: clientId });
+}
+
+function postForm(
+  url: string,
+  certificate: ClientCertificate,
+  form: Readonly<Record<string, string>>,
+): Promise<TokenAnswer> {
+  const body = new URLSearchParams(form).toString();
   return new Promise((resolve, reject) => {
     const call = request(
-      state.mtlsTokenUrl,
+      url,
       {
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -92,4 +100,20 @@ export async function refusedWithWrongSvid(
     throw new Error(`${holder} asking for ${wanted} got ${answer.status}: ${answer.body}`);
   }
   return `${answer.status} ${error}`;
+}
+
+/** Exchanges a person's token for one with which a service acts for them (RFC 8693), by the service's own SVID. */
+export async function delegateWithSvid(
+  state: LocalState,
+  clientId: string,
+  subjectToken: string,
+): Promise<string> {
+  const answer = await postForm(`${state.mtlsTokenUrl}/delegated`, await fetchSvid(state, clientId), {
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    client_id: clientId,
+    subject_token: subjectToken,
+    scope: 'wallets:sign wallets:decrypt',
+  });
+  if (answer.status !== 200) throw new Error(`${clientId} got ${answer.status}: ${answer.body}`);
+  return minted.parse(JSON.parse(answer.body)).access_token;
 }

@@ -60,6 +60,9 @@ interface StepRequest {
   readonly actionId: number;
   readonly payload: object;
   readonly key?: string;
+  /** Other members of the body. */
+  readonly more?: object;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** What the parties of a workflow do through the gateway. */
@@ -68,7 +71,7 @@ export function workflows(api: Api) {
     operation.parse((await api.expect(200, 'GET', `/api/operations/${id}`, { token: person.token })).body);
 
   async function take(person: Person, step: StepRequest): Promise<Answer> {
-    const { instanceId, registerId, blueprintId, actionId, payload, key } = step;
+    const { instanceId, registerId, blueprintId, actionId, payload, key, more } = step;
     const path = `/api/instances/${instanceId}/actions/${actionId}/execute`;
     const json = {
       blueprintId,
@@ -78,8 +81,9 @@ export function workflows(api: Api) {
       registerAddress: registerId,
       previousTransactionHash: null,
       payloadData: payload,
+      ...more,
     };
-    const headers = key === undefined ? {} : { 'idempotency-key': key };
+    const headers = { ...step.headers, ...(key !== undefined && { 'idempotency-key': key }) };
     return api.send('POST', path, { token: person.token, json, headers });
   }
 

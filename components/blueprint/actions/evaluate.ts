@@ -23,7 +23,7 @@ import {
   viewSteps,
 } from '../instances/accumulated-state.ts';
 import { getAction, type PinnedDefinition, rejectionTargets } from '../instances/definitions.ts';
-import { blockersOf, currentActions, type Instance, walletsOf } from '../instances/instance.ts';
+import { blockersOf, type Instance, openActions, walletsOf } from '../instances/instance.ts';
 import { listSteps } from '../instances/store.ts';
 import type { OperationInput, StepTask } from '../operations/operation.ts';
 import { payloadJudge, payloadSchemas, rejectionJudge } from './compiled.ts';
@@ -68,9 +68,8 @@ const unbound = 'recipient-unbound';
 function judgeTurn({ task, instance, pinned }: Situation, nowMs: number): Action {
   const action = getAction(pinned, task.actionId);
   if (instance.state === 'Completed' || instance.state === 'Failed') throw refusal('INSTANCE_TERMINAL');
-  const isCurrent = currentActions(instance, pinned.workflow).some(({ actionId, until }) => {
-    return actionId === task.actionId && (until === undefined || Date.parse(until) >= nowMs);
-  });
+  const open = openActions(instance, pinned.workflow, nowMs);
+  const isCurrent = open.some(({ actionId }) => actionId === task.actionId);
   if (!isCurrent) throw refusal('ACTION_NOT_CURRENT');
   const waitingFor = blockersOf(instance, pinned.workflow, task.actionId, nowMs);
   if (waitingFor.length > 0) throw refusal('ACTION_BLOCKED', { details: { waitingFor } });

@@ -6,7 +6,7 @@ import { refusal, refusals } from '../errors.ts';
 import { registerIdSchema, txIdSchema } from '../identifiers.ts';
 import { viewSteps } from '../instances/accumulated-state.ts';
 import { delegationHeaders, delegationIn, delegationOf } from '../instances/authority.ts';
-import { blockersOf, currentActions, hasOpenStart, type Instance, walletsOf } from '../instances/instance.ts';
+import { blockersOf, hasOpenStart, type Instance, openActions, walletsOf } from '../instances/instance.ts';
 import { presentAction } from '../instances/present.ts';
 import { actionDetailSchema } from '../instances/schemas.ts';
 import { findInstance, findStepInstance, listActive, listSteps } from '../instances/store.ts';
@@ -134,7 +134,7 @@ async function listTurns(deps: ActionRouteDeps, registerId: string, address: str
     if (pinned === undefined) continue;
     const { workflow } = pinned;
     const roles = walletsOf(instance, workflow);
-    for (const { actionId } of currentActions(instance, workflow)) {
+    for (const { actionId } of openActions(instance, workflow, nowMs)) {
       const sender = workflow.actions.get(actionId)?.sender;
       const isOwn = sender !== undefined && roles.get(sender) === address;
       if (isOwn && blockersOf(instance, workflow, actionId, nowMs).length === 0)

@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import type { RecipientKey } from '#core/blueprint/payload/seal.ts';
-import { RECIPIENT_ALGORITHMS } from '#core/crypto/key-wrap.ts';
+import { RECIPIENT_ALGORITHMS, wrapContentKey } from '#core/crypto/key-wrap.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Ledger } from '../clients/ledger.ts';
@@ -12,6 +13,7 @@ interface KeyDeps {
   readonly wallets: Pick<Wallets, 'findEncryptionKeys'>;
 }
 
+const contentKeyBytes = 32;
 /** A wallet that was rotated can still decrypt. */
 const usable: readonly string[] = ['Active', 'Rotated'];
 
@@ -49,8 +51,24 @@ export async function resolveRecipientKeys(
     // A locked or deleted wallet decrypts nothing, whatever other key is named for it.
     if (known !== undefined) return usable.includes(known.status) ? keyOf(known.kid, known) : undefined;
     const record = records.find((each) => each.address === address);
-    if (record !== undefined && record.publicKey !== '') return keyOf(address, record);
-    return Object.hasOwn(external, address) ? keyOf(address, external[address]) : undefined;
+    const given = record !== undefined && record.publicKey !== '' ? record : named(address);
+    const key = keyOf(address, given);
+    return key !== undefined && isEncryptable(key) ? key : undefined;
+  }
+
+  function named(address: string): ExternalKey | undefined {
+    return Object.hasOwn(external, address) ? external[address] : undefined;
+  }
+}
+
+/** Whether content can be encrypted to a key that no service here made: bytes of another form, or of low order, are none. */
+function isEncryptable(key: RecipientKey): boolean {
+  try {
+    wrapContentKey(key, Buffer.alloc(contentKeyBytes), randomBytes);
+    return true;
+  } catch (error) {
+    if (isAppError(error, 'unprocessable')) return false;
+    throw error;
   }
 }
 

@@ -60,7 +60,8 @@ interface Submitted {
  * Judges a step, makes the operation that carries it out, and starts it. Whatever is wrong with the step is refused
  * before there is an operation.
  * @throws AppError what prepareStep throws, not_found INSTANCE_NOT_FOUND, forbidden INSTANCE_ACCESS_DENIED,
- * WALLET_NOT_OWNED, DELEGATION_INVALID, conflict PIN_UNRESOLVABLE, STALE_PREDECESSOR, invalid INSTANCE_REQUIRED
+ * WALLET_NOT_OWNED, DELEGATION_INVALID, unprocessable VAL_BP_VERSION_001, conflict STALE_PREDECESSOR, invalid
+ * INSTANCE_REQUIRED
  */
 export async function submitStep(
   deps: SubmitDeps,
@@ -139,7 +140,7 @@ async function findSituation(
       ? await beginInstance(deps, subject, request)
       : await findView(deps, subject, request, request.instanceId);
   const { instance, pinned, wallets } = found;
-  if (pinned === undefined) throw refusal('PIN_UNRESOLVABLE');
+  if (pinned === undefined) throw refusal('VAL_BP_VERSION_001');
   if (request.blueprintId !== undefined && request.blueprintId !== instance.blueprintId)
     throw invalid('blueprintId is not that of the instance');
   const { kind, actionId } = request;

@@ -1,4 +1,4 @@
-import { listBlockers } from '#core/blueprint/steps/blockers.ts';
+import { isExpired, listBlockers } from '#core/blueprint/steps/blockers.ts';
 import { type CurrentAction, parseRouting, type Routing } from '#core/blueprint/steps/routing.ts';
 import { participantWallets, type Workflow } from '#core/blueprint/steps/workflow.ts';
 import { TICKS_PER_MILLISECOND } from '#core/encoding/timestamp.ts';
@@ -44,6 +44,16 @@ export function currentActions(
   if (instance.routing !== undefined) return instance.routing.current;
   const starting = [...workflow.actions.values()].filter(({ isStarting }) => isStarting);
   return starting.map(({ id }) => ({ actionId: id })).sort((one, other) => one.actionId - other.actionId);
+}
+
+/** Current actions that are not past their deadline at a moment, milliseconds since the epoch. */
+export function openActions(
+  instance: Pick<Instance, 'state' | 'routing'>,
+  workflow: Workflow,
+  nowMs: number,
+): readonly CurrentAction[] {
+  const nowTicks = BigInt(nowMs) * TICKS_PER_MILLISECOND;
+  return currentActions(instance, workflow).filter((entry) => !isExpired(entry, nowTicks));
 }
 
 /** Whether any wallet may take a starting action. */

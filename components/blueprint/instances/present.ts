@@ -4,7 +4,7 @@ import type { Branch } from '#core/blueprint/steps/instance.ts';
 import type { IndexedPublication } from '../definitions/publications/store.ts';
 import type { PinnedDefinition } from './definitions.ts';
 import { getAction } from './definitions.ts';
-import { blockersOf, currentActions, type Instance, walletsOf } from './instance.ts';
+import { blockersOf, type Instance, openActions, walletsOf } from './instance.ts';
 import type { actionDetailSchema, definitionSchema, instanceSchema, nextActionsSchema } from './schemas.ts';
 
 /** The definition of an instance and its publication; both undefined when the pin does not resolve here. */
@@ -18,14 +18,15 @@ type InstanceAnswer = z.output<typeof instanceSchema>;
 export function presentInstance(
   instance: Instance,
   { pinned, publication }: Resolved,
-  branches: readonly Branch[] = [],
+  { nowMs, branches = [] }: { readonly nowMs: number; readonly branches?: readonly Branch[] },
 ): InstanceAnswer {
   const { start, routing, firstTxId } = instance;
   const wallets =
     pinned === undefined
       ? { ...(routing?.roles ?? start?.participantWallets) }
       : Object.fromEntries(walletsOf(instance, pinned.workflow));
-  const current = pinned === undefined ? (routing?.current ?? []) : currentActions(instance, pinned.workflow);
+  const current =
+    pinned === undefined ? (routing?.current ?? []) : openActions(instance, pinned.workflow, nowMs);
   return {
     id: instance.instanceId,
     instanceId: instance.instanceId,
@@ -59,7 +60,7 @@ export function presentNextActions(
   pinned: PinnedDefinition,
   nowMs: number,
 ): z.output<typeof nextActionsSchema> {
-  return currentActions(instance, pinned.workflow).map(({ actionId, branchKey, until }) => {
+  return openActions(instance, pinned.workflow, nowMs).map(({ actionId, branchKey, until }) => {
     const { title, sender } = getAction(pinned, actionId);
     return {
       actionId,
@@ -79,7 +80,7 @@ export function presentAction(
   nowMs: number,
 ): z.output<typeof actionDetailSchema> {
   const action = getAction(pinned, actionId);
-  const isCurrent = currentActions(instance, pinned.workflow).some((each) => each.actionId === actionId);
+  const isCurrent = openActions(instance, pinned.workflow, nowMs).some((each) => each.actionId === actionId);
   const { rejectionConfig } = action;
   return {
     instanceId: instance.instanceId,

@@ -1,6 +1,6 @@
 import type { ActionMark } from '#core/blueprint/diagram/graph.ts';
 import { isExpired } from '#core/blueprint/steps/blockers.ts';
-import { applyStep, type Branch } from '#core/blueprint/steps/instance.ts';
+import { applyStep, type Branch, branchesAt } from '#core/blueprint/steps/instance.ts';
 import { TICKS_PER_MILLISECOND } from '#core/encoding/timestamp.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
@@ -42,9 +42,9 @@ export async function resolve(
   return { pinned, publication };
 }
 
-/** The branches of an instance, from its steps. */
+/** The branches of an instance, from its steps; those past their deadline are timed out. */
 export async function readBranches(
-  { db }: Pick<ReadDeps, 'db'>,
+  { db, clock }: Pick<ReadDeps, 'db' | 'clock'>,
   { registerId, instanceId, pin, routing }: Instance,
 ): Promise<readonly Branch[]> {
   if (routing === undefined) return [];
@@ -65,7 +65,7 @@ export async function readBranches(
     folded = applyStep(folded, step) ?? folded;
     previous = txId;
   }
-  return folded?.branches ?? [];
+  return folded === undefined ? [] : branchesAt(folded, BigInt(clock.nowMs()) * TICKS_PER_MILLISECOND);
 }
 
 /** What the picture of an instance shows of its actions. */

@@ -86,7 +86,9 @@ function mountCreation(app: App, deps: InstanceRouteDeps): void {
       const instance = await findInstance(deps.db.read, created.registerId, created.instanceId, now);
       if (instance === undefined) throw refusal('INSTANCE_NOT_FOUND');
       const location = `/api/instances/${created.instanceId}`;
-      return answer(201, presentInstance(instance, await resolve(deps, instance)), { location });
+      return answer(201, presentInstance(instance, await resolve(deps, instance), { nowMs: now.getTime() }), {
+        location,
+      });
     },
   });
   addRoute(app, {
@@ -114,7 +116,7 @@ function mountCreation(app: App, deps: InstanceRouteDeps): void {
         (await deps.db.transact((tx) => cancelStart(tx, instance.instanceId, { reason: body.reason, at })));
       if (!cancelled) throw refusal('INSTANCE_STARTED');
       const after = await findInstance(deps.db.read, instance.registerId, instance.instanceId, at);
-      return presentInstance(after ?? instance, await resolve(deps, instance));
+      return presentInstance(after ?? instance, await resolve(deps, instance), { nowMs: at.getTime() });
     },
   });
 }
@@ -132,9 +134,10 @@ function mountReads(app: App, deps: InstanceRouteDeps): void {
     handle: async ({ caller, query, request }) => {
       const wallets = await deps.listOwn(bearerOf(request));
       const wanted = { wallets, createdBy: creatorOf(caller), state: query.status, ...pageWindow(query) };
-      const { items, total } = await listInstances(deps.db.read, wanted, new Date(deps.clock.nowMs()));
+      const nowMs = deps.clock.nowMs();
+      const { items, total } = await listInstances(deps.db.read, wanted, new Date(nowMs));
       const shown = await Promise.all(
-        items.map(async (instance) => presentInstance(instance, await resolve(deps, instance))),
+        items.map(async (instance) => presentInstance(instance, await resolve(deps, instance), { nowMs })),
       );
       return { items: shown, totalCount: total, pageNumber: query.page, pageSize: query.pageSize };
     },
@@ -150,7 +153,11 @@ function mountReads(app: App, deps: InstanceRouteDeps): void {
     refusals: access,
     handle: async ({ caller, params, request }) => {
       const { instance } = await readInstance(deps, { caller, bearer: bearerOf(request) }, params.instanceId);
-      return presentInstance(instance, await resolve(deps, instance), await readBranches(deps, instance));
+      const branches = await readBranches(deps, instance);
+      return presentInstance(instance, await resolve(deps, instance), {
+        nowMs: deps.clock.nowMs(),
+        branches,
+      });
     },
   });
   addRoute(app, {

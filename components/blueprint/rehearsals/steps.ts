@@ -3,7 +3,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import { type SubmitDeps, submitStep } from '../actions/submit.ts';
 import type { OperationFailure } from '../database/operation-tables.ts';
 import { refusal, storedRefusal } from '../errors.ts';
-import { currentActions } from '../instances/instance.ts';
+import { openActions } from '../instances/instance.ts';
 import { findInstance, listSteps } from '../instances/store.ts';
 import { end, settle } from './ending.ts';
 import type { StartDeps } from './start.ts';
@@ -75,7 +75,9 @@ export async function lookAt(deps: StepDeps, found: Rehearsal): Promise<Rehearse
   const instance = await findInstance(deps.db.read, registerId, instanceId, new Date(deps.clock.nowMs()));
   if (instance === undefined) throw refusal('REHEARSAL_NOT_FOUND');
   const hasEnded = status !== 'InProgress';
-  const current = hasEnded ? [] : currentActions(instance, workflow).map(({ actionId }) => actionId);
+  const current = hasEnded
+    ? []
+    : openActions(instance, workflow, deps.clock.nowMs()).map(({ actionId }) => actionId);
   const last = steps.at(-1)?.actionId;
   const lastSender = blueprint.actions.find(({ id }) => id === last)?.sender;
   const isChosen = rehearsal.actingSince >= steps.length ? rehearsal.actingRole : undefined;
