@@ -11,8 +11,10 @@ import { type ManualTiming, settle } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { Workload } from '#kit/workload/workload.ts';
+import { Following } from './following.ts';
 import { type HubLimits, hubLimits } from './limits.ts';
 import type { LogSource } from './log.ts';
+import type { Methods } from './methods.ts';
 import { mountHubRoutes } from './routes.ts';
 import { HubServer } from './server.ts';
 import type { Subscription } from './subscriptions.ts';
@@ -107,6 +109,8 @@ export interface TestHubOptions {
   readonly groupsOf?: (caller: Caller) => readonly string[];
   readonly judge?: Subscription['judge'];
   readonly key?: Buffer;
+  /** Methods in place of the rooms. */
+  readonly methods?: Methods;
 }
 
 export type TestHub = Awaited<ReturnType<typeof startTestHub>>;
@@ -128,14 +132,24 @@ export async function startTestHub(options: TestHubOptions = {}) {
       if (name.startsWith('no')) throw new AppError('forbidden', 'FORBIDDEN', 'The room is closed.');
     },
   };
+  const allLimits = { ...hubLimits, ...(timing !== undefined && { pollSpacingMs: 0 }), ...limits };
+  const behaviour =
+    options.methods ??
+    new Following({
+      subscriptions: [room],
+      groupsOf: options.groupsOf,
+      source: log.source,
+      bus: { subscribe: (_subject, listener) => log.subscribe(listener) },
+      log: runtime.log,
+      timers: timing,
+      limits: allLimits,
+      nowMs: () => runtime.clock.nowMs(),
+    });
   const server = new HubServer({
     path,
-    subscriptions: [room],
-    ...(options.groupsOf !== undefined && { groupsOf: options.groupsOf }),
-    source: log.source,
+    behaviour,
     key: options.key ?? Buffer.alloc(32, 7),
     runtime,
-    bus: { subscribe: (_subject, listener) => log.subscribe(listener) },
     authenticator: {
       assertCurrent: ({ tokenId }) => {
         const reason = refusedTokens.get(tokenId);
@@ -144,7 +158,7 @@ export async function startTestHub(options: TestHubOptions = {}) {
     },
     workload: options.workload,
     timers: timing,
-    limits: { ...hubLimits, ...(timing !== undefined && { pollSpacingMs: 0 }), ...limits },
+    limits: allLimits,
   });
   const app = createHttpServer({ runtime, title: 'hub', ...(https !== undefined && { https }) });
   authPlugin(app, { authenticate: async (token) => callerOf(token) });
@@ -152,7 +166,7 @@ export async function startTestHub(options: TestHubOptions = {}) {
   app.addHook('preHandler', async ({ method }) => {
     if (method === 'GET') polls.count += 1;
   });
-  mountHubRoutes(app, path, () => server);
+  mountHubRoutes(app, { path, messageBytes: allLimits.messageBytes }, () => server);
   const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
   await server.start();
   // The feed has read its log once: rows of a test are read at a wake signal or at the poll interval.

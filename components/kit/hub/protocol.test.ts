@@ -52,7 +52,15 @@ describe('messages', () => {
     const invocation = { type: 1, target: 'Enter', arguments: ['b'], invocationId: '1' };
     const parsed = { kind: 'invocation', target: 'Enter', arguments: ['b'], invocationId: '1' };
     expect(parseMessage(JSON.stringify(invocation))).toEqual(parsed);
-    expect(parseMessage(JSON.stringify({ ...invocation, type: 4 }))).toEqual(parsed);
+    expect(parseMessage(JSON.stringify({ ...invocation, type: 4 }))).toEqual({ ...parsed, kind: 'stream' });
+    expect(() => parseMessage(JSON.stringify({ ...invocation, type: 4, invocationId: null }))).toThrow(
+      'An invocation is malformed.',
+    );
+    expect(parseMessage('{"type":5,"invocationId":"1"}')).toEqual({
+      kind: 'cancellation',
+      invocationId: '1',
+    });
+    expect(() => parseMessage('{"type":5}')).toThrow('A cancellation is malformed.');
     expect(parseMessage(JSON.stringify({ ...invocation, invocationId: undefined }))).toEqual({
       ...parsed,
       invocationId: undefined,

@@ -54,9 +54,20 @@ export function recordOf(message: object): Buffer {
 
 export const pingRecord = { type: 6 } as const;
 
+/** How an invocation ended; one that streamed its results has no other one. */
+export type Outcome =
+  | { readonly result: unknown }
+  | { readonly error: string }
+  | Readonly<Record<never, never>>;
+
 /** The record of a completed invocation. */
-export function completionOf(invocationId: string, outcome: { result: unknown } | { error: string }): Buffer {
+export function completionOf(invocationId: string, outcome: Outcome): Buffer {
   return recordOf({ type: 3, invocationId, ...outcome });
+}
+
+/** The record of one result of an invocation that streams them. */
+export function streamItemOf(invocationId: string, item: unknown): Buffer {
+  return recordOf({ type: 2, invocationId, item });
 }
 
 /** The record that ends a connection; the client reconnects by itself when it may. */
@@ -68,7 +79,7 @@ export function closeRecord(error: string | undefined, allowReconnect: boolean):
   });
 }
 
-/** The record of a signal. */
+/** The record of a signal or an event. */
 export function invocationOf(target: string, args: readonly unknown[]): Buffer {
   return recordOf({ type: 1, target, arguments: args });
 }
@@ -93,6 +104,15 @@ export type ClientMessage =
       /** Absent when the client wants no answer. */
       readonly invocationId: string | undefined;
     }
+  /** The invocation of a method whose results the client takes one by one. */
+  | {
+      readonly kind: 'stream';
+      readonly target: string;
+      readonly arguments: readonly unknown[];
+      readonly invocationId: string;
+    }
+  /** The client wants no further results of a stream. */
+  | { readonly kind: 'cancellation'; readonly invocationId: string }
   | { readonly kind: 'ping' }
   | { readonly kind: 'close' }
   /** Completions, and types of later versions. */
@@ -104,6 +124,8 @@ const invocationSchema = z.object({
   arguments: z.array(z.unknown()).max(16),
   invocationId: z.string().min(1).max(128).nullish(),
 });
+const streamSchema = invocationSchema.extend({ invocationId: z.string().min(1).max(128) });
+const cancellationSchema = streamSchema.pick({ invocationId: true });
 
 /**
  * Parses a record after the handshake.
@@ -115,13 +137,22 @@ export function parseMessage(text: string): ClientMessage {
   const typed = typedSchema.safeParse(json);
   if (!typed.success) throw protocolError('A record is malformed.');
   switch (typed.data.type) {
-    case 1:
-    // The invocation of a stream, which no method here answers.
-    case 4: {
+    case 1: {
       const invocation = invocationSchema.safeParse(json);
       if (!invocation.success) throw protocolError('An invocation is malformed.');
       const { target, arguments: args, invocationId } = invocation.data;
       return { kind: 'invocation', target, arguments: args, invocationId: invocationId ?? undefined };
+    }
+    case 4: {
+      const invocation = streamSchema.safeParse(json);
+      if (!invocation.success) throw protocolError('An invocation is malformed.');
+      const { target, arguments: args, invocationId } = invocation.data;
+      return { kind: 'stream', target, arguments: args, invocationId };
+    }
+    case 5: {
+      const cancellation = cancellationSchema.safeParse(json);
+      if (!cancellation.success) throw protocolError('A cancellation is malformed.');
+      return { kind: 'cancellation', invocationId: cancellation.data.invocationId };
     }
     case 6:
       return { kind: 'ping' };
