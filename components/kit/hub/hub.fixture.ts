@@ -23,15 +23,17 @@ export const path = '/hubs/rooms';
 const person = { kind: 'user', tier: 'platform', clientId: 'c', roles: ['User'], scopes: [] } as const;
 const base = { ...person, issuedAtMs: 0, canSignSystem: false, claims: {} as Caller['claims'] };
 
-/** Callers of these tests; a token is `<name>` or `<name>-<anything>`. */
+/** Callers of these tests; a token is `<name>`, or `<name>-<anything>`, which expires later. `chief` administers. */
 export function callerOf(token: string): Caller {
   const [name = ''] = token.split('-');
   if (!/^[a-z]+$/.test(name)) throw new AppError('unauthenticated', 'UNAUTHORIZED', 'unknown token');
-  const facts = { subject: name, tokenId: token, expiresAtMs: Date.UTC(2100, 0) };
+  const expiresAtMs = Date.UTC(token === name ? 2100 : 2101, 0);
+  const facts = { subject: name, tokenId: token, expiresAtMs };
   if (name === 'robot')
     return { ...base, ...facts, kind: 'service', tier: 'service', platformUserId: undefined };
   if (name === 'nameless') return { ...base, ...facts };
-  return { ...base, ...facts, platformUserId: name };
+  const roles = token === 'chief' ? (['Administrator'] as const) : base.roles;
+  return { ...base, ...facts, roles, platformUserId: name };
 }
 
 /** A log in memory: the key of a row is a room, each row is one signal `Said(room, n)`. */
