@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { serviceOf } from '#core/identity/services.ts';
 import { startRefusalLog } from '#kit/audit/audit.ts';
+import type { TenantSession } from '#kit/auth/auth.ts';
 import type { Bus } from '#kit/bus/bus.ts';
 import { startJob } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
 import { createDownloads } from '#kit/files/downloads.ts';
+import { type Hub, openMethodHub } from '#kit/hub/hub.ts';
 import type { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import { openSession, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
@@ -19,6 +21,8 @@ import { connectWallets } from './clients/wallets.ts';
 import type { BlueprintConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { BlueprintDatabase } from './database/schema.ts';
+import { type ChatDeps, chatHub } from './definitions/chat/hub.ts';
+import { noProvider } from './definitions/chat/provider.ts';
 import { createPublicationIndex } from './definitions/publications/follow.ts';
 import { startPublicationReading } from './definitions/publications/jobs.ts';
 import { createCanRead } from './definitions/publications/visibility.ts';
@@ -67,6 +71,7 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
   cleanup.add('unclaimed uploads', startUploadPurging({ ...runtime, db }));
   const instances = await openInstances(base, { db, ledger, index, authenticator, token });
   const operations = openOperations(base, { db, ledger, wallets, ...instances });
+  const chatHub = await openChat(base, { db, judge, authenticator });
   const deps: BlueprintHttpDeps = {
     ...operations,
     index,
@@ -96,12 +101,25 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
       cleanup,
     ),
     ...instances,
+    chatHub,
     listOwn: (bearer) => wallets.listOwn(bearer),
     downloads: openDownloads(db, telemetry),
     fileQuotaBytes: config.CHANCERY_FILE_QUOTA_BYTES,
   };
   cleanup.add('rehearsals', startTidyingRehearsals({ ...runtime, deps }));
   return { authenticator, deps };
+}
+
+/** Opens the hub in which drafts are designed. */
+async function openChat(
+  { runtime, workload, cleanup }: ServiceBase<BlueprintConfig>,
+  { db, judge, authenticator }: Pick<ChatDeps, 'db' | 'judge'> & Pick<TenantSession, 'authenticator'>,
+): Promise<Hub> {
+  const { clock, log } = runtime;
+  const chat = chatHub({ db, judge, clock, log, provider: noProvider });
+  const hub = await openMethodHub(chat, { runtime, authenticator, workload });
+  cleanup.add('chat hub', () => hub.stop());
+  return hub;
 }
 
 /** Downloads of the files whose chunks are in the store of this service. */

@@ -7,7 +7,7 @@ import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
 import { createDownloads } from '#kit/files/downloads.ts';
-import { type App, createHttpServer } from '#kit/http/http.ts';
+import { type App, createHttpServer, listenHttp } from '#kit/http/http.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { migrations } from '../database/migrations/list.ts';
@@ -21,6 +21,7 @@ import { createCompiledDefinitions } from '../execution/definitions.ts';
 import { readChunk } from '../files/uploads/store.ts';
 import { mountRoutes } from '../http.ts';
 import { countOpenInstances } from '../instances/store.ts';
+import { openTestChat } from './chat.ts';
 import { openTestInstances } from './instances.ts';
 import { openTestOperations } from './operations.ts';
 import { type Answers, fakeRegisters, registerOf, type TestRegister } from './registers.ts';
@@ -41,7 +42,16 @@ const ownToken = 'for:service-blueprint';
 const callers: Readonly<Record<string, Caller>> = {
   admin: { ...person, subject: 'admin', platformUserId: 'ann', organizationId, roles: ['Administrator'] },
   designer: { ...person, subject: 'designer', platformUserId: 'dan', organizationId, roles: ['Designer'] },
+  later: {
+    ...person,
+    subject: 'later',
+    platformUserId: 'ann',
+    organizationId: otherOrganizationId,
+    roles: ['Administrator'],
+    expiresAtMs: 1,
+  },
   user: { ...person, subject: 'user', platformUserId: 'una', organizationId, roles: ['User'] },
+  citizen: { ...person, tier: 'consumer', subject: 'citizen', platformUserId: 'cid', roles: [] },
   stranger: {
     ...person,
     subject: 'stranger',
@@ -207,6 +217,7 @@ export async function startWorld(name: string) {
   const judge = createDraftJudge({ workers: 1, log, budgetMs: 10_000, credentials: false });
   const parts = await openParts({ db, runtime, clock, registers, wallets, answers });
   const { index, ledger, instances, operations } = parts;
+  const chat = await openTestChat({ db, judge, runtime });
   const app = openApp(runtime);
   mountRoutes(app, {
     clientId: 'service-blueprint',
@@ -237,6 +248,7 @@ export async function startWorld(name: string) {
     }),
     fileQuotaBytes: 8 * 1024 * 1024,
     hub: instances.hub,
+    chatHub: chat.hub,
     meter: createDesignerMeter(telemetry),
     compiled: createCompiledDefinitions(),
     // Time passes only by waiting for events.
@@ -247,6 +259,7 @@ export async function startWorld(name: string) {
     db,
     clock,
     index,
+    chat,
     projector: instances.projector,
     definitions: instances.definitions,
     ignored: instances.ignored,
@@ -263,9 +276,12 @@ export async function startWorld(name: string) {
     addRegister: (registerId: string, register: Partial<TestRegister> = {}) =>
       void registers.set(registerId, registerOf(register)),
     call: (method: Method, path: string, request: Request = {}) => callRoute(app, method, path, request),
+    /** Port of a listener on this host. */
+    listen: () => listenHttp(app, { host: '127.0.0.1', port: 0 }),
     async stop() {
       await operations.runner.stop();
       await instances.hub.stop();
+      await chat.hub.stop();
       await app.close();
       await judge.close();
       await db.close();

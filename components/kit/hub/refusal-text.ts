@@ -19,6 +19,7 @@ export function refusalTextOf(error: unknown): { readonly text: string; readonly
     if (unauthorized.includes(error.kind)) {
       return { text: `Unauthorized: ${error.message}`, isFailure: false };
     }
+    if (error.kind === 'unavailable') return { text: error.message, isFailure: true };
   }
   return { text: 'The server failed.', isFailure: true };
 }

@@ -1,0 +1,42 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { Database } from '#kit/db/db.ts';
+import { openMethodHub } from '#kit/hub/hub.ts';
+import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import type { BlueprintDatabase } from '../database/schema.ts';
+import { chatHub } from '../definitions/chat/hub.ts';
+import { type ChatProvider, type ChatTurn, noProvider } from '../definitions/chat/provider.ts';
+import type { DraftJudge } from '../evaluation/pool.ts';
+
+interface Opening {
+  readonly db: Database<BlueprintDatabase>;
+  readonly judge: DraftJudge;
+  readonly runtime: Runtime;
+}
+
+/** Longest answer of these tests, ms. */
+export const testAnswerMs = 3_000;
+
+/** The chat hub over a provider that a test writes; without one it is that of installations without a model. */
+export async function openTestChat({ db, judge, runtime }: Opening) {
+  /** Turns that a provider answered. */
+  const turns: ChatTurn[] = [];
+  /** Callers whose tokens are revoked. */
+  const revoked = new Set<string>();
+  const double: { answer: ChatProvider['answer'] } = { answer: noProvider.answer };
+  const provider: ChatProvider = {
+    answer: (turn) => {
+      turns.push(turn);
+      return double.answer(turn);
+    },
+  };
+  const { clock, log } = runtime;
+  const hub = await openMethodHub(chatHub({ db, judge, clock, log, provider, answerMs: testAnswerMs }), {
+    runtime,
+    authenticator: {
+      assertCurrent: ({ subject }) => {
+        if (revoked.has(subject)) throw new AppError('unauthenticated', 'UNAUTHORIZED', 'it was revoked');
+      },
+    },
+  });
+  return { hub, turns, revoked, double };
+}
