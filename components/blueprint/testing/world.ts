@@ -16,7 +16,7 @@ import { createPublicationIndex } from '../definitions/publications/follow.ts';
 import { createCanRead } from '../definitions/publications/visibility.ts';
 import { createDesignerMeter } from '../definitions/publishing/metrics.ts';
 import { refusal } from '../errors.ts';
-import { createDraftJudge } from '../evaluation/pool.ts';
+import { createDraftJudge, type DraftJudge } from '../evaluation/pool.ts';
 import { createCompiledDefinitions } from '../execution/definitions.ts';
 import { readChunk } from '../files/uploads/store.ts';
 import { mountRoutes } from '../http.ts';
@@ -154,10 +154,11 @@ interface Surroundings {
   readonly registers: Map<string, TestRegister>;
   readonly wallets: ReadonlyMap<string, string[]>;
   readonly answers: Answers;
+  readonly judge: DraftJudge;
 }
 
 /** The parts of the service, over registers and wallets in memory. */
-async function openParts({ db, runtime, clock, registers, wallets, answers }: Surroundings) {
+async function openParts({ db, runtime, clock, registers, wallets, answers, judge }: Surroundings) {
   const sealing = createSealing({
     registers,
     clock,
@@ -184,7 +185,24 @@ async function openParts({ db, runtime, clock, registers, wallets, answers }: Su
       for (const registerId of registers.keys()) await instances.projector.catchUpRegister(registerId);
     },
   });
-  return { sealing, ledger, routes, index, instances, keys, wallets: ownWallets, operations };
+  const chat = await openTestChat({ db, judge, runtime });
+  const downloads = createDownloads({
+    chunks: { read: (registerId, chunkId) => readChunk(db.read, { registerId, chunkId }) },
+    telemetry: runtime.telemetry,
+    refusal,
+  });
+  return {
+    sealing,
+    ledger,
+    routes,
+    index,
+    instances,
+    keys,
+    wallets: ownWallets,
+    operations,
+    chat,
+    downloads,
+  };
 }
 
 type TestRuntime = ReturnType<typeof testRuntime>;
@@ -215,9 +233,8 @@ export async function startWorld(name: string) {
   /** Answers of the register service in place of its own. */
   const answers: Answers = {};
   const judge = createDraftJudge({ workers: 1, log, budgetMs: 10_000, credentials: false });
-  const parts = await openParts({ db, runtime, clock, registers, wallets, answers });
-  const { index, ledger, instances, operations } = parts;
-  const chat = await openTestChat({ db, judge, runtime });
+  const parts = await openParts({ db, runtime, clock, registers, wallets, answers, judge });
+  const { index, ledger, instances, operations, chat } = parts;
   const app = openApp(runtime);
   mountRoutes(app, {
     clientId: 'service-blueprint',
@@ -241,11 +258,7 @@ export async function startWorld(name: string) {
     countOpenInstances: (publications) => countOpenInstances(db.read, publications, new Date(clock.nowMs())),
     definitions: instances.definitions,
     listOwn: async (token) => wallets.get(token) ?? [],
-    downloads: createDownloads({
-      chunks: { read: (registerId, chunkId) => readChunk(db.read, { registerId, chunkId }) },
-      telemetry,
-      refusal,
-    }),
+    downloads: parts.downloads,
     fileQuotaBytes: 8 * 1024 * 1024,
     hub: instances.hub,
     chatHub: chat.hub,
