@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Database } from '#kit/db/db.ts';
 import { openMethodHub } from '#kit/hub/hub.ts';
-import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import type { testRuntime } from '#kit/testing/runtime.ts';
 import type { BlueprintDatabase } from '../database/schema.ts';
 import { chatHub } from '../definitions/chat/hub.ts';
 import { type ChatProvider, type ChatTurn, noProvider } from '../definitions/chat/provider.ts';
@@ -10,11 +10,8 @@ import type { DraftJudge } from '../evaluation/pool.ts';
 interface Opening {
   readonly db: Database<BlueprintDatabase>;
   readonly judge: DraftJudge;
-  readonly runtime: Runtime;
+  readonly runtime: ReturnType<typeof testRuntime>;
 }
-
-/** Longest answer of these tests, ms. */
-export const testAnswerMs = 3_000;
 
 /** The chat hub over a provider that a test writes; without one it is that of installations without a model. */
 export async function openTestChat({ db, judge, runtime }: Opening) {
@@ -22,7 +19,11 @@ export async function openTestChat({ db, judge, runtime }: Opening) {
   const turns: ChatTurn[] = [];
   /** Callers whose tokens are revoked. */
   const revoked = new Set<string>();
-  const double: { answer: ChatProvider['answer'] } = { answer: noProvider.answer };
+  /** The provider, and the longest time of an answer. */
+  const double: { answer: ChatProvider['answer']; answerMs: number } = {
+    answer: noProvider.answer,
+    answerMs: 60_000,
+  };
   const provider: ChatProvider = {
     answer: (turn) => {
       turns.push(turn);
@@ -30,7 +31,13 @@ export async function openTestChat({ db, judge, runtime }: Opening) {
     },
   };
   const { clock, log } = runtime;
-  const hub = await openMethodHub(chatHub({ db, judge, clock, log, provider, answerMs: testAnswerMs }), {
+  const deps = {
+    ...{ db, judge, clock, log, provider },
+    get answerMs() {
+      return double.answerMs;
+    },
+  };
+  const hub = await openMethodHub(chatHub(deps), {
     runtime,
     authenticator: {
       assertCurrent: ({ subject }) => {
@@ -38,5 +45,5 @@ export async function openTestChat({ db, judge, runtime }: Opening) {
       },
     },
   });
-  return { hub, turns, revoked, double };
+  return { hub, turns, revoked, double, lines: runtime.lines };
 }
