@@ -10,6 +10,7 @@ import { createIdempotency } from '#kit/db/idempotency.ts';
 import { createDownloads } from '#kit/files/downloads.ts';
 import { type Hub, openMethodHub } from '#kit/hub/hub.ts';
 import type { Cleanup } from '#kit/lifecycle/lifecycle.ts';
+import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { openSession, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import { createPipeline, type PipelineDeps } from './actions/pipeline.ts';
@@ -71,7 +72,8 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
   cleanup.add('unclaimed uploads', startUploadPurging({ ...runtime, db }));
   const instances = await openInstances(base, { db, ledger, index, authenticator, token });
   const operations = openOperations(base, { db, ledger, wallets, ...instances });
-  const chatHub = await openChat(base, { db, judge, authenticator });
+  const limiter = createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock });
+  const chat = await openChat(base, { db, judge, authenticator, limiter });
   const deps: BlueprintHttpDeps = {
     ...operations,
     index,
@@ -101,22 +103,27 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
       cleanup,
     ),
     ...instances,
-    chatHub,
+    chatHub: chat,
     listOwn: (bearer) => wallets.listOwn(bearer),
     downloads: openDownloads(db, telemetry),
     fileQuotaBytes: config.CHANCERY_FILE_QUOTA_BYTES,
   };
   cleanup.add('rehearsals', startTidyingRehearsals({ ...runtime, deps }));
-  return { authenticator, deps };
+  return { authenticator, deps, limiter };
 }
 
 /** Opens the hub in which drafts are designed. */
 async function openChat(
   { runtime, workload, cleanup }: ServiceBase<BlueprintConfig>,
-  { db, judge, authenticator }: Pick<ChatDeps, 'db' | 'judge'> & Pick<TenantSession, 'authenticator'>,
+  {
+    db,
+    judge,
+    authenticator,
+    limiter,
+  }: Pick<ChatDeps, 'db' | 'judge' | 'limiter'> & Pick<TenantSession, 'authenticator'>,
 ): Promise<Hub> {
   const { clock, log } = runtime;
-  const chat = chatHub({ db, judge, clock, log, provider: noProvider });
+  const chat = chatHub({ db, judge, clock, log, limiter, provider: noProvider });
   const hub = await openMethodHub(chat, { runtime, authenticator, workload });
   cleanup.add('chat hub', () => hub.stop());
   return hub;

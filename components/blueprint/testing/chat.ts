@@ -1,6 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Database } from '#kit/db/db.ts';
 import { openMethodHub } from '#kit/hub/hub.ts';
+import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import type { testRuntime } from '#kit/testing/runtime.ts';
 import type { BlueprintDatabase } from '../database/schema.ts';
 import { chatHub } from '../definitions/chat/hub.ts';
@@ -31,8 +32,9 @@ export async function openTestChat({ db, judge, runtime }: Opening) {
     },
   };
   const { clock, log } = runtime;
+  const limiter = createRateLimiter({ profile: 'production', clock });
   const deps = {
-    ...{ db, judge, clock, log, provider },
+    ...{ db, judge, clock, log, provider, limiter },
     get answerMs() {
       return double.answerMs;
     },

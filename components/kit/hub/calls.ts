@@ -3,6 +3,8 @@ import type { Caller } from '#core/identity/claims.ts';
 /** The connection of a client, as the methods of a hub see it. */
 export interface HubClient {
   readonly id: string;
+  /** Platform user id of its callers. */
+  readonly userId: string;
   /** The caller of its latest token. */
   readonly caller: Caller;
   /** Aborted when the connection has ended. */

@@ -5,6 +5,7 @@ import type { Bus } from '#kit/bus/bus.ts';
 import type { Timers } from '#kit/clock/timing.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import type { RateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { HubLimits } from './limits.ts';
 import type { HubLog } from './log.ts';
@@ -31,6 +32,8 @@ export interface MethodHubDeclaration<DB> {
   readonly policy: PolicyName;
   /** Methods that clients invoke; any other one is answered `Method not found.`. */
   readonly methods: readonly HubMethod[];
+  /** Counts the invocations of a user by the policy `Api`. */
+  readonly limiter: Pick<RateLimiter, 'take'>;
   /** A schema with the table of `hubsMigration`. */
   readonly db: Reader<DB>;
   /** Bounds that differ from those of other hubs. */

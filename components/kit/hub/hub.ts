@@ -97,10 +97,10 @@ export async function openMethodHub<DB>(
   declaration: MethodHubDeclaration<DB>,
   parts: Omit<HubParts, 'bus'>,
 ): Promise<Hub> {
-  const { path, policy, methods } = declaration;
   const limits = { ...hubLimits, ...declaration.limits, ...parts.limits };
   const key = await loadHubKey(declaration.db);
-  const behaviour = new Methods(policy, methods);
+  const behaviour = new Methods(declaration);
+  const { path } = declaration;
   return await startServer(new HubServer({ ...parts, path, behaviour, limits, key }));
 }
 

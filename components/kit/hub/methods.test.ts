@@ -2,6 +2,8 @@ import { HttpTransportType } from '@microsoft/signalr';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
+import { systemClock } from '#kit/clock/clock.ts';
+import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import {
   ask,
@@ -9,12 +11,14 @@ import {
   handshake,
   negotiate,
   openSocket,
+  path,
   startTestHub,
   type TestHubOptions,
   transports,
 } from './hub.fixture.ts';
 import { hubMethod, Methods } from './methods.ts';
 
+const limiter = createRateLimiter({ profile: 'production', clock: systemClock() });
 const mebibyte = 1024 * 1024;
 
 /** A hub that adds, streams and waits; what its methods saw of the end of their calls. */
@@ -85,7 +89,7 @@ async function startMethods({ limits }: Pick<TestHubOptions, 'limits'> = {}) {
     }),
   ];
   const hub = await startTestHub({
-    methods: new Methods('RequirePlatformUser', methods),
+    methods: new Methods({ path, policy: 'RequirePlatformUser', methods, limiter }),
     ...(limits !== undefined && { limits }),
   });
   return { hub, seen };
@@ -213,7 +217,9 @@ describe('a hub of methods', () => {
       arguments: z.tuple([]),
       run: async () => 'answer',
     });
-    const hub = await startTestHub({ methods: new Methods('RequireAdministrator', [admins]) });
+    const hub = await startTestHub({
+      methods: new Methods({ path, policy: 'RequireAdministrator', methods: [admins], limiter }),
+    });
     const refused = await ask(hub, 'POST', '/negotiate?negotiateVersion=1');
     expect(refused).toMatchObject({ status: 403, text: expect.stringContaining('FORBIDDEN') });
     expect((await openSocket(hub)).isClosed()).toBe(true);
@@ -268,6 +274,22 @@ describe('a hub of methods', () => {
     await ask(hub, 'POST', id, { body });
     await waitFor(async () => (await ask(hub, 'POST', id, { body })).status === 404);
     expect((await ask(hub, 'GET', id)).text).toContain('The client reads too slowly.');
+  });
+
+  it('counts the invocations of a user, whatever they name', async () => {
+    const rule = { kind: 'bucket', limit: 3, refillPerSecond: 0.001, key: 'subject' } as const;
+    const few = createRateLimiter({ profile: 'production', clock: systemClock(), rules: { Api: rule } });
+    const nothing = hubMethod({ name: 'Do', parameters: '', arguments: z.tuple([]), run: async () => 1 });
+    const hub = await startTestHub({
+      methods: new Methods({ path, policy: 'RequirePlatformUser', methods: [nothing], limiter: few }),
+    });
+    const [first, second] = [await connectClient(hub.url), await connectClient(hub.url)];
+    await first.connection.invoke('Do');
+    await second.connection.invoke('Do');
+    await expect(first.connection.invoke('Another')).rejects.toThrow('Method not found.');
+    await expect(second.connection.invoke('Do')).rejects.toThrow(/too many requests/i);
+    const other = await connectClient(hub.url, { token: 'bob' });
+    expect(await other.connection.invoke('Do')).toBe(1);
   });
 
   it('streams without negotiation', async () => {

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide, type PolicyName } from '#core/identity/policies.ts';
+import type { RateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import type { Behaviour } from './behaviour.ts';
 import type { HubClient, Invocation, InvokedStream } from './calls.ts';
 import { notStreamed, unknownMethod, wrongArguments } from './method-errors.ts';
@@ -49,14 +50,23 @@ export function hubMethod<Args extends readonly unknown[]>(options: MethodOption
   };
 }
 
+interface MethodsOptions {
+  readonly path: string;
+  /** Requirement of callers besides that of every hub. */
+  readonly policy: PolicyName;
+  readonly methods: readonly HubMethod[];
+  /** Counts the invocations of a user by the policy `Api`. */
+  readonly limiter: Pick<RateLimiter, 'take'>;
+}
+
 /** Connections that call methods and get the events that these lead to. */
 export class Methods implements Behaviour {
-  readonly #policy: PolicyName;
+  readonly #options: MethodsOptions;
   readonly #methods: ReadonlyMap<string, HubMethod>;
 
-  constructor(policy: PolicyName, methods: readonly HubMethod[]) {
-    this.#policy = policy;
-    this.#methods = new Map(methods.map((method) => [method.name, method]));
+  constructor(options: MethodsOptions) {
+    this.#options = options;
+    this.#methods = new Map(options.methods.map((method) => [method.name, method]));
   }
 
   async start(): Promise<void> {}
@@ -65,7 +75,7 @@ export class Methods implements Behaviour {
 
   /** Errors: forbidden. */
   assertMayConnect(caller: Caller): void {
-    if (decide(this.#policy, caller) === 'allow') return;
+    if (decide(this.#options.policy, caller) === 'allow') return;
     throw new AppError('forbidden', genericCode('forbidden'), 'You may not do this.');
   }
 
@@ -74,6 +84,8 @@ export class Methods implements Behaviour {
   /** A later token of the user may have fewer rights than the one that opened the connection. */
   async invoke(client: HubClient, { target, args, stream }: Invocation): Promise<unknown> {
     this.assertMayConnect(client.caller);
+    const { path, limiter } = this.#options;
+    limiter.take('Api', `${path} ${client.userId}`);
     const method = this.#methods.get(target);
     if (method === undefined) throw unknownMethod();
     return await method.invoke({ client, stream }, args);

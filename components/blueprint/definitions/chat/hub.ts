@@ -8,6 +8,7 @@ import {
   hubMethod,
   type MethodHubDeclaration,
 } from '#kit/hub/hub.ts';
+import type { RateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import type { BlueprintDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { exportFormats } from '../../evaluation/export.ts';
@@ -18,6 +19,7 @@ import { sendChatEvent } from './events.ts';
 import { ChatSession } from './session.ts';
 
 export interface ChatDeps extends DraftDeps, AnswerDeps {
+  readonly limiter: Pick<RateLimiter, 'take'>;
   readonly judge: Pick<DraftJudge, 'judge' | 'export'>;
 }
 
@@ -58,6 +60,7 @@ export function chatHub(deps: ChatDeps): MethodHubDeclaration<BlueprintDatabase>
       ...messageMethods(deps, sessions),
       ...draftMethods(deps, sessions),
     ],
+    limiter: deps.limiter,
     db: deps.db.read,
     limits: chatHubLimits,
   };
