@@ -4,6 +4,7 @@ import { AppError } from '#core/errors/errors.ts';
 
 /** Ends every record of the SignalR hub protocol, JSON. */
 const separator = 0x1e;
+const noBytes = Buffer.alloc(0);
 
 /** The client broke the protocol: the connection is closed with this text. */
 function protocolError(message: string): AppError {
@@ -13,7 +14,8 @@ function protocolError(message: string): AppError {
 /** Joins the pieces of a byte stream and splits them into records. */
 export class RecordSplitter {
   readonly #limitBytes: number;
-  #pieces: Buffer[] = [];
+  /** Copies of the pieces of an unfinished record, whose number and size the client chooses. */
+  #begun = noBytes;
   #bytes = 0;
 
   constructor(limitBytes: number) {
@@ -29,21 +31,40 @@ export class RecordSplitter {
     for (let from = 0; from < piece.length; ) {
       const end = piece.indexOf(separator, from);
       const part = piece.subarray(from, end === -1 ? piece.length : end);
-      this.#bytes += part.length;
-      if (this.#bytes > this.#limitBytes) throw protocolError(`A record exceeds ${this.#limitBytes} bytes.`);
-      this.#pieces.push(part);
-      if (end === -1) return;
-      yield this.#take();
+      if (this.#bytes + part.length > this.#limitBytes) {
+        throw protocolError(`A record exceeds ${this.#limitBytes} bytes.`);
+      }
+      if (end === -1) {
+        this.#keep(part);
+        return;
+      }
+      yield this.#take(part);
       from = end + 1;
     }
   }
 
-  #take(): string {
-    const bytes = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces);
-    this.#pieces = [];
+  #keep(part: Buffer): void {
+    const bytes = this.#bytes + part.length;
+    if (bytes > this.#begun.length) {
+      const size = Math.min(Math.max(bytes, 2 * this.#begun.length), this.#limitBytes);
+      const larger = Buffer.allocUnsafeSlow(size);
+      this.#begun.copy(larger, 0, 0, this.#bytes);
+      this.#begun = larger;
+    }
+    part.copy(this.#begun, this.#bytes);
+    this.#bytes = bytes;
+  }
+
+  #take(last: Buffer): string {
+    let record = last;
+    if (this.#bytes > 0) {
+      this.#keep(last);
+      record = this.#begun.subarray(0, this.#bytes);
+    }
+    this.#begun = noBytes;
     this.#bytes = 0;
-    if (bytes === undefined || !isUtf8(bytes)) throw protocolError('A record is not valid UTF-8.');
-    return bytes.toString('utf8');
+    if (!isUtf8(record)) throw protocolError('A record is not valid UTF-8.');
+    return record.toString('utf8');
   }
 }
 

@@ -111,7 +111,7 @@ describe('a session', () => {
     const chat = await open();
     const session = await chat.start();
     const wrong: Readonly<Record<string, readonly unknown[][]>> = {
-      'StartSession(draftId?)': [[1], [''], ['x'.repeat(65)], [{}], ['a', 'b']],
+      'StartSession(draftId?)': [[1], [''], ['../x'], ['a\u0000b'], ['x'.repeat(65)], [{}], ['aa', 'bb']],
       'SendMessage(sessionId, message)': [
         [],
         [session],
@@ -189,7 +189,7 @@ describe('a caller', () => {
   it('opens no draft of another organisation', async () => {
     const { id } = await draft();
     const chat = await open('stranger');
-    for (const draftId of [id, 'none', '../x']) {
+    for (const draftId of [id, 'none']) {
       await expect(chat.start(draftId)).rejects.toThrow('Unauthorized: the blueprint does not exist in your');
     }
     expect(chat.heard).toEqual([]);

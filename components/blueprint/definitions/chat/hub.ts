@@ -14,6 +14,7 @@ import { refusal } from '../../errors.ts';
 import { exportFormats } from '../../evaluation/export.ts';
 import type { DraftJudge } from '../../evaluation/pool.ts';
 import type { DraftDeps } from '../drafts/drafts.ts';
+import { blueprintIdSchema } from '../drafts/schemas.ts';
 import { type AnswerDeps, answerMessage } from './answer.ts';
 import { sendChatEvent } from './events.ts';
 import { ChatSession } from './session.ts';
@@ -81,7 +82,7 @@ function lifeMethods(deps: ChatDeps, sessions: Sessions): readonly HubMethod[] {
     hubMethod({
       name: 'StartSession',
       parameters: 'draftId?',
-      arguments: z.tuple([z.string().min(1).max(64).nullish()]),
+      arguments: z.tuple([blueprintIdSchema.nullish()]),
       run: async ({ client }, [draftId]) => {
         const open = sessions.get(client);
         if (open?.isOf(client.caller) === true) throw refusal('CHAT_SESSION_OPEN');
