@@ -66,7 +66,7 @@ import { loadHubKey, hubsMigration as migrationOf } from './store.ts';
 export type { HubClient } from './calls.ts';
 export type { HubDeclaration, MethodHubDeclaration } from './declaration.ts';
 export type { HubLimits } from './limits.ts';
-export type { HubCall, HubMethod } from './methods.ts';
+export type { HubMethod } from './methods.ts';
 export type { Signal } from './signal.ts';
 export type { Subscription } from './subscriptions.ts';
 
