@@ -37,7 +37,7 @@ title: Approval of an invoice
 `);
 });
 
-it.each(['json', 'yaml'] as const)('reads back as the same data from %s', (format) => {
+it.each(['json', 'yaml'] as const)('reads back as the same data from %s', { timeout: 30_000 }, (format) => {
   const read = format === 'json' ? JSON.parse : load;
   const texts = fc.oneof(
     fc.string({ unit: 'binary' }),
@@ -94,7 +94,7 @@ it.each(['json', 'yaml'] as const)('reads back as the same data from %s', (forma
       const definition = JSON.parse(JSON.stringify({ value }));
       expect(read(exported(definition, format))).toEqual(definition);
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   );
 });
 

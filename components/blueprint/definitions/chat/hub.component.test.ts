@@ -167,8 +167,11 @@ describe('a session', () => {
     await expect(chat.invoke('SaveBlueprint', session, { ...small, id })).rejects.toThrow('is taken');
     const inflated = { ...small, id: 'inflated', deep: Array(200_000).fill(1) };
     await chat.invoke('SaveBlueprint', session, inflated);
+    // On a busy machine the time of the thread may end first.
     for (const format of ['json', 'yaml']) {
-      await expect(chat.invoke('ExportBlueprint', session, format)).rejects.toThrow(/1048576 bytes/);
+      await expect(chat.invoke('ExportBlueprint', session, format)).rejects.toThrow(
+        /1048576 bytes|takes too long/,
+      );
     }
     expect(Object.prototype).not.toHaveProperty('a');
   });
