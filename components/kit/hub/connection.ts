@@ -229,7 +229,8 @@ export class HubConnection implements TransportEvents, HubClient {
   /** Invocations run one after the other, in their order. */
   #enqueue(work: Work): void {
     this.#workBytes += work.bytes;
-    if (this.#workBytes > this.#host.limits.waitingBytes) {
+    const { waitingBytes, waitingInvocations } = this.#host.limits;
+    if (this.#workBytes > waitingBytes || this.#work.length >= waitingInvocations) {
       this.close('Too many invocations wait for an earlier one.', false);
       return;
     }

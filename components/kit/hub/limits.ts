@@ -22,7 +22,8 @@ export const hubLimits = {
   recordBytes: 32 * 1024,
   /** A message or body of a client, which may hold several records. */
   messageBytes: 128 * 1024,
-  /** Invocations of a connection that wait for an earlier one. */
+  /** Invocations of a connection that wait for an earlier one, and their bytes with those of the earlier one. */
+  waitingInvocations: 1_024,
   waitingBytes: 64 * 1024,
   /** Unsent bytes over which a connection gets `instead` of a signal. */
   slowBytes: 256 * 1024,

@@ -8,7 +8,7 @@ import type { HubClient, Invocation, InvokedStream } from './calls.ts';
 import { notStreamed, unknownMethod, wrongArguments } from './method-errors.ts';
 
 /** Who calls a method, and how it answers besides its result. */
-export interface HubCall {
+interface HubCall {
   readonly client: HubClient;
   /** Absent when the client takes one result. */
   readonly stream: InvokedStream | undefined;

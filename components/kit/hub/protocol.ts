@@ -76,10 +76,7 @@ export function recordOf(message: object): Buffer {
 export const pingRecord = { type: 6 } as const;
 
 /** How an invocation ended; one that streamed its results has no other one. */
-export type Outcome =
-  | { readonly result: unknown }
-  | { readonly error: string }
-  | Readonly<Record<never, never>>;
+type Outcome = { readonly result: unknown } | { readonly error: string } | Readonly<Record<never, never>>;
 
 /** The record of a completed invocation. */
 export function completionOf(invocationId: string, outcome: Outcome): Buffer {

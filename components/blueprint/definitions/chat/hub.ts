@@ -28,13 +28,13 @@ export interface ChatDeps extends DraftDeps, AnswerDeps {
 export const chatHubPath = '/hubs/chat';
 
 /**
- * Its bounds: a definition may be sent as one record. A connection may hold 5 MiB of records besides its session, so that
- * there are fewer of them than of other hubs.
+ * Its bounds: a definition may be sent as one record, behind which small ones may wait. A connection may take several MiB
+ * besides its session, so that there are fewer of them than of other hubs.
  */
 export const chatHubLimits = {
   recordBytes: 1024 * 1024,
-  messageBytes: 2 * 1024 * 1024,
-  waitingBytes: 2 * 1024 * 1024,
+  messageBytes: 1088 * 1024,
+  waitingBytes: 1088 * 1024,
   closeBytes: 3 * 1024 * 1024,
   connectionsPerUser: 4,
   connectionsPerReplica: 100,
