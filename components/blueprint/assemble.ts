@@ -2,12 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { serviceOf } from '#core/identity/services.ts';
 import { startRefusalLog } from '#kit/audit/audit.ts';
+import type { TenantSession } from '#kit/auth/auth.ts';
 import type { Bus } from '#kit/bus/bus.ts';
 import { startJob } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
 import { createDownloads } from '#kit/files/downloads.ts';
+import { type Hub, openMethodHub } from '#kit/hub/hub.ts';
 import type { Cleanup } from '#kit/lifecycle/lifecycle.ts';
+import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { openSession, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import { createPipeline, type PipelineDeps } from './actions/pipeline.ts';
@@ -19,6 +22,8 @@ import { connectWallets } from './clients/wallets.ts';
 import type { BlueprintConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { BlueprintDatabase } from './database/schema.ts';
+import { type ChatDeps, chatHub } from './definitions/chat/hub.ts';
+import { noProvider } from './definitions/chat/provider.ts';
 import { createPublicationIndex } from './definitions/publications/follow.ts';
 import { startPublicationReading } from './definitions/publications/jobs.ts';
 import { createCanRead } from './definitions/publications/visibility.ts';
@@ -67,6 +72,8 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
   cleanup.add('unclaimed uploads', startUploadPurging({ ...runtime, db }));
   const instances = await openInstances(base, { db, ledger, index, authenticator, token });
   const operations = openOperations(base, { db, ledger, wallets, ...instances });
+  const limiter = createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock });
+  const chat = await openChat(base, { db, judge, authenticator, limiter });
   const deps: BlueprintHttpDeps = {
     ...operations,
     index,
@@ -96,12 +103,30 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
       cleanup,
     ),
     ...instances,
+    chatHub: chat,
     listOwn: (bearer) => wallets.listOwn(bearer),
     downloads: openDownloads(db, telemetry),
     fileQuotaBytes: config.CHANCERY_FILE_QUOTA_BYTES,
   };
   cleanup.add('rehearsals', startTidyingRehearsals({ ...runtime, deps }));
-  return { authenticator, deps };
+  return { authenticator, deps, limiter };
+}
+
+/** Opens the hub in which drafts are designed. */
+async function openChat(
+  { runtime, workload, cleanup }: ServiceBase<BlueprintConfig>,
+  {
+    db,
+    judge,
+    authenticator,
+    limiter,
+  }: Pick<ChatDeps, 'db' | 'judge' | 'limiter'> & Pick<TenantSession, 'authenticator'>,
+): Promise<Hub> {
+  const { clock, log } = runtime;
+  const chat = chatHub({ db, judge, clock, log, limiter, provider: noProvider });
+  const hub = await openMethodHub(chat, { runtime, authenticator, workload });
+  cleanup.add('chat hub', () => hub.stop());
+  return hub;
 }
 
 /** Downloads of the files whose chunks are in the store of this service. */

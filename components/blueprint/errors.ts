@@ -26,6 +26,16 @@ const codes = {
   SCHEMA_REFUSED: ['unprocessable', 'a data schema of the definition cannot be used'],
   LOGIC_REFUSED: ['unprocessable', 'a condition or calculation of the definition cannot be used'],
   LOGIC_NO_TEXT: ['unprocessable', 'a calculation joins an object to a text'],
+  // Chat
+  AI_UNAVAILABLE: ['unavailable', 'no language model is available; the draft can be saved and exported'],
+  ANSWER_LIMIT: ['unprocessable', 'the answer is too long, or takes too long; ask for less at one time'],
+  CHAT_SESSION_UNKNOWN: ['gone', 'the session has ended, or is one of another connection'],
+  CHAT_SESSION_OPEN: ['conflict', 'the connection has a session; end it first'],
+  CHAT_ANSWERING: ['conflict', 'a message is being answered; wait for the end, or cancel it'],
+  CHAT_NOT_ANSWERING: ['conflict', 'no message is being answered'],
+  CHAT_NO_DEFINITION: ['conflict', 'the session has no definition yet'],
+  MESSAGE_LIMIT: ['rate_limited', 'the session has no room for further messages; start another one'],
+  EXPORT_TOO_LARGE: ['too_large', 'the exported definition would have more than 1048576 bytes'],
   // Publishing
   REHEARSAL_REQUIRED: [
     'conflict',

@@ -3,6 +3,7 @@ import { type Hub, mountHub } from '#kit/hub/hub.ts';
 import { mountActionReads } from './actions/read-routes.ts';
 import { mountRejectionRoutes } from './actions/reject-routes.ts';
 import { type ActionRouteDeps, mountActionRoutes } from './actions/routes.ts';
+import { chatHubLimits, chatHubPath } from './definitions/chat/hub.ts';
 import { type DefinitionDeps, mountDefinitionRoutes } from './definitions/routes.ts';
 import { type HelperDeps, mountHelperRoutes } from './execution/routes.ts';
 import { type ChunkRouteDeps, mountChunkRoutes } from './files/chunk-routes.ts';
@@ -25,7 +26,7 @@ export type BlueprintHttpDeps = DefinitionDeps &
   ActionRouteDeps &
   StepDeps &
   ChunkRouteDeps &
-  FileDownloadDeps & { readonly hub: Hub };
+  FileDownloadDeps & { readonly hub: Hub; readonly chatHub: Hub };
 
 export function mountRoutes(app: App, deps: BlueprintHttpDeps): void {
   mountDefinitionRoutes(app, deps);
@@ -41,4 +42,5 @@ export function mountRoutes(app: App, deps: BlueprintHttpDeps): void {
   mountChunkRoutes(app, deps);
   mountFileDownload(app, deps);
   mountHub(app, blueprintHubPath, () => deps.hub);
+  mountHub(app, chatHubPath, () => deps.chatHub, chatHubLimits);
 }

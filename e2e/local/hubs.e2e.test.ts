@@ -122,6 +122,32 @@ describe.runIf(process.platform === 'linux')('hubs through the gateway', () => {
     }
   });
 
+  test.each(TRANSPORTS)('a draft is designed without a language model over %s', async (transport) => {
+    const targets = ['SessionStarted', 'SessionError'];
+    const chat = await connectHub(hub('chat'), { token: root, transport, targets });
+    onTestFinished(() => chat.stop());
+    const session = await chat.invoke('StartSession');
+    await chat.invoke('SendMessage', session, 'Design an approval.');
+    await within('the refusal', () => chat.signals.length === 2);
+    expect(chat.signals.map(({ target, args }) => [target, args[0]])).toEqual([
+      ['SessionStarted', session],
+      ['SessionError', 'AI_UNAVAILABLE'],
+    ]);
+    // A record of half a mebibyte passes the gateway and the transport.
+    const title = `Over ${transport}`;
+    const description = 'Long'.repeat(500);
+    const id = await chat.invoke('SaveBlueprint', session, {
+      title,
+      description,
+      notes: 'x'.repeat(500_000),
+    });
+    const { body } = await api.expect(200, 'GET', `/api/blueprints/${id}`, { token: root });
+    expect(body).toMatchObject({ id, title, description });
+    expect(await chat.invoke('ExportBlueprint', session, 'yaml')).toContain(`title: ${title}\n`);
+    const refused = connectHub(hub('chat'), { token: anna.token, transport, targets });
+    await expect(refused).rejects.toThrow();
+  });
+
   test('no log has the token of a client', () => {
     const texts = ['gateway', 'tenant'].map((name) =>
       readFileSync(join(dataDir, 'logs', `${name}.log`), 'utf8'),

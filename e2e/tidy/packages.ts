@@ -51,7 +51,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   '@scure/base': ['components/core/*'],
   '@scure/bip39': ['components/core/crypto/*'],
   'sodium-native': ['components/kit/crypto/*'],
-  'js-yaml': ['operator/cli/*'],
+  'js-yaml': ['operator/cli/*', 'components/blueprint/evaluation/*'],
   jose: ['components/kit/auth/*', 'components/tenant/tokens/keys/*', 'components/wallet/encryption/*'],
   '@peculiar/x509': ['components/kit/workload/*', 'components/svid-issuer/*'],
   'reflect-metadata': ['components/kit/workload/*', 'components/svid-issuer/*'],

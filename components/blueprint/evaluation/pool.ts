@@ -6,6 +6,7 @@ import type { JsonObject } from '#core/encoding/json.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusal } from '../errors.ts';
+import type { Exported, ExportFormat } from './export.ts';
 import type { Judged } from './judge.ts';
 import type { Answered, Question, Task } from './tasks.ts';
 
@@ -21,6 +22,11 @@ export interface DraftJudge {
    * @throws AppError unprocessable DRAFT_TOO_COMPLEX, unavailable DRAFT_JUDGING_BUSY
    */
   answer(definition: JsonObject, question: Question): Promise<Answered>;
+  /**
+   * Writes a definition as a document.
+   * @throws AppError too_large EXPORT_TOO_LARGE, unprocessable DRAFT_TOO_COMPLEX, unavailable DRAFT_JUDGING_BUSY
+   */
+  export(definition: JsonObject, format: ExportFormat): Promise<string>;
   /** Ends the threads; waiting definitions are refused. */
   close(): Promise<void>;
 }
@@ -103,9 +109,21 @@ class Pool implements DraftJudge {
   }
 
   answer(definition: JsonObject, question: Question): Promise<Answered> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answered>();
+    return this.#run<Answered>({ kind: 'answer', definition: JSON.stringify(definition), question });
+  }
+
+  async export(definition: JsonObject, format: ExportFormat): Promise<string> {
+    const task = { kind: 'export', definition: JSON.stringify(definition), format } as const;
+    const { text } = await this.#run<Exported>(task);
+    if (text === undefined) throw refusal('EXPORT_TOO_LARGE');
+    return text;
+  }
+
+  /** The answer to a task that is refused when it takes too much. */
+  #run<Answer>(task: Task): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     this.#add({
-      task: { kind: 'answer', definition: JSON.stringify(definition), question },
+      task,
       resolve: (answer) => resolve(JSON.parse(answer)),
       reject,
       onTooMuch: () => reject(refusal('DRAFT_TOO_COMPLEX')),

@@ -2,6 +2,7 @@ import type { PayloadError } from '#core/blueprint/schemas/compile.ts';
 import { type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import { compileDefinition, findAction, type TriedAction, tryAction, validatePayload } from './action.ts';
+import { type Exported, type ExportFormat, exportDefinition } from './export.ts';
 import { type Judged, judgeDefinition } from './judge.ts';
 
 /** What a helper is asked about an action. */
@@ -24,11 +25,13 @@ export type Answered =
 export type Task = { readonly definition: string } & (
   | { readonly kind: 'judge'; readonly credentials: boolean }
   | { readonly kind: 'answer'; readonly question: Question }
+  | { readonly kind: 'export'; readonly format: ExportFormat }
 );
 
 /** Runs a task; the answer is JSON. */
-export function runTask(task: Task): Judged | Answered {
+export function runTask(task: Task): Judged | Answered | Exported {
   if (task.kind === 'judge') return judgeDefinition(task.definition, task.credentials);
+  if (task.kind === 'export') return exportDefinition(task.definition, task.format);
   return answerQuestion(compileDefinition(toValue(scanJson(task.definition)) as JsonObject), task.question);
 }
 

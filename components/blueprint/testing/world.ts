@@ -8,7 +8,7 @@ import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { createIdempotency } from '#kit/db/idempotency.ts';
 import { createDownloads } from '#kit/files/downloads.ts';
-import { type App, createHttpServer } from '#kit/http/http.ts';
+import { type App, createHttpServer, listenHttp } from '#kit/http/http.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { migrations } from '../database/migrations/list.ts';
@@ -17,11 +17,12 @@ import { createPublicationIndex } from '../definitions/publications/follow.ts';
 import { createCanRead } from '../definitions/publications/visibility.ts';
 import { createDesignerMeter } from '../definitions/publishing/metrics.ts';
 import { refusal } from '../errors.ts';
-import { createDraftJudge } from '../evaluation/pool.ts';
+import { createDraftJudge, type DraftJudge } from '../evaluation/pool.ts';
 import { createCompiledDefinitions } from '../execution/definitions.ts';
 import { readChunk } from '../files/uploads/store.ts';
 import { mountRoutes } from '../http.ts';
 import { countOpenInstances } from '../instances/store.ts';
+import { openTestChat } from './chat.ts';
 import { openTestInstances } from './instances.ts';
 import { openTestOperations } from './operations.ts';
 import { type Answers, fakeRegisters, registerOf, type TestRegister } from './registers.ts';
@@ -42,7 +43,16 @@ const ownToken = 'for:service-blueprint';
 const callers: Readonly<Record<string, Caller>> = {
   admin: { ...person, subject: 'admin', platformUserId: 'ann', organizationId, roles: ['Administrator'] },
   designer: { ...person, subject: 'designer', platformUserId: 'dan', organizationId, roles: ['Designer'] },
+  later: {
+    ...person,
+    subject: 'later',
+    platformUserId: 'ann',
+    organizationId: otherOrganizationId,
+    roles: ['Administrator'],
+    expiresAtMs: 1,
+  },
   user: { ...person, subject: 'user', platformUserId: 'una', organizationId, roles: ['User'] },
+  citizen: { ...person, tier: 'consumer', subject: 'citizen', platformUserId: 'cid', roles: [] },
   stranger: {
     ...person,
     subject: 'stranger',
@@ -152,10 +162,11 @@ interface Surroundings {
   readonly registers: Map<string, TestRegister>;
   readonly wallets: ReadonlyMap<string, string[]>;
   readonly answers: Answers;
+  readonly judge: DraftJudge;
 }
 
 /** The parts of the service, over registers and wallets in memory. */
-async function openParts({ db, runtime, clock, registers, wallets, answers }: Surroundings) {
+async function openParts({ db, runtime, clock, registers, wallets, answers, judge }: Surroundings) {
   const sealing = createSealing({
     registers,
     clock,
@@ -182,7 +193,24 @@ async function openParts({ db, runtime, clock, registers, wallets, answers }: Su
       for (const registerId of registers.keys()) await instances.projector.catchUpRegister(registerId);
     },
   });
-  return { sealing, ledger, routes, index, instances, keys, wallets: ownWallets, operations };
+  const chat = await openTestChat({ db, judge, runtime });
+  const downloads = createDownloads({
+    chunks: { read: (registerId, chunkId) => readChunk(db.read, { registerId, chunkId }) },
+    telemetry: runtime.telemetry,
+    refusal,
+  });
+  return {
+    sealing,
+    ledger,
+    routes,
+    index,
+    instances,
+    keys,
+    wallets: ownWallets,
+    operations,
+    chat,
+    downloads,
+  };
 }
 
 type TestRuntime = ReturnType<typeof testRuntime>;
@@ -213,8 +241,8 @@ export async function startWorld(name: string) {
   /** Answers of the register service in place of its own. */
   const answers: Answers = {};
   const judge = createDraftJudge({ workers: 1, log, budgetMs: 10_000, credentials: false });
-  const parts = await openParts({ db, runtime, clock, registers, wallets, answers });
-  const { index, ledger, instances, operations } = parts;
+  const parts = await openParts({ db, runtime, clock, registers, wallets, answers, judge });
+  const { index, ledger, instances, operations, chat } = parts;
   const app = openApp(runtime);
   mountRoutes(app, {
     clientId: 'service-blueprint',
@@ -239,13 +267,10 @@ export async function startWorld(name: string) {
     definitions: instances.definitions,
     projector: instances.projector,
     listOwn: async (token) => wallets.get(token) ?? [],
-    downloads: createDownloads({
-      chunks: { read: (registerId, chunkId) => readChunk(db.read, { registerId, chunkId }) },
-      telemetry,
-      refusal,
-    }),
+    downloads: parts.downloads,
     fileQuotaBytes: 8 * 1024 * 1024,
     hub: instances.hub,
+    chatHub: chat.hub,
     meter: createDesignerMeter(telemetry),
     compiled: createCompiledDefinitions(),
     // Time passes only by waiting for events.
@@ -256,6 +281,7 @@ export async function startWorld(name: string) {
     db,
     clock,
     index,
+    chat,
     projector: instances.projector,
     definitions: instances.definitions,
     ignored: instances.ignored,
@@ -271,9 +297,12 @@ export async function startWorld(name: string) {
     addRegister: (registerId: string, register: Partial<TestRegister> = {}) =>
       void registers.set(registerId, registerOf(register)),
     call: (method: Method, path: string, request: Request = {}) => callRoute(app, method, path, request),
+    /** Port of a listener on this host. */
+    listen: () => listenHttp(app, { host: '127.0.0.1', port: 0 }),
     async stop() {
       await operations.runner.stop();
       await instances.hub.stop();
+      await chat.hub.stop();
       await app.close();
       await judge.close();
       await db.close();

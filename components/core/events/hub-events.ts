@@ -61,6 +61,46 @@ export const WALLET_HUB_EVENTS = {
 export type WalletHubEvent = keyof typeof WALLET_HUB_EVENTS;
 export type WalletHubArguments<E extends WalletHubEvent> = z.output<(typeof WALLET_HUB_EVENTS)[E]>;
 
+/** JSON data of a definition or of the arguments of a tool. */
+const jsonObject = z.record(z.string(), z.unknown());
+const finding = z.object({
+  severity: z.enum(['Error', 'Warning']),
+  code: z.string(),
+  message: z.string(),
+  /** JSON Pointer into the definition. */
+  location: z.string(),
+});
+
+/** Events of the chat hub, which have content (specification document 3, section 6). They answer one connection. */
+export const CHAT_HUB_EVENTS = {
+  /** Session, the definition that it starts from, and the number of messages that it has. */
+  SessionStarted: z.tuple([z.uuid(), z.union([jsonObject, z.null()]), z.int().min(0)]),
+  /** A part of the answer's text. */
+  ReceiveChunk: z.tuple([z.string().min(1)]),
+  /** Name and arguments of a tool that the language model uses. */
+  ToolExecuting: z.tuple([z.string(), jsonObject]),
+  /** Name of the tool, whether it succeeded, and else why not. */
+  ToolExecuted: z.tuple([z.string(), z.boolean(), z.union([z.string(), z.null()])]),
+  /** The answer changed the definition of the session, which is not stored yet. */
+  BlueprintUpdated: z.tuple([
+    jsonObject,
+    z.object({
+      isValid: z.boolean(),
+      validationResults: z.array(finding),
+      warnings: z.array(finding),
+    }),
+  ]),
+  /** The message whose answer has ended or was cancelled. */
+  MessageComplete: z.tuple([z.uuid()]),
+  /** Code and text for a person; the answer has ended. */
+  SessionError: z.tuple([z.string(), z.string()]),
+  /** Number of messages that the session may still have. */
+  MessageLimitWarning: z.tuple([z.int().min(0)]),
+} as const;
+
+export type ChatHubEvent = keyof typeof CHAT_HUB_EVENTS;
+export type ChatHubArguments<E extends ChatHubEvent> = z.output<(typeof CHAT_HUB_EVENTS)[E]>;
+
 export type BlueprintHubEvent = keyof typeof BLUEPRINT_HUB_EVENTS;
 export type BlueprintHubArguments<E extends BlueprintHubEvent> = z.output<(typeof BLUEPRINT_HUB_EVENTS)[E]>;
 

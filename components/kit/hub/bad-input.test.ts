@@ -158,6 +158,21 @@ describe('records', () => {
     expect(client.records().at(-1)).toMatchObject({ error: 'Too many invocations wait for an earlier one.' });
   });
 
+  it('do not wait in any number, however small they are', async () => {
+    const release = Promise.withResolvers<void>();
+    const limits = { waitingBytes: 1024 * 1024, messageBytes: 1024 * 1024 };
+    const hub = await startTestHub({ judge: () => release.promise, limits });
+    const client = await openSocket(hub);
+    client.send(handshake, enter('a'));
+    client.send(...Array.from({ length: hubLimits.waitingInvocations }, () => enter('b')));
+    await ask(hub, 'POST', '/negotiate');
+    expect(client.isClosed()).toBe(false);
+    client.send(enter('b'));
+    await waitFor(client.isClosed);
+    release.resolve();
+    expect(client.records().at(-1)).toMatchObject({ error: 'Too many invocations wait for an earlier one.' });
+  });
+
   it('are never the end of the process', async () => {
     const hub = await startTestHub();
     const pieces = fc.array(

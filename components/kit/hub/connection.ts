@@ -1,17 +1,21 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
+import type { HubClient, Invocation, InvokedStream } from './calls.ts';
 import type { Batch } from './frames.ts';
 import type { HubLimits } from './limits.ts';
 import {
   type ClientMessage,
   closeRecord,
   completionOf,
+  invocationOf,
   judgeHandshake,
   parseMessage,
   pingRecord,
   RecordSplitter,
   recordOf,
+  streamItemOf,
 } from './protocol.ts';
+import { refusalTextOf } from './refusal-text.ts';
 import type { Transport, TransportEvents } from './transport.ts';
 
 /** What a connection requires of its hub. */
@@ -24,7 +28,7 @@ export interface ConnectionHost {
    * Runs a method; the result answers the client.
    * @throws AppError, whose text answers the client
    */
-  invoke(connection: HubConnection, target: string, args: readonly unknown[]): Promise<unknown>;
+  invoke(connection: HubConnection, invocation: Invocation): Promise<unknown>;
   /** Runs once, when nothing reaches the client any more. */
   ended(connection: HubConnection): void;
   /** An invocation failed in a way that its client cannot know more about. */
@@ -47,7 +51,7 @@ const ping = recordOf(pingRecord);
 const noBytes = Buffer.alloc(0);
 
 /** One client of a hub, whatever its transport. */
-export class HubConnection implements TransportEvents {
+export class HubConnection implements TransportEvents, HubClient {
   readonly id: string;
   readonly userId: string;
   /** Groups that the connection is in. */
@@ -67,6 +71,10 @@ export class HubConnection implements TransportEvents {
   #workBytes = 0;
   #isWorking = false;
   #substituted: Buffer | undefined;
+  /** Created for the methods that need it. */
+  #ended: AbortController | undefined;
+  /** Streams that run, by the id of their invocation. */
+  readonly #streams = new Map<string, AbortController>();
 
   constructor(
     host: ConnectionHost,
@@ -95,6 +103,12 @@ export class HubConnection implements TransportEvents {
 
   get transport(): Transport | undefined {
     return this.#transport;
+  }
+
+  get ended(): AbortSignal {
+    this.#ended ??= new AbortController();
+    if (this.hasEnded) this.#ended.abort();
+    return this.#ended.signal;
   }
 
   attach(transport: Transport): void {
@@ -130,6 +144,8 @@ export class HubConnection implements TransportEvents {
     this.#work = [];
     this.#transport?.end(last);
     this.#host.ended(this);
+    this.#ended?.abort();
+    for (const stream of this.#streams.values()) stream.abort();
   }
 
   /** Sends one record of the hub itself. */
@@ -137,6 +153,17 @@ export class HubConnection implements TransportEvents {
     if (this.hasEnded) return;
     this.#transport?.send(record);
     this.#sentAtMs = this.#host.nowMs();
+  }
+
+  sendEvent(target: string, args: readonly unknown[]): void {
+    this.#answer(invocationOf(target, args));
+  }
+
+  /** Sends what an invocation leads to; a client that does not read it is closed. */
+  #answer(record: Buffer): void {
+    this.send(record);
+    const unsent = this.#transport?.unsentBytes() ?? 0;
+    if (unsent > this.#host.limits.closeBytes) this.close('The client reads too slowly.', true);
   }
 
   /** Sends signals; a connection that reads too slowly gets fewer of them, or is closed. */
@@ -192,13 +219,18 @@ export class HubConnection implements TransportEvents {
       this.close(undefined, false);
     } else if (message.kind === 'invocation') {
       this.#enqueue({ bytes, run: () => this.#invoke(message) });
+    } else if (message.kind === 'stream') {
+      this.#enqueue({ bytes, run: async () => this.#startStream(message) });
+    } else if (message.kind === 'cancellation') {
+      this.#enqueue({ bytes, run: async () => this.#streams.get(message.invocationId)?.abort() });
     }
   }
 
   /** Invocations run one after the other, in their order. */
   #enqueue(work: Work): void {
     this.#workBytes += work.bytes;
-    if (this.#workBytes > this.#host.limits.waitingBytes) {
+    const { waitingBytes, waitingInvocations } = this.#host.limits;
+    if (this.#workBytes > waitingBytes || this.#work.length >= waitingInvocations) {
       this.close('Too many invocations wait for an earlier one.', false);
       return;
     }
@@ -221,30 +253,42 @@ export class HubConnection implements TransportEvents {
   }
 
   async #invoke({ target, arguments: args, invocationId }: ClientMessage & { kind: 'invocation' }) {
-    const outcome = await this.#outcomeOf(target, args);
-    if (invocationId !== undefined) this.send(completionOf(invocationId, outcome));
+    const outcome = await this.#outcomeOf({ target, args, stream: undefined });
+    if (invocationId !== undefined) this.#answer(completionOf(invocationId, outcome));
   }
 
-  async #outcomeOf(
-    target: string,
-    args: readonly unknown[],
-  ): Promise<{ result: unknown } | { error: string }> {
-    try {
-      return { result: (await this.#host.invoke(this, target, args)) ?? null };
-    } catch (error) {
-      return { error: this.#refusalOf(error) };
+  /** Later invocations do not wait for the end of a stream. */
+  #startStream({ target, arguments: args, invocationId }: ClientMessage & { kind: 'stream' }): void {
+    if (this.#streams.has(invocationId)) {
+      this.close('The id of a stream is in use.', false);
+    } else if (this.#streams.size >= this.#host.limits.streamsPerConnection) {
+      this.#answer(completionOf(invocationId, { error: 'The connection has too many streams.' }));
+    } else {
+      void this.#stream(invocationId, { target, args });
     }
   }
 
-  #refusalOf(error: unknown): string {
-    if (isAppError(error, 'invalid') || isAppError(error, 'rate_limited')) return error.message;
-    if (
-      isAppError(error, 'forbidden') ||
-      isAppError(error, 'not_found') ||
-      isAppError(error, 'unauthenticated')
-    )
-      return `Unauthorized: ${error.message}`;
-    this.#host.failed(error);
-    return 'The server failed.';
+  async #stream(invocationId: string, method: Pick<Invocation, 'target' | 'args'>): Promise<void> {
+    const cancel = new AbortController();
+    this.#streams.set(invocationId, cancel);
+    const stream: InvokedStream = {
+      cancelled: cancel.signal,
+      send: (item) => {
+        if (!cancel.signal.aborted) this.#answer(streamItemOf(invocationId, item));
+      },
+    };
+    const outcome = await this.#outcomeOf({ ...method, stream });
+    this.#streams.delete(invocationId);
+    this.#answer(completionOf(invocationId, 'error' in outcome ? outcome : {}));
+  }
+
+  async #outcomeOf(invocation: Invocation): Promise<{ result: unknown } | { error: string }> {
+    try {
+      return { result: (await this.#host.invoke(this, invocation)) ?? null };
+    } catch (error) {
+      const { text, isFailure } = refusalTextOf(error);
+      if (isFailure) this.#host.failed(error);
+      return { error: text };
+    }
   }
 }

@@ -11,8 +11,10 @@ import { type ManualTiming, settle } from '#kit/testing/manual-timing.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { Workload } from '#kit/workload/workload.ts';
+import { Following } from './following.ts';
 import { type HubLimits, hubLimits } from './limits.ts';
 import type { LogSource } from './log.ts';
+import type { Methods } from './methods.ts';
 import { mountHubRoutes } from './routes.ts';
 import { HubServer } from './server.ts';
 import type { Subscription } from './subscriptions.ts';
@@ -21,15 +23,17 @@ export const path = '/hubs/rooms';
 const person = { kind: 'user', tier: 'platform', clientId: 'c', roles: ['User'], scopes: [] } as const;
 const base = { ...person, issuedAtMs: 0, canSignSystem: false, claims: {} as Caller['claims'] };
 
-/** Callers of these tests; a token is `<name>` or `<name>-<anything>`. */
+/** Callers of these tests; a token is `<name>`, or `<name>-<anything>`, which expires later. `chief` administers. */
 export function callerOf(token: string): Caller {
   const [name = ''] = token.split('-');
   if (!/^[a-z]+$/.test(name)) throw new AppError('unauthenticated', 'UNAUTHORIZED', 'unknown token');
-  const facts = { subject: name, tokenId: token, expiresAtMs: Date.UTC(2100, 0) };
+  const expiresAtMs = Date.UTC(token === name ? 2100 : 2101, 0);
+  const facts = { subject: name, tokenId: token, expiresAtMs };
   if (name === 'robot')
     return { ...base, ...facts, kind: 'service', tier: 'service', platformUserId: undefined };
   if (name === 'nameless') return { ...base, ...facts };
-  return { ...base, ...facts, platformUserId: name };
+  const roles = token === 'chief' ? (['Administrator'] as const) : base.roles;
+  return { ...base, ...facts, roles, platformUserId: name };
 }
 
 /** A log in memory: the key of a row is a room, each row is one signal `Said(room, n)`. */
@@ -107,6 +111,8 @@ export interface TestHubOptions {
   readonly groupsOf?: (caller: Caller) => readonly string[];
   readonly judge?: Subscription['judge'];
   readonly key?: Buffer;
+  /** Methods in place of the rooms. */
+  readonly methods?: Methods;
 }
 
 export type TestHub = Awaited<ReturnType<typeof startTestHub>>;
@@ -128,14 +134,24 @@ export async function startTestHub(options: TestHubOptions = {}) {
       if (name.startsWith('no')) throw new AppError('forbidden', 'FORBIDDEN', 'The room is closed.');
     },
   };
+  const allLimits = { ...hubLimits, ...(timing !== undefined && { pollSpacingMs: 0 }), ...limits };
+  const behaviour =
+    options.methods ??
+    new Following({
+      subscriptions: [room],
+      groupsOf: options.groupsOf,
+      source: log.source,
+      bus: { subscribe: (_subject, listener) => log.subscribe(listener) },
+      log: runtime.log,
+      timers: timing,
+      limits: allLimits,
+      nowMs: () => runtime.clock.nowMs(),
+    });
   const server = new HubServer({
     path,
-    subscriptions: [room],
-    ...(options.groupsOf !== undefined && { groupsOf: options.groupsOf }),
-    source: log.source,
+    behaviour,
     key: options.key ?? Buffer.alloc(32, 7),
     runtime,
-    bus: { subscribe: (_subject, listener) => log.subscribe(listener) },
     authenticator: {
       assertCurrent: ({ tokenId }) => {
         const reason = refusedTokens.get(tokenId);
@@ -144,7 +160,7 @@ export async function startTestHub(options: TestHubOptions = {}) {
     },
     workload: options.workload,
     timers: timing,
-    limits: { ...hubLimits, ...(timing !== undefined && { pollSpacingMs: 0 }), ...limits },
+    limits: allLimits,
   });
   const app = createHttpServer({ runtime, title: 'hub', ...(https !== undefined && { https }) });
   authPlugin(app, { authenticate: async (token) => callerOf(token) });
@@ -152,7 +168,7 @@ export async function startTestHub(options: TestHubOptions = {}) {
   app.addHook('preHandler', async ({ method }) => {
     if (method === 'GET') polls.count += 1;
   });
-  mountHubRoutes(app, path, () => server);
+  mountHubRoutes(app, { path, messageBytes: allLimits.messageBytes }, () => server);
   const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
   await server.start();
   // The feed has read its log once: rows of a test are read at a wake signal or at the poll interval.

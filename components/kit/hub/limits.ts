@@ -20,10 +20,15 @@ export const hubLimits = {
   /** Interval in which subscriptions are judged again. */
   judgeMs: 60_000,
   recordBytes: 32 * 1024,
-  /** Invocations of a connection that wait for an earlier one. */
+  /** A message or body of a client, which may hold several records. */
+  messageBytes: 128 * 1024,
+  /** Invocations of a connection that wait for an earlier one, and their bytes with those of the earlier one. */
+  waitingInvocations: 1_024,
   waitingBytes: 64 * 1024,
   /** Unsent bytes over which a connection gets `instead` of a signal. */
   slowBytes: 256 * 1024,
+  /** Invocations of a connection that stream their results at one time. */
+  streamsPerConnection: 4,
   /** Unsent bytes over which a connection is closed. */
   closeBytes: 1024 * 1024,
   /** Signals that are written together. */
@@ -42,6 +47,3 @@ export const hubLimits = {
 } as const;
 
 export type HubLimits = { readonly [Name in keyof typeof hubLimits]: number };
-
-/** Largest message or body of a client, which may hold several records. */
-export const messageBytes = 4 * hubLimits.recordBytes;

@@ -73,7 +73,7 @@ export function logSource<DB>(declared: HubLog<DB>): LogSource {
   };
 }
 
-interface FeedOptions {
+export interface FeedOptions {
   readonly source: LogSource;
   readonly limits: HubLimits;
   readonly bus: Pick<Bus, 'subscribe'>;

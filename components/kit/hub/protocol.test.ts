@@ -22,6 +22,16 @@ describe('records', () => {
     );
   });
 
+  it('take the memory of their bytes, however many pieces these come in', () => {
+    const splitter = new RecordSplitter(1_000_000);
+    const piece = Buffer.from('x');
+    const before = process.memoryUsage().heapUsed;
+    for (let n = 0; n < 1_000_000; n += 1) for (const _record of splitter.push(piece)) expect.unreachable();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(64_000_000);
+    expect([...splitter.push(Buffer.from('\u001e'))]).toEqual(['x'.repeat(1_000_000)]);
+    expect([...splitter.push(Buffer.from('y\u001e'))]).toEqual(['y']);
+  });
+
   it('have a limit, also before their end has arrived', () => {
     const splitter = new RecordSplitter(10);
     expect([...splitter.push(Buffer.from('0123456789\u001e0123'))]).toEqual(['0123456789']);
@@ -52,7 +62,15 @@ describe('messages', () => {
     const invocation = { type: 1, target: 'Enter', arguments: ['b'], invocationId: '1' };
     const parsed = { kind: 'invocation', target: 'Enter', arguments: ['b'], invocationId: '1' };
     expect(parseMessage(JSON.stringify(invocation))).toEqual(parsed);
-    expect(parseMessage(JSON.stringify({ ...invocation, type: 4 }))).toEqual(parsed);
+    expect(parseMessage(JSON.stringify({ ...invocation, type: 4 }))).toEqual({ ...parsed, kind: 'stream' });
+    expect(() => parseMessage(JSON.stringify({ ...invocation, type: 4, invocationId: null }))).toThrow(
+      'An invocation is malformed.',
+    );
+    expect(parseMessage('{"type":5,"invocationId":"1"}')).toEqual({
+      kind: 'cancellation',
+      invocationId: '1',
+    });
+    expect(() => parseMessage('{"type":5}')).toThrow('A cancellation is malformed.');
     expect(parseMessage(JSON.stringify({ ...invocation, invocationId: undefined }))).toEqual({
       ...parsed,
       invocationId: undefined,

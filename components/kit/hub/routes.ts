@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { App } from '#kit/http/http.ts';
-import { messageBytes } from './limits.ts';
 import type { HubServer } from './server.ts';
 import { instantSchema } from './subscriptions.ts';
 
@@ -18,13 +17,17 @@ const negotiateQuery = z.object({
 });
 
 /** Mounts the routes of a hub; `server` is called by handlers only. */
-export function mountHubRoutes(app: App, path: string, server: () => HubServer): void {
+export function mountHubRoutes(
+  app: App,
+  { path, messageBytes }: { readonly path: string; readonly messageBytes: number },
+  server: () => HubServer,
+): void {
   app.webSocketPaths.add(path);
   app.register((scope: App, _options, done) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) => parsed(null, body));
     mountNegotiation(scope, path, server);
-    mountConnection(scope, path, server);
+    mountConnection(scope, { path, messageBytes }, server);
     done();
   });
 }
@@ -43,7 +46,11 @@ function mountNegotiation(app: App, path: string, server: () => HubServer): void
   );
 }
 
-function mountConnection(app: App, path: string, server: () => HubServer): void {
+function mountConnection(
+  app: App,
+  { path, messageBytes }: { readonly path: string; readonly messageBytes: number },
+  server: () => HubServer,
+): void {
   const limited = { ...config, rateLimit: 'Hub' } as const;
   const schema = { hide: true, querystring: connectQuery };
   app.get(path, { config: limited, schema, exposeHeadRoute: false }, async (request, reply) =>

@@ -5,22 +5,22 @@ import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { backgroundTimers, type Cancel, type Timers } from '#kit/clock/timing.ts';
 import { type Upgrade, upgradeOf } from '#kit/http/http.ts';
+import type { Behaviour } from './behaviour.ts';
+import type { Invocation } from './calls.ts';
 import { type ConnectionHost, HubConnection } from './connection.ts';
-import type { HubDeclaration, HubParts } from './declaration.ts';
+import type { HubParts } from './declaration.ts';
 import { eventStreamTransport } from './event-stream.ts';
-import { Groups } from './groups.ts';
 import { Judge } from './judge.ts';
-import { type HubLimits, messageBytes } from './limits.ts';
-import { Feed, type LogSource } from './log.ts';
+import type { HubLimits } from './limits.ts';
 import { LongPolling } from './long-polling.ts';
 import { ownAddress, Peers, unknownConnection } from './peers.ts';
 import { Sessions } from './sessions.ts';
-import { Subscriptions } from './subscriptions.ts';
 import { type ConnectionToken, type ConnectionTokens, connectionTokens } from './token.ts';
 import { type WebSocketOpener, webSocketOpener, webSocketTransport } from './websocket.ts';
 
-interface ServerParts extends Omit<HubDeclaration<never>, 'log'>, HubParts {
-  readonly source: LogSource;
+interface ServerParts extends Omit<HubParts, 'bus' | 'limits'> {
+  readonly path: string;
+  readonly behaviour: Behaviour;
   readonly limits: HubLimits;
   readonly key: Buffer;
 }
@@ -44,10 +44,7 @@ export class HubServer implements ConnectionHost {
   readonly #parts: ServerParts;
   readonly #tokens: ConnectionTokens;
   readonly #sessions: Sessions;
-  readonly #groups: Groups;
-  readonly #joining = new Map<string, number>();
-  readonly #subscriptions: Subscriptions;
-  readonly #feed: Feed;
+  readonly #behaviour: Behaviour;
   readonly #peers: Peers;
   readonly #sockets: WebSocketOpener;
   readonly #judge: Judge;
@@ -58,23 +55,15 @@ export class HubServer implements ConnectionHost {
   #isStopping = false;
 
   constructor(parts: ServerParts) {
-    const { limits, runtime, source, bus, timers } = parts;
+    const { limits, runtime, timers } = parts;
     const { log, telemetry } = runtime;
     this.limits = limits;
     this.#parts = parts;
     this.#tokens = connectionTokens(parts.key);
     this.#sessions = new Sessions(limits);
-    this.#groups = new Groups(limits.batchBytes);
-    this.#feed = new Feed({
-      ...{ source, limits, bus, log, timers },
-      nowMs: () => this.nowMs(),
-      isHeld: (group) => this.#groups.has(group) || this.#joining.has(group),
-      deliver: (signals) => this.#groups.deliver(signals),
-    });
-    const [groups, feed, joining] = [this.#groups, this.#feed, this.#joining];
-    this.#subscriptions = new Subscriptions({ declared: parts.subscriptions, groups, feed, limits, joining });
+    this.#behaviour = parts.behaviour;
     this.#peers = new Peers(parts.workload, limits);
-    this.#sockets = webSocketOpener(messageBytes);
+    this.#sockets = webSocketOpener(limits.messageBytes);
     this.#judge = new Judge({ authenticator: parts.authenticator, judgeMs: limits.judgeMs, log });
     this.#timers = timers ?? backgroundTimers();
     this.#open = telemetry.gauge('hub_connections', 'Open connections of hubs', ['hub']);
@@ -82,7 +71,7 @@ export class HubServer implements ConnectionHost {
   }
 
   async start(): Promise<void> {
-    await this.#feed.start();
+    await this.#behaviour.start();
     this.#scheduleTick();
   }
 
@@ -90,7 +79,7 @@ export class HubServer implements ConnectionHost {
     this.#isStopping = true;
     this.#cancelTick();
     for (const connection of this.#sessions.all()) connection.close('The replica is stopping.', true);
-    await this.#feed.stop();
+    await this.#behaviour.stop();
     this.#peers.stop();
   }
 
@@ -102,6 +91,7 @@ export class HubServer implements ConnectionHost {
   negotiate({ request, caller }: Pick<HubRequest, 'request' | 'caller'>, version: number) {
     this.#assertRunning();
     const scope = this.#scopeOf(caller);
+    this.#behaviour.assertMayConnect(caller);
     this.#sessions.assertRoom(scope.userId);
     const { id, text } = this.#tokens.issue(scope, ownAddress(request), this.nowMs());
     const ids =
@@ -157,16 +147,15 @@ export class HubServer implements ConnectionHost {
   }
 
   async opened(connection: HubConnection): Promise<void> {
-    const groups = this.#parts.groupsOf?.(connection.caller) ?? [];
-    await this.#subscriptions.joinFirst(connection, groups);
+    await this.#behaviour.opened(connection);
   }
 
-  async invoke(connection: HubConnection, target: string, args: readonly unknown[]): Promise<unknown> {
-    return await this.#subscriptions.invoke(connection, target, args);
+  async invoke(connection: HubConnection, invocation: Invocation): Promise<unknown> {
+    return await this.#behaviour.invoke(connection, invocation);
   }
 
   ended(connection: HubConnection): void {
-    this.#subscriptions.leaveAll(connection);
+    this.#behaviour.ended(connection);
     this.#sessions.remove(connection, this.nowMs());
     this.#open.dec({ hub: this.#parts.path });
   }
@@ -215,6 +204,7 @@ export class HubServer implements ConnectionHost {
   /** Errors: those of a connection that cannot be opened with the token. */
   #openConnection({ caller, sinceMs }: HubRequest, token: ConnectionToken | undefined): HubConnection {
     const { userId } = this.#scopeOf(caller);
+    this.#behaviour.assertMayConnect(caller);
     const now = this.nowMs();
     if (token !== undefined) {
       if (this.#sessions.find(token.id) !== undefined) throw otherTransport();

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
+import type { Invocation } from './calls.ts';
 import type { HubConnection, Judgement } from './connection.ts';
 import { batchesOf, createEncoder } from './frames.ts';
 import type { Groups } from './groups.ts';
 import type { HubLimits } from './limits.ts';
 import type { Feed, Replay } from './log.ts';
+import { notStreamed, unknownMethod, wrongArguments } from './method-errors.ts';
 import { invocationOf } from './protocol.ts';
 import type { Signal } from './signal.ts';
 
@@ -57,13 +59,18 @@ export class Subscriptions {
     this.#options = options;
   }
 
-  /** Errors: not_found/HUB_METHOD_UNKNOWN, invalid/INVALID_ARGUMENTS, rate_limited/TOO_MANY_SUBSCRIPTIONS. */
-  async invoke(connection: HubConnection, target: string, args: readonly unknown[]): Promise<Replay | null> {
-    for (const subscription of this.#options.declared) {
-      if (target === subscription.subscribe) return await this.#subscribe(connection, subscription, args);
-      if (target === subscription.unsubscribe) return this.#unsubscribe(connection, subscription, args);
-    }
-    throw new AppError('invalid', 'HUB_METHOD_UNKNOWN', 'Method not found.');
+  /**
+   * Errors: invalid/HUB_METHOD_UNKNOWN, invalid/HUB_METHOD_NOT_STREAMED, invalid/INVALID_ARGUMENTS,
+   * rate_limited/TOO_MANY_SUBSCRIPTIONS.
+   */
+  async invoke(connection: HubConnection, { target, args, stream }: Invocation): Promise<Replay | null> {
+    const subscription = this.#options.declared.find(
+      ({ subscribe, unsubscribe }) => target === subscribe || target === unsubscribe,
+    );
+    if (subscription === undefined) throw unknownMethod();
+    if (stream !== undefined) throw notStreamed(target);
+    if (target === subscription.unsubscribe) return this.#unsubscribe(connection, subscription, args);
+    return await this.#subscribe(connection, subscription, args);
   }
 
   /** Joins the groups that the connection has from its start, with what it missed since the instant of its query. */
@@ -157,8 +164,4 @@ export class Subscriptions {
 
 function sendAll(connection: HubConnection, signals: readonly Signal[], batchBytes: number): void {
   for (const batch of batchesOf(signals.map(createEncoder()), batchBytes)) connection.deliver(batch);
-}
-
-function wrongArguments(signature: string): AppError {
-  return new AppError('invalid', 'INVALID_ARGUMENTS', `Invalid arguments: expected ${signature}.`);
 }

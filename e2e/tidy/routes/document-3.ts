@@ -103,7 +103,7 @@ export const document3: readonly SpecifiedRoute[] = [
     'POST /api/v1/trust/tenants/{tenantId}/orgs/{orgWalletAddress}/enrol RequireAdministrator',
   ]),
   // Hubs (section 6)
-  ...routes('blueprint', 'pending', ['GET /hubs/chat RequireAuthenticated']),
+  ...routes('blueprint', 'served', ['GET /hubs/chat RequirePlatformUser']),
   ...routes('blueprint', 'served', ['GET /hubs/blueprint RequirePlatformUser']),
   ...routes('register', 'served', ['GET /hubs/register RequirePlatformUser']),
   ...routes('tenant', 'served', ['GET /hubs/tenant RequirePlatformUser']),

@@ -157,6 +157,9 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'POST /hubs/blueprint/negotiate RequirePlatformUser',
     'POST /hubs/blueprint RequirePlatformUser',
     'DELETE /hubs/blueprint RequirePlatformUser',
+    'POST /hubs/chat/negotiate RequirePlatformUser',
+    'POST /hubs/chat RequirePlatformUser',
+    'DELETE /hubs/chat RequirePlatformUser',
   ]),
   ...routes('register', 'served', [
     'POST /hubs/register/negotiate RequirePlatformUser',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { readableLine, readableText } from '#core/encoding/readable.ts';
 
-const blueprintId = z
+export const blueprintIdSchema = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{1,63}$/, '2 to 64 lower-case letters, digits and dashes');
 
@@ -12,7 +12,7 @@ const items = (most: number) => z.array(z.looseObject({})).max(most);
  * right kind. Whether it is a workflow is judged when it is validated or published.
  */
 export const draftBody = z.looseObject({
-  id: blueprintId.optional().describe('Of the blueprint; a UUID when absent.'),
+  id: blueprintIdSchema.optional().describe('Of the blueprint; a UUID when absent.'),
   title: readableLine.min(1).max(200),
   description: readableText.max(2_000).default(''),
   participants: items(32).default([]),

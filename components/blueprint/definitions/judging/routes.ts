@@ -5,6 +5,7 @@ import type { BlueprintDatabase } from '../../database/schema.ts';
 import { refusals } from '../../errors.ts';
 import type { DraftJudge } from '../../evaluation/pool.ts';
 import { getDraft, parseStored } from '../drafts/drafts.ts';
+import { presentFindings } from './present.ts';
 import { findingSchema } from './schemas.ts';
 
 export interface JudgingRouteDeps {
@@ -47,13 +48,10 @@ export function mountJudgingRoutes(app: App, deps: JudgingRouteDeps): void {
       const definition = isStored ? parseStored(resource) : { id: resource.blueprintId, ...given };
       const { findings, execDefHash } = await deps.judge.judge(definition);
       const { title } = definition;
-      const errors = findings.filter(({ severity }) => severity === 'Error');
       return {
         blueprintId: resource.blueprintId,
         title: typeof title === 'string' ? title : '',
-        isValid: errors.length === 0,
-        validationResults: errors,
-        warnings: findings.filter(({ severity }) => severity === 'Warning'),
+        ...presentFindings(findings),
         execDefHash,
       };
     },
