@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Refused } from '#kit/audit/audit.ts';
@@ -235,6 +236,7 @@ export async function startWorld(name: string) {
       telemetry,
       refusal,
     }),
+    verifier: createVerifier(nodeEd25519()),
     fileQuotaBytes: 8 * 1024 * 1024,
     hub: instances.hub,
     meter: createDesignerMeter(telemetry),
