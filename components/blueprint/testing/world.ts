@@ -82,7 +82,7 @@ interface Schema {
   readonly required: string[];
 }
 
-type Site = Record<string, unknown> & { actions: { readonly dataSchemas: Schema[] }[] };
+export type Site = Record<string, unknown> & { actions: { readonly dataSchemas: Schema[] }[] };
 
 /** The blueprint of a site permit, without its credentials, which no service issues. */
 export function sitePermit(): Site {
