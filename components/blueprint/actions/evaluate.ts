@@ -13,11 +13,10 @@ import type { Database } from '#kit/db/db.ts';
 import type { BlueprintDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { type FileAt, judgeFiles } from '../files/claims.ts';
-import { accumulate, lastSteps, type StateDeps, viewSteps } from '../instances/accumulated-state.ts';
+import type { StateDeps } from '../instances/accumulated-state.ts';
 import { getAction, type PinnedDefinition, rejectionTargets } from '../instances/definitions.ts';
+import { readEarlierData } from '../instances/earlier-data.ts';
 import { blockersOf, currentActions, type Instance, walletsOf } from '../instances/instance.ts';
-import { prefillOf, prefillSource } from '../instances/prefill.ts';
-import { listSteps } from '../instances/store.ts';
 import type { OperationInput, StepTask } from '../operations/operation.ts';
 import { payloadJudge, payloadSchemas, rejectionJudge } from './compiled.ts';
 
@@ -142,27 +141,14 @@ async function take(
   action: Action,
   { input, authority }: Acting,
 ): Promise<Made> {
-  const steps = await listSteps(deps.db.read, instance.registerId, instance.instanceId);
-  const required = action.requiredPriorActions ?? [];
-  const needed = lastSteps(steps, required.length > 0 ? required : undefined);
-  const source = prefillSource(steps, action.id);
-  const wanted = source === undefined || needed.includes(source) ? needed : [...needed, source];
   const viewer = { wallets: [task.wallet], authority };
-  const views = await viewSteps(deps, { instance, pinned }, wanted, viewer);
-  const state = accumulate(views.filter(({ step }) => needed.includes(step)));
-  if (state.unopened.length > 0)
-    throw refusal('STATE_INCOMPLETE', { details: { missing: [...state.unopened] } });
-  const earlier = [...state.actions].map(([id, { data }]) => [String(id), data] as const);
+  const earlier = await readEarlierData(deps, { instance, pinned }, action, viewer);
   const outcome = evaluateAction({
     action,
     validate: payloadJudge(pinned, action.id),
     logic: pinned.logic.begin(),
-    prefill: prefillOf(
-      pinned,
-      views.find(({ step }) => step === source),
-    ),
     submission: input.data,
-    state: { actions: Object.fromEntries(earlier), merged: state.merged },
+    ...earlier,
   });
   if (!('processed' in outcome)) throw payloadInvalid(outcome.errors);
   const { processed, calculations, taken } = outcome;
