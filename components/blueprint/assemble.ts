@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { serviceOf } from '#core/identity/services.ts';
 import { startRefusalLog } from '#kit/audit/audit.ts';
@@ -106,6 +107,7 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
     chatHub: chat,
     listOwn: (bearer) => wallets.listOwn(bearer),
     downloads: openDownloads(db, telemetry),
+    verifier: createVerifier(nodeEd25519()),
     fileQuotaBytes: config.CHANCERY_FILE_QUOTA_BYTES,
   };
   cleanup.add('rehearsals', startTidyingRehearsals({ ...runtime, deps }));

@@ -108,6 +108,10 @@ const codes = {
   SUBMISSION_EXPIRED: ['unavailable', 'the transaction was not sealed in time; nothing was done'],
   OPERATION_NOT_FOUND: ['not_found', 'the operation does not exist'],
   // Files
+  INLINE_FILE_INVALID: ['invalid', 'an inline file is malformed; `errors` says which'],
+  INLINE_FILE_TOO_LARGE: ['too_large', 'an inline file may have 1 MiB, those of a request 6 MiB together'],
+  INLINE_FILE_ABSENT: ['invalid', 'the payload names an inline file that the request does not have'],
+  INLINE_FILE_UNPLACED: ['invalid', 'no field of the payload takes an inline file of the request'],
   CHUNK_INVALID: ['invalid', 'the chunk is malformed'],
   CHUNK_CONFLICT: ['conflict', 'another chunk was stored at this place of the upload'],
   CHUNK_TOO_LARGE: ['too_large', 'a chunk may have 4 MiB and 40 bytes at most'],

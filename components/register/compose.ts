@@ -94,7 +94,7 @@ function addServices(server: RpcServer, { ledger, database, verifier, clock }: P
   const { writeDocket, segments } = ledger;
   addLedgerService(server, { database, verifier, clock, writeDocket, segments });
   addRecordService(server, { db: database.read, segments });
-  addWorkflowLedgerService(server, ledger.deps.transactions);
+  addWorkflowLedgerService(server, { ...ledger.deps.transactions, ...ledger.deps.proofs });
   addEventService(server, database.read);
   addDirectoryService(server, { database, clock, onAnnounced: ledger.onAnnounced });
 }

@@ -274,6 +274,15 @@ describe.skipIf(!hasHelm)('the chart', () => {
   });
 
   it.each([
+    [[], '1073741824'],
+    [['--set', 'blueprint.fileQuotaBytes=9007199254740991'], '9007199254740991'],
+  ])('writes the quota of files with all its digits (%j)', (values, bytes) => {
+    const rendered = render(...given, ...values);
+    const [blueprint] = ofKind(rendered, 'Deployment').filter((text) => nameOf(text) === 'service-blueprint');
+    expect(blueprint).toContain(`{ name: CHANCERY_FILE_QUOTA_BYTES, value: "${bytes}" }`);
+  });
+
+  it.each([
     ['a missing Secret', [], 'wallet.keyEncryptionKey.existingSecret (key key, 32 random bytes)'],
     [
       'several key-encryption keys without a Secret of their own',

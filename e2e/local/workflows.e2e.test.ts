@@ -1,4 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
@@ -9,6 +14,8 @@ import { until } from '../harness/wait.ts';
 import { application, sitePermit, workflows } from '../harness/workflow.ts';
 
 const here = installation();
+const program = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
+const filesSchema = z.object({ disclosures: z.array(z.object({ files: z.array(z.string()) })) });
 const blueprintId = 'site-permit-approval';
 const events = [
   'ActionAvailable',
@@ -17,6 +24,14 @@ const events = [
   'InstanceAdvanced',
   'WorkflowCompleted',
 ];
+
+/** Verifies a disclosure file with the program that readers have. */
+function disclosure(folder: string, text: string, options: readonly string[]) {
+  const file = join(folder, 'shown.json');
+  writeFileSync(file, text);
+  const args = [program, 'disclosure', file, ...options];
+  return spawnSync(process.execPath, args, { encoding: 'utf8' });
+}
 
 describe('a workflow of three organisations on an encrypted register, through the gateway', () => {
   let applicant: Person;
@@ -156,6 +171,40 @@ describe('a workflow of three organisations on an encrypted register, through th
     const { body } = await here.api.expect(200, 'GET', projection, { token: here.token() });
     expect(body).toMatchObject({ registerId, isRebuilding: false });
   });
+
+  test('a party proves to a third party offline what it was shown, and one changed byte proves nothing', async () => {
+    const instanceId = await flow.start(applicant, blueprintId, registerId);
+    const applied = await flow.complete(applicant, step(instanceId, 0, application));
+    await flow.reach(applicant, instanceId, applied.transactionHash ?? '');
+    const { body } = await here.api.expect(
+      200,
+      'GET',
+      `/api/workflows/${instanceId}/disclosures?proof=true`,
+      {
+        token: inspector.token,
+      },
+    );
+    const [text = ''] = filesSchema.parse(body).disclosures[0]?.files ?? [];
+    const folder = mkdtempSync(join(tmpdir(), 'chancery-disclosure-'));
+    try {
+      // the inspector's organisation does not subscribe to the register: the key comes from another source
+      const path = `/api/registers/${registerId}/checkpoint/key`;
+      const key = await here.api.expect(200, 'GET', path, { token: officer.token });
+      const shown = disclosure(folder, text, ['--key', String(key.body).trim()]);
+      expect([shown.status, shown.stderr]).toEqual([0, '']);
+      expect(shown.stdout).toContain('"riskTier": "high"');
+      expect(shown.stdout).not.toContain('example.org');
+      expect(shown.stdout).toContain(applied.transactionHash);
+      for (const at of [1, 2, 3, 4, 5].map((part) => Math.floor((text.length * part) / 6))) {
+        const changed = `${text.slice(0, at)}${text[at] === '1' ? '2' : '1'}${text.slice(at + 1)}`;
+        const refused = disclosure(folder, changed, []);
+        expect([at, refused.status, refused.stdout]).toEqual([at, 1, '']);
+        expect(refused.stderr).toContain('Does not verify');
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }, 120_000);
 
   test('what is wrong is refused with its code, and a repeated request is one operation', async () => {
     const instanceId = await flow.start(applicant, blueprintId, registerId);

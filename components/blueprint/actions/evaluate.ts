@@ -1,30 +1,22 @@
 import { evaluateAction } from '#core/blueprint/execution/action.ts';
 import { disclose } from '#core/blueprint/execution/disclose.ts';
 import { reasonCodeOf } from '#core/blueprint/execution/notice.ts';
-import { mapOutputs } from '#core/blueprint/execution/prefill.ts';
 import type { Action } from '#core/blueprint/model/blueprint.ts';
 import type { WalletDisclosure } from '#core/blueprint/payload/groups.ts';
 import { EVERYTHING } from '#core/blueprint/pointer.ts';
 import { advance, type Step } from '#core/blueprint/steps/advance.ts';
 import type { Routing } from '#core/blueprint/steps/routing.ts';
-import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
+import type { JsonObject } from '#core/encoding/json.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { BlueprintDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { type FileAt, judgeFiles } from '../files/claims.ts';
-import {
-  accumulate,
-  type InstanceStep,
-  lastSteps,
-  type StateDeps,
-  type StepView,
-  viewSteps,
-} from '../instances/accumulated-state.ts';
+import type { StateDeps } from '../instances/accumulated-state.ts';
 import { getAction, type PinnedDefinition, rejectionTargets } from '../instances/definitions.ts';
+import { readEarlierData } from '../instances/earlier-data.ts';
 import { blockersOf, type Instance, openActions, walletsOf } from '../instances/instance.ts';
-import { listSteps } from '../instances/store.ts';
 import type { OperationInput, StepTask } from '../operations/operation.ts';
 import { payloadJudge, payloadSchemas, rejectionJudge } from './compiled.ts';
 
@@ -148,27 +140,14 @@ async function take(
   action: Action,
   { input, authority }: Acting,
 ): Promise<Made> {
-  const steps = await listSteps(deps.db.read, instance.registerId, instance.instanceId);
-  const required = action.requiredPriorActions ?? [];
-  const needed = lastSteps(steps, required.length > 0 ? required : undefined);
-  const source = prefillSource(steps, action.id);
-  const wanted = source === undefined || needed.includes(source) ? needed : [...needed, source];
   const viewer = { wallets: [task.wallet], authority };
-  const views = await viewSteps(deps, { instance, pinned }, wanted, viewer);
-  const state = accumulate(views.filter(({ step }) => needed.includes(step)));
-  if (state.unopened.length > 0)
-    throw refusal('STATE_INCOMPLETE', { details: { missing: [...state.unopened] } });
-  const earlier = [...state.actions].map(([id, { data }]) => [String(id), data] as const);
+  const earlier = await readEarlierData(deps, { instance, pinned }, action, viewer);
   const outcome = evaluateAction({
     action,
     validate: payloadJudge(pinned, action.id),
     logic: pinned.logic.begin(),
-    prefill: prefillOf(
-      pinned,
-      views.find(({ step }) => step === source),
-    ),
     submission: input.data,
-    state: { actions: Object.fromEntries(earlier), merged: state.merged },
+    ...earlier,
   });
   if (!('processed' in outcome)) throw payloadInvalid(outcome.errors);
   const { processed, calculations, taken } = outcome;
@@ -210,27 +189,6 @@ function reject({ pinned }: Situation, action: Action, input: OperationInput): M
     pointers: [EVERYTHING],
   }));
   return { step: { isRejection: true }, data, calculations: {}, files: [], views };
-}
-
-/** The step that made the action current, when its route writes data for it. */
-function prefillSource(steps: readonly InstanceStep[], actionId: number): InstanceStep | undefined {
-  return steps.findLast(
-    ({ isRejection, routing }) =>
-      !isRejection && routing.nextActions.some((next) => next.actionId === actionId),
-  );
-}
-
-function prefillOf(pinned: PinnedDefinition, view: StepView | undefined): JsonObject {
-  if (view?.data === undefined) return {};
-  const source = getAction(pinned, view.step.actionId);
-  const route = source.routes?.find(({ id }) => id === view.step.routing.routeId);
-  if (route?.outputMapping === undefined) return {};
-  const names = new Set(Object.keys(source.calculations ?? {}));
-  const parts = Object.entries(view.data);
-  const payload = Object.fromEntries(parts.filter(([name]) => !names.has(name)));
-  const calculations = Object.fromEntries(parts.filter(([name]) => names.has(name)));
-  const mapped = mapOutputs(route, { payload, calculations });
-  return isJsonObject(mapped) ? mapped : {};
 }
 
 /** Wallets of open participants that were given when the instance was created. */

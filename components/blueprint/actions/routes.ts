@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type App, addRoute, answer, bearerOf, decimal, json } from '#kit/http/http.ts';
 import type { CanRead, Subject } from '../definitions/publications/visibility.ts';
-import { invalid, refusals, storedRefusal, validatorRefusals } from '../errors.ts';
+import { invalid, refusal, refusals, storedRefusal, validatorRefusals } from '../errors.ts';
 import { listFileIds } from '../files/uploads/store.ts';
 import { delegationHeaders, delegationIn } from '../instances/authority.ts';
 import { findInstance } from '../instances/store.ts';
@@ -24,6 +24,10 @@ export interface ActionRouteDeps extends SubmitDeps {
 }
 
 const route = { tag: 'Actions', policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
+/** As much as the gateway takes: files of 6 MiB in base64, and the payload. */
+const bodyLimitBytes = 10 * 1024 ** 2;
+/** JSON text of a payload without the contents of inline files, UTF-16 units. */
+const mostPayloadCharacters = 2 * 1024 ** 2;
 const executeParams = z.object({
   instanceId: z.uuid().transform((id) => id.toLowerCase()),
   actionId: decimal({ min: 0, max: 1_000_000 }),
@@ -47,6 +51,11 @@ export const stepRefusals = [
     'SENDER_NOT_PARTICIPANT',
     'STATE_INCOMPLETE',
     'SCHEMA_REFUSED',
+    'INLINE_FILE_INVALID',
+    'INLINE_FILE_TOO_LARGE',
+    'INLINE_FILE_ABSENT',
+    'INLINE_FILE_UNPLACED',
+    'FILE_QUOTA',
     'PAYLOAD_INVALID',
     'CALC_CYCLE',
     'CALC_NOT_FINITE',
@@ -90,6 +99,7 @@ export function mountActionRoutes(app: App, deps: ActionRouteDeps): void {
     params: executeParams,
     headers: delegationHeaders,
     body: { schema: executeBody, example: executeExample },
+    bodyLimitBytes,
     idempotency: 'handler',
     noStore: true,
     answers: stepAnswers,
@@ -113,6 +123,7 @@ export function mountActionRoutes(app: App, deps: ActionRouteDeps): void {
     summary: 'Take an action; a starting one without an instance begins one',
     headers: delegationHeaders,
     body: { schema: submitBody, example: submitExample },
+    bodyLimitBytes,
     idempotency: 'handler',
     noStore: true,
     answers: stepAnswers,
@@ -130,16 +141,21 @@ export function mountActionRoutes(app: App, deps: ActionRouteDeps): void {
 
 type SharedBody = Pick<
   z.output<typeof executeBody>,
-  'senderWallet' | 'previousTransactionHash' | 'payloadData' | 'branchKey' | 'externalRecipientKeys'
+  'senderWallet' | 'previousTransactionHash' | 'payloadData' | 'files' | 'branchKey' | 'externalRecipientKeys'
 >;
 
+/** @throws AppError too_large PAYLOAD_TOO_LARGE */
+
 function stepOf(body: SharedBody) {
+  if (JSON.stringify(body.payloadData).length > mostPayloadCharacters) throw refusal('PAYLOAD_TOO_LARGE');
   return {
     kind: 'Action' as const,
     wallet: body.senderWallet,
     branchKey: body.branchKey,
     previousTxId: body.previousTransactionHash ?? undefined,
     input: { data: body.payloadData, externalRecipientKeys: body.externalRecipientKeys },
+    // Repetitions are recognised by the whole request: without files it is what it was before there were any.
+    ...(body.files.length > 0 && { files: body.files }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
-import { readableText } from '#core/encoding/readable.ts';
+import { readableLine, readableName, readableText } from '#core/encoding/readable.ts';
+import { INLINE_LIMITS } from '../files/inline.ts';
 import { registerIdSchema, txIdSchema } from '../identifiers.ts';
 
 const text = z.string();
@@ -28,12 +29,31 @@ const externalRecipientKeys = z
   .default({})
   .describe('Keys of recipients that neither the register nor this installation knows, by wallet.');
 
+const inlineFile = z.strictObject({
+  fileName: readableName
+    .max(255)
+    .refine((name) => !/[/\\]/.test(name), 'write a name without a path')
+    .describe('Unique in the request.'),
+  contentType: readableLine.min(1).max(255),
+  contentBase64: text.describe('Base64 of at most 1 MiB.'),
+});
+
+const files = z
+  .array(inlineFile)
+  .max(INLINE_LIMITS.files)
+  .default([])
+  .describe(
+    'Files of at most 6 MiB together. The reference of a file takes the place of `{"fileName": NAME}` where a field of ' +
+      'payloadData is declared with `x-file`; a single file needs no such object when only one field is.',
+  );
+
 const shared = {
   senderWallet,
   previousTransactionHash: txIdSchema
     .nullish()
     .describe('Refused unless it is the last transaction of the instance; null for the first action.'),
   payloadData: object,
+  files,
   branchKey,
   externalRecipientKeys,
 };

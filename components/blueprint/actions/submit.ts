@@ -7,6 +7,8 @@ import type { BlueprintDatabase } from '../database/schema.ts';
 import type { Subject } from '../definitions/publications/visibility.ts';
 import { invalid, refusal } from '../errors.ts';
 import { claimFiles } from '../files/claims.ts';
+import { type InlineFile, placeInlineFiles } from '../files/inline.ts';
+import type { NewChunk } from '../files/uploads/store.ts';
 import { type AuthorityDeps, delegationOf } from '../instances/authority.ts';
 import { type CreateDeps, choosePublication } from '../instances/create.ts';
 import { getAction } from '../instances/definitions.ts';
@@ -17,6 +19,7 @@ import type { LeasedOperation, OperationInput, StepTask } from '../operations/op
 import type { OperationRunner } from '../operations/runner.ts';
 import type { OperationSeal } from '../operations/sealing.ts';
 import { findOperation, insertOperation } from '../operations/store.ts';
+import { payloadSchemas } from './compiled.ts';
 import type { Situation } from './evaluate.ts';
 import { type PipelineDeps, type PreparedStep, prepareStep } from './pipeline.ts';
 
@@ -25,6 +28,8 @@ export interface SubmitDeps extends PipelineDeps, ViewDeps, AuthorityDeps, Pick<
   readonly definitions: PipelineDeps['definitions'] & ViewDeps['definitions'];
   readonly seal: OperationSeal;
   readonly runner: OperationRunner<PreparedStep>;
+  /** Encrypted bytes of files that an organisation may keep here. */
+  readonly fileQuotaBytes: number;
 }
 
 /** A step that a caller asks for. */
@@ -42,6 +47,8 @@ export interface StepRequest {
   /** The caller's belief of the instance's last transaction. */
   readonly previousTxId?: string | undefined;
   readonly input: OperationInput;
+  /** Files whose references the payload gets. */
+  readonly files?: readonly InlineFile[];
 }
 
 export interface SubmitOptions {
@@ -78,7 +85,8 @@ export async function submitStep(
   const { situation, isNew } = await findSituation(deps, subject, request);
   assertBeliefs(situation, request);
   const delegation = await delegationOf(deps, subject, options.delegationToken);
-  const prepared = await prepareStep(deps, situation, request.input, async () => delegation.token);
+  const { input, chunks } = withFiles(situation, subject, request);
+  const prepared = await prepareStep(deps, situation, input, async () => delegation.token);
   const id = randomUUIDv7();
   const { instance, pinned, task } = situation;
   const known = await deps.db.transact(async (tx) => {
@@ -98,18 +106,33 @@ export async function submitStep(
       actionTitle: getAction(pinned, task.actionId).title,
       owner: creatorOf(caller),
       organizationId: caller.organizationId,
-      sealedInput: deps.seal.seal(id, 'input', request.input),
+      sealedInput: deps.seal.seal(id, 'input', input),
       sealedDelegation: deps.seal.seal(id, 'delegation', { token: delegation.token }),
       delegationExpiresAt: new Date(delegation.expiresAtMs),
     };
     await insertOperation(tx, operation, deps.runner.lease());
-    await claimFiles(tx, { operationId: id, ...task }, prepared.step.files);
+    const limits = { now: new Date(nowMs), quotaBytes: deps.fileQuotaBytes };
+    await claimFiles(tx, { operationId: id, ...task }, prepared.step.files, { chunks, limits });
     return undefined;
   });
   if (known !== undefined) return submittedOf(deps, known);
   const operation = await getOperation(deps, id);
   deps.runner.start(operation, prepared);
   return { operation, isDevelopment: prepared.register.devMode };
+}
+
+/** The input with the references of the files that a request carries, and their chunks. */
+function withFiles(
+  { pinned, task }: Situation,
+  { caller }: Subject,
+  { kind, input, files = [] }: StepRequest,
+): { readonly input: OperationInput; readonly chunks: readonly NewChunk[] } {
+  if (kind === 'Rejection') return { input, chunks: [] };
+  const { registerId, wallet } = task;
+  const owner = { registerId, wallet, quotaOwner: caller.organizationId ?? creatorOf(caller) };
+  const schemas = payloadSchemas(pinned, task.actionId);
+  const { payload, chunks } = placeInlineFiles(owner, schemas, { payload: input.data, files });
+  return { input: { ...input, data: payload }, chunks };
 }
 
 async function submittedOf(deps: SubmitDeps, id: string): Promise<Submitted> {

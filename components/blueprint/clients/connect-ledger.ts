@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { encodeHex } from '#core/encoding/hex.ts';
 import { isJsonObject, type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
 import { isAppError } from '#core/errors/errors.ts';
+import { parseVerifierKey } from '#core/ledger/checkpoint.ts';
+import type { WireProofStep } from '#core/ledger/proof-path.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
@@ -8,13 +11,22 @@ import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import {
   type GetPayloadsResponse,
   type Position,
+  type ProofNode,
+  type ProveTransactionResponse,
   type Publication,
   type Step,
   WorkflowLedgerService,
   type WorkflowRegister,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { refusal } from '../errors.ts';
-import type { Ledger, LedgerPosition, LedgerRegister, PlacedRecord, SealedPublication } from './ledger.ts';
+import type {
+  Ledger,
+  LedgerPosition,
+  LedgerRegister,
+  PlacedRecord,
+  SealedProof,
+  SealedPublication,
+} from './ledger.ts';
 import type { PeerOptions } from './peer.ts';
 
 /** Definitions may have 512 KiB each. */
@@ -83,6 +95,10 @@ export function connectLedger(address: Endpoint, options: PeerOptions): Ledger &
       }
       return payloads;
     },
+    prove: async (registerId, transactionId) => {
+      const answer = await client.proveTransaction({ registerId, transactionId }).catch(unavailable);
+      return proofOf(registerId, answer);
+    },
     submit: async (registerId, transaction) => {
       const answer = await client.submitTransaction({ registerId, transaction }).catch(unavailable);
       const { status, retryAfterSeconds } = answer;
@@ -138,6 +154,33 @@ function positionOf({ docket, index }: Position): LedgerPosition {
 function placedOf({ position, record, sealedAt, publicationPayload }: Step): PlacedRecord | undefined {
   if (position === undefined || publicationPayload.length > 0) return undefined;
   return { position: positionOf(position), record: parseRecord(record), sealedAt };
+}
+
+/** @throws AppError unavailable REGISTER_UNAVAILABLE for an answer that is incomplete */
+function proofOf(registerId: string, answer: ProveTransactionResponse): SealedProof {
+  const { transaction, docket, inclusion, log, checkpoint, checkpointKey } = answer;
+  if (transaction === undefined || docket === undefined) throw refusal('REGISTER_UNAVAILABLE');
+  const { docketNumber, hash, merkleRoot, timestamp, validatorSetHash } = docket;
+  return {
+    record: transaction.record,
+    payload: transaction.payload,
+    docket: {
+      registerId,
+      docketNumber: Number(docketNumber),
+      hash,
+      merkleRoot,
+      timestamp,
+      validatorSetHash,
+    },
+    inclusion: inclusion.map(proofStepOf),
+    log: log.map(proofStepOf),
+    checkpoint,
+    checkpointKey: parseVerifierKey(checkpointKey),
+  };
+}
+
+function proofStepOf({ hash, left }: ProofNode): WireProofStep {
+  return { hash: encodeHex(hash), position: left ? 'Left' : 'Right' };
 }
 
 function publicationOf({ payload, position, ...one }: Publication): SealedPublication {

@@ -1,3 +1,4 @@
+import type { DisclosureEvidence } from '#core/blueprint/disclosure/file.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
 import type { SealedRecord } from '#core/ledger/record.ts';
 
@@ -73,6 +74,9 @@ export interface StepPage {
   readonly height: number;
 }
 
+/** A sealed transaction, exact bytes, with what proves that its register sealed it. */
+export type SealedProof = Omit<DisclosureEvidence, 'group'>;
+
 interface PublicationPage {
   readonly publications: readonly SealedPublication[];
   /** Position of the last one. */
@@ -90,6 +94,8 @@ export interface Ledger {
   listPublications(registerId: string, after: LedgerPosition | undefined): Promise<PublicationPage>;
   /** Payloads of sealed transactions by id; those that the register does not have are absent. */
   getPayloads(registerId: string, txIds: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>;
+  /** The proof that a transaction is sealed. Errors: not_found TX_NOT_FOUND. */
+  prove(registerId: string, txId: string): Promise<SealedProof>;
   /** Submits the JSON text of a signed transaction. */
   submit(registerId: string, transaction: Uint8Array): Promise<SubmissionAnswer>;
   /** Keys that participants published, at most 256 addresses; those without a record are absent. */

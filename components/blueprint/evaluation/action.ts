@@ -46,7 +46,12 @@ interface NextAction {
   readonly branchKey?: string;
 }
 
-/** What data makes of an action, with no data of earlier actions. */
+/** What an action starts from: data of earlier actions, and what the step before wrote for it. */
+export type EarlierData = Pick<Parameters<typeof evaluateAction>[0], 'prefill' | 'state'>;
+
+export const nothingEarlier: EarlierData = { prefill: {}, state: { actions: {}, merged: {} } };
+
+/** What data makes of an action. */
 export interface TriedAction {
   readonly calculations: JsonObject;
   readonly processed: JsonObject;
@@ -62,18 +67,22 @@ export interface TriedAction {
 }
 
 /**
- * Evaluates an action over data alone, which its schemas need not admit.
+ * Evaluates an action over data, which its schemas need not admit, and what is there before it.
  * @throws AppError unprocessable CALC_CYCLE, CALC_NOT_FINITE, NO_ROUTE, LOGIC_BUDGET_EXCEEDED, LOGIC_REFUSED,
  * LOGIC_NO_TEXT
  */
-export function tryAction(compiled: CompiledDefinition, action: Action, data: JsonObject): TriedAction {
+export function tryAction(
+  compiled: CompiledDefinition,
+  action: Action,
+  data: JsonObject,
+  earlier: EarlierData,
+): TriedAction {
   const outcome = evaluateAction({
     action,
     validate: () => [],
     logic: compiled.logic.begin(),
-    prefill: {},
     submission: data,
-    state: { actions: {}, merged: {} },
+    ...earlier,
   });
   if (!('processed' in outcome)) throw new RangeError('data that is not validated has no errors');
   const { calculations, processed, taken } = outcome;

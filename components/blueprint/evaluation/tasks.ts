@@ -1,7 +1,15 @@
 import type { PayloadError } from '#core/blueprint/schemas/compile.ts';
 import { type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
 import { isAppError } from '#core/errors/errors.ts';
-import { compileDefinition, findAction, type TriedAction, tryAction, validatePayload } from './action.ts';
+import {
+  compileDefinition,
+  type EarlierData,
+  findAction,
+  nothingEarlier,
+  type TriedAction,
+  tryAction,
+  validatePayload,
+} from './action.ts';
 import { type Exported, type ExportFormat, exportDefinition } from './export.ts';
 import { type Judged, judgeDefinition } from './judge.ts';
 
@@ -11,6 +19,8 @@ export interface Question {
   readonly data: JsonObject;
   /** Whether data matches the schemas, or what it makes of the action. */
   readonly ask: 'validate' | 'try';
+  /** Nothing when absent. */
+  readonly earlier?: EarlierData;
 }
 
 /** The answer about an action. */
@@ -38,15 +48,15 @@ export function runTask(task: Task): Judged | Answered | Exported {
 /** Answers about an action of a definition; what the definition or the data does wrong is an answer, too. */
 export function answerQuestion(
   compiled: ReturnType<typeof compileDefinition>,
-  { actionId, data, ask }: Question,
+  { actionId, data, ask, earlier = nothingEarlier }: Question,
 ): Answered {
   if (compiled === undefined) return { kind: 'noDefinition' };
   const action = findAction(compiled, actionId);
   if (action === undefined) return { kind: 'noAction' };
   try {
     return ask === 'validate'
-      ? { kind: 'errors', errors: validatePayload(compiled, action, data) }
-      : { kind: 'tried', tried: tryAction(compiled, action, data) };
+      ? { kind: 'errors', errors: validatePayload(compiled, action, { ...earlier.prefill, ...data }) }
+      : { kind: 'tried', tried: tryAction(compiled, action, data, earlier) };
   } catch (error) {
     if (!isAppError(error, 'unprocessable')) throw error;
     return { kind: 'refused', code: error.code, message: error.message };

@@ -9,8 +9,9 @@ import { refusal } from '../errors.ts';
 import { type CompiledDefinition, compileDefinition } from '../evaluation/action.ts';
 import type { DraftJudge } from '../evaluation/pool.ts';
 import { type Answered, answerQuestion, type Question } from '../evaluation/tasks.ts';
+import type { InInstanceDeps } from './in-instance.ts';
 
-export interface HelperDeps extends Pick<PublicationRouteDeps, 'index' | 'canRead'> {
+export interface HelperDeps extends Pick<PublicationRouteDeps, 'index' | 'canRead'>, InInstanceDeps {
   readonly db: Database<BlueprintDatabase>;
   readonly judge: Pick<DraftJudge, 'answer'>;
   readonly compiled: CompiledDefinitions;

@@ -6,7 +6,9 @@ import { refusal, refusals } from '../errors.ts';
 import type { TriedAction } from '../evaluation/action.ts';
 import type { Answered, Question } from '../evaluation/tasks.ts';
 import { registerIdSchema, txIdSchema } from '../identifiers.ts';
+import { delegationHeaders, delegationIn } from '../instances/authority.ts';
 import { answerAbout, type HelperDeps } from './definitions.ts';
+import { answerInInstance } from './in-instance.ts';
 
 export type { HelperDeps } from './definitions.ts';
 
@@ -24,6 +26,11 @@ const questionBody = z.strictObject({
   registerId: registerIdSchema.optional(),
   publicationTxId: txIdSchema.optional().describe('The latest publication when absent.'),
   draft: z.boolean().optional().describe('Asks about a draft of your organisation.'),
+  instanceId: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('Asks about an action of this instance, over the data that you read of it.'),
 });
 
 const example = { blueprintId: 'invoice-approval', actionId: '0', data: { amount: 12 } };
@@ -50,7 +57,7 @@ const routed = z
   .object({
     nextActionId: text.nullable(),
     nextParticipantId: text.nullable(),
-    isWorkflowComplete: z.boolean().describe('Whether nothing follows.'),
+    isWorkflowComplete: z.boolean().describe('Whether nothing follows, and no other action is current.'),
     matchedCondition: text.nullable().describe('JSON Logic of the route; null for the default.'),
     routeId: text.nullable(),
     nextActions: z.array(z.object({ actionId: text, participantId: text, branchKey: text.optional() })),
@@ -69,6 +76,7 @@ const route = {
   policy: 'RequireAuthenticated',
   rateLimit: 'Api',
   body: { schema: questionBody, example },
+  headers: delegationHeaders,
   noStore: true,
   refusals: refusals(
     'BLUEPRINT_NOT_FOUND',
@@ -86,6 +94,12 @@ const route = {
     'CALC_CYCLE',
     'CALC_NOT_FINITE',
     'NO_ROUTE',
+    'INSTANCE_NOT_FOUND',
+    'INSTANCE_ACCESS_DENIED',
+    'PIN_UNRESOLVABLE',
+    'STATE_INCOMPLETE',
+    'WALLETS_UNAVAILABLE',
+    'DELEGATION_INVALID',
   ),
 } as const;
 
@@ -95,10 +109,27 @@ interface HelperRequest {
   readonly request: Parameters<typeof bearerOf>[0];
 }
 
-async function ask(deps: HelperDeps, { caller, body, request }: HelperRequest, wanted: Question['ask']) {
+interface HelperAnswer {
+  readonly answered: ReturnType<typeof assertAnswered>;
+  /** Other actions of the instance that was asked about are current. */
+  readonly areOthersCurrent: boolean;
+}
+
+async function ask(
+  deps: HelperDeps,
+  { caller, body, request }: HelperRequest,
+  wanted: Question['ask'],
+): Promise<HelperAnswer> {
+  const { instanceId, ...named } = body;
   const question = { actionId: body.actionId, data: body.data, ask: wanted };
   const subject = { caller, bearer: bearerOf(request) };
-  return assertAnswered(await answerAbout(deps, subject, body, question));
+  if (instanceId === undefined) {
+    const answered = assertAnswered(await answerAbout(deps, subject, named, question));
+    return { answered, areOthersCurrent: false };
+  }
+  const given = delegationIn(request.headers);
+  const about = await answerInInstance(deps, subject, { ...named, instanceId }, { question, given });
+  return { ...about, answered: assertAnswered(about.answered) };
 }
 
 function assertAnswered(answered: Answered): Extract<Answered, { kind: 'errors' | 'tried' }> {
@@ -114,10 +145,13 @@ function assertAnswered(answered: Answered): Extract<Answered, { kind: 'errors' 
   }
 }
 
-async function tryOut(deps: HelperDeps, input: HelperRequest): Promise<TriedAction> {
-  const answered = await ask(deps, input, 'try');
+async function tryOut(
+  deps: HelperDeps,
+  input: HelperRequest,
+): Promise<TriedAction & Pick<HelperAnswer, 'areOthersCurrent'>> {
+  const { answered, areOthersCurrent } = await ask(deps, input, 'try');
   if (answered.kind !== 'tried') throw new RangeError('the answer is to another question');
-  return answered.tried;
+  return { ...answered.tried, areOthersCurrent };
 }
 
 /** Mounts the helpers, which show what an action would make of data. They write nothing. */
@@ -129,7 +163,7 @@ export function mountHelperRoutes(app: App, deps: HelperDeps): void {
     summary: 'Whether data matches the schemas of the action',
     answers: { 200: json('The judgement.', validated) },
     handle: async (input) => {
-      const answered = await ask(deps, input, 'validate');
+      const { answered } = await ask(deps, input, 'validate');
       const errors = answered.kind === 'errors' ? answered.errors : [];
       return { isValid: errors.length === 0, errors };
     },
@@ -152,13 +186,13 @@ export function mountHelperRoutes(app: App, deps: HelperDeps): void {
     summary: 'Which route the action takes with data',
     answers: { 200: json('The route.', routed) },
     handle: async (input) => {
-      const { nextActions, matchedCondition, routeId = null } = await tryOut(deps, input);
+      const { nextActions, matchedCondition, routeId = null, areOthersCurrent } = await tryOut(deps, input);
       const shown = nextActions.map((next) => ({ ...next, actionId: String(next.actionId) }));
       const [first] = shown;
       return {
         nextActionId: first?.actionId ?? null,
         nextParticipantId: first?.participantId ?? null,
-        isWorkflowComplete: first === undefined,
+        isWorkflowComplete: first === undefined && !areOthersCurrent,
         matchedCondition,
         routeId,
         nextActions: shown,

@@ -6,7 +6,13 @@ import type { JsonObject } from '#core/encoding/json.ts';
 import type { Transactor } from '#kit/db/db.ts';
 import type { FileTables } from '../database/file-tables.ts';
 import { refusal } from '../errors.ts';
-import { claimUploads, type ReferredFile } from './uploads/store.ts';
+import {
+  claimUploads,
+  type NewChunk,
+  type ReferredFile,
+  type StoreLimits,
+  storeChunk,
+} from './uploads/store.ts';
 
 /** Files of one payload. */
 const mostFiles = 64;
@@ -57,18 +63,50 @@ interface Claimant {
   readonly wallet: string;
 }
 
+/** Files that a request carries, sealed. */
+interface InlineUploads {
+  /** Each is the only chunk of its upload. */
+  readonly chunks: readonly NewChunk[];
+  readonly limits: StoreLimits;
+}
+
 /**
- * Claims the uploads of files for an operation, in the transaction that makes it.
+ * Claims the uploads of files for an operation, in the transaction that makes it, and stores those that its request
+ * carries.
  * @throws AppError unprocessable PAYLOAD_INVALID for a file that was not uploaded completely, for that register, by the
- * sender, or with another description
+ * sender, or with another description; FILE_QUOTA
  */
 export async function claimFiles(
   tx: Transactor<FileTables>,
-  { operationId, registerId, wallet }: Claimant,
+  claimant: Claimant,
   files: readonly FileAt[],
+  { chunks, limits }: InlineUploads,
+): Promise<void> {
+  const carried = new Set(chunks.map(({ uploadId }) => uploadId));
+  const placed = [...files.entries()];
+  // Uploads are locked before the usage of the owner, in the order of all transactions.
+  await claim(
+    tx,
+    claimant,
+    placed.filter(([, { uploadId }]) => !carried.has(uploadId)),
+  );
+  for (const chunk of chunks) await storeChunk(tx, chunk, limits);
+  await claim(
+    tx,
+    claimant,
+    placed.filter(([, { uploadId }]) => carried.has(uploadId)),
+  );
+}
+
+async function claim(
+  tx: Transactor<FileTables>,
+  { operationId, registerId, wallet }: Claimant,
+  files: readonly (readonly [position: number, file: FileAt])[],
 ): Promise<void> {
   const refused = await claimUploads(tx, { operationId, registerId, senderWallet: wallet }, files);
   const message = 'the sender has uploaded no such file for this register';
-  const errors = refused.map((position) => errorAt(files[position]?.path ?? '', message));
+  const errors = files.flatMap(([position, { path }]) =>
+    refused.includes(position) ? [errorAt(path, message)] : [],
+  );
   if (errors.length > 0) throw payloadInvalid(errors);
 }

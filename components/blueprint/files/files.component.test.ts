@@ -227,7 +227,7 @@ describe('files', () => {
     });
 
     it.each<[string, (file: MadeFile) => object]>([
-      ['no reference', () => ({ fileName: 'x' })],
+      ['no reference', () => ({ fileName: 'x', size: 1 })],
       [
         'a type that the field does not take',
         ({ reference }) => ({ ...reference, contentType: 'text/html' }),

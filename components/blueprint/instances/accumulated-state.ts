@@ -1,8 +1,13 @@
 import { discloseBy } from '#core/blueprint/execution/disclose.ts';
 import type { Disclosure } from '#core/blueprint/model/blueprint.ts';
-import { type Envelope, findClearPayload, findEnvelope } from '#core/blueprint/payload/envelope.ts';
+import {
+  type Envelope,
+  findClearPayload,
+  findEnvelope,
+  type GroupText,
+} from '#core/blueprint/payload/envelope.ts';
 import { mergeViews } from '#core/blueprint/payload/groups.ts';
-import { openGroups } from '#core/blueprint/payload/open.ts';
+import { type OpenedGroup, openGroups } from '#core/blueprint/payload/open.ts';
 import { EVERYTHING } from '#core/blueprint/pointer.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
 import type { Ledger } from '../clients/ledger.ts';
@@ -30,6 +35,8 @@ export interface Viewer {
   readonly wallets: readonly string[];
   /** A delegated token of the caller; asked for when something has to be decrypted. */
   readonly authority: () => Promise<string>;
+  /** The texts of opened groups are wanted too. */
+  readonly withTexts?: boolean;
 }
 
 /** A sealed step as a viewer reads it. */
@@ -39,6 +46,10 @@ export interface StepView {
   readonly data: JsonObject | undefined;
   /** Something was disclosed to the viewer that cannot be opened. */
   readonly isUnopened: boolean;
+  /** Opened groups in the form in which a viewer who wants texts can show them; none of a payload in clear. */
+  readonly texts: readonly GroupText[];
+  /** Ids of the groups that the viewer opened. */
+  readonly groupIds: readonly string[];
 }
 
 /** Data of an instance, as one caller may read it (specification document 3, section 4). */
@@ -77,17 +88,19 @@ export async function viewSteps(
   const opened = await openAll(deps, envelopes, viewer);
   return steps.map((step) => {
     const payload = payloads.get(step.txId);
-    if (payload === undefined) return { step, data: undefined, isUnopened: true };
+    if (payload === undefined) return { step, ...unopened, isUnopened: true };
     const clear = findClearPayload(payload);
     if (clear !== undefined) {
       const data = viewOfClear(clear.data, step, where, viewer.wallets);
-      return { step, data, isUnopened: false };
+      return { step, ...unopened, data };
     }
-    return { step, ...(opened.get(step.txId) ?? { data: undefined, isUnopened: false }) };
+    return { step, ...(opened.get(step.txId) ?? unopened) };
   });
 }
 
-type Opened = Pick<StepView, 'data' | 'isUnopened'>;
+type Opened = Omit<StepView, 'step'>;
+
+const unopened: Opened = { data: undefined, isUnopened: false, texts: [], groupIds: [] };
 
 /** Opens what is addressed to the wallets; the views of several wallets are united. */
 async function openAll(
@@ -98,16 +111,27 @@ async function openAll(
   const found = new Map<string, Opened>();
   for (const address of viewer.wallets) {
     const kids = [`${address}${encryptionContext}`, address];
-    const groups = await openGroups(steps, kids, async (keys) =>
-      wallets.unwrapKeys(address, keys, await viewer.authority()),
+    const groups = await openGroups(
+      steps,
+      kids,
+      async (keys) => wallets.unwrapKeys(address, keys, await viewer.authority()),
+      { withTexts: viewer.withTexts === true },
     );
-    for (const group of groups) {
-      const before = found.get(group.txId);
-      const data = 'data' in group ? mergeViews(before?.data ?? {}, group.data) : before?.data;
-      found.set(group.txId, { data, isUnopened: before?.isUnopened === true || 'failure' in group });
-    }
+    for (const group of groups) found.set(group.txId, withGroup(found.get(group.txId) ?? unopened, group));
   }
   return found;
+}
+
+function withGroup(before: Opened, group: OpenedGroup): Opened {
+  if ('failure' in group) return { ...before, isUnopened: true };
+  // Several wallets of a viewer may be in one group.
+  if (before.groupIds.includes(group.groupId)) return before;
+  return {
+    ...before,
+    data: mergeViews(before.data ?? {}, group.data),
+    texts: group.text === undefined ? before.texts : [...before.texts, group.text],
+    groupIds: [...before.groupIds, group.groupId],
+  };
 }
 
 /** A register of development keeps payloads in clear; the disclosures of the definition apply when they are read. */

@@ -4,6 +4,7 @@ import type { Authenticator } from '#kit/auth/auth.ts';
 import type { Delegation, Delegations } from '../clients/delegations.ts';
 import type { Subject } from '../definitions/publications/visibility.ts';
 import { refusal } from '../errors.ts';
+import type { Viewer } from './accumulated-state.ts';
 
 export interface AuthorityDeps {
   readonly authenticator: Authenticator;
@@ -50,4 +51,19 @@ export async function delegationOf(
     throw refusal('DELEGATION_INVALID', { cause });
   }
   throw refusal('DELEGATION_INVALID');
+}
+
+/** The view of a caller's wallets. The authority is obtained once, and only when something has to be decrypted. */
+export function viewerOf(
+  deps: AuthorityDeps,
+  subject: Subject,
+  { wallets }: Pick<Viewer, 'wallets'>,
+  given: string | undefined,
+): Viewer {
+  let delegated: Promise<string> | undefined;
+  const authority = () => {
+    delegated ??= delegationOf(deps, subject, given).then(({ token }) => token);
+    return delegated;
+  };
+  return { wallets, authority };
 }

@@ -1,24 +1,13 @@
 import { z } from 'zod';
 import { type App, addRoute, bearerOf, decimal, json } from '#kit/http/http.ts';
-import type { Subject } from '../definitions/publications/visibility.ts';
-import { refusal, refusals } from '../errors.ts';
-import {
-  accumulate,
-  type InstanceOf,
-  lastSteps,
-  type StateDeps,
-  type StepView,
-  type Viewer,
-  viewSteps,
-} from './accumulated-state.ts';
-import { type AuthorityDeps, delegationHeaders, delegationIn, delegationOf } from './authority.ts';
-import { getAction } from './definitions.ts';
-import { currentActions } from './instance.ts';
+import { refusals } from '../errors.ts';
+import { accumulate, type InstanceOf, lastSteps, type Viewer, viewSteps } from './accumulated-state.ts';
+import { delegationHeaders, delegationIn, viewerOf } from './authority.ts';
+import { type DisclosureDeps, disclosureQuery, disclosuresSchema, readDisclosures } from './disclosures.ts';
 import { pinnedOf, type ReadDeps, readBranches, readInstance } from './read.ts';
-import { findInstances, listSteps } from './store.ts';
-import { type InstanceView, viewOf } from './view.ts';
+import { listSteps } from './store.ts';
 
-export interface DataRouteDeps extends ReadDeps, StateDeps, AuthorityDeps {}
+export interface DataRouteDeps extends ReadDeps, DisclosureDeps {}
 
 const route = { tag: 'Instances', policy: 'RequireAuthenticated', rateLimit: 'Api', noStore: true } as const;
 const text = z.string();
@@ -41,18 +30,6 @@ const stateSchema = z
   })
   .meta({ id: 'InstanceData' });
 
-const disclosuresSchema = z
-  .object({
-    instanceId: text,
-    actionId: z.int().nullable(),
-    registerId: text,
-    recipientResolved: z.boolean(),
-    disclosures: z.array(z.object({ actionId: z.int(), actionTitle: text, disclosedAt: time, data })),
-    disclosedFields: data,
-    warnings: z.array(z.object({ actionId: z.int(), code: z.literal('DECRYPT_FAILED') })),
-  })
-  .meta({ id: 'Disclosures' });
-
 const access = refusals(
   'INSTANCES_REBUILDING',
   'INSTANCE_NOT_FOUND',
@@ -61,6 +38,11 @@ const access = refusals(
   'REGISTER_UNAVAILABLE',
   'DELEGATION_INVALID',
 );
+
+const ofDisclosures = [...access, ...refusals('TX_NOT_FOUND')];
+const proofText =
+  'With `proof=true` each disclosure has files that `chancery disclosure` verifies offline: they show your groups of ' +
+  'the step to others. A register in development mode encrypts nothing, and has none.';
 
 /** Mounts what callers read of the data of instances: their own view alone. */
 export function mountDataRoutes(app: App, deps: DataRouteDeps): void {
@@ -87,12 +69,16 @@ export function mountDataRoutes(app: App, deps: DataRouteDeps): void {
     path: '/api/workflows/:instanceId/disclosures',
     operationId: 'listDisclosures',
     summary: 'What earlier actions disclosed to you',
+    description: proofText,
     params: z.object({ instanceId }),
+    query: disclosureQuery,
     headers: delegationHeaders,
     answers: { 200: json('Disclosures, the oldest first.', disclosuresSchema) },
-    refusals: access,
-    handle: ({ caller, params, request }) =>
-      readDisclosures(deps, { caller, bearer: bearerOf(request) }, params, delegationIn(request.headers)),
+    refusals: ofDisclosures,
+    handle: ({ caller, params, query, request }) => {
+      const subject = { caller, bearer: bearerOf(request) };
+      return readDisclosures(deps, subject, { ...params, ...query }, delegationIn(request.headers));
+    },
   });
   addRoute(app, {
     ...route,
@@ -100,28 +86,17 @@ export function mountDataRoutes(app: App, deps: DataRouteDeps): void {
     path: '/api/workflows/:instanceId/actions/:actionId/disclosures',
     operationId: 'listActionDisclosures',
     summary: 'What actions before this one disclosed to you',
+    description: proofText,
     params: z.object({ instanceId, actionId: decimal({ min: 0, max: 1_000_000 }) }),
+    query: disclosureQuery,
     headers: delegationHeaders,
     answers: { 200: json('Disclosures, the oldest first.', disclosuresSchema) },
-    refusals: [...access, ...refusals('ACTION_NOT_FOUND')],
-    handle: ({ caller, params, request }) =>
-      readDisclosures(deps, { caller, bearer: bearerOf(request) }, params, delegationIn(request.headers)),
+    refusals: [...ofDisclosures, ...refusals('ACTION_NOT_FOUND')],
+    handle: ({ caller, params, query, request }) => {
+      const subject = { caller, bearer: bearerOf(request) };
+      return readDisclosures(deps, subject, { ...params, ...query }, delegationIn(request.headers));
+    },
   });
-}
-
-/** The authority is obtained once, and only when something has to be decrypted. */
-function viewerOf(
-  deps: DataRouteDeps,
-  subject: Subject,
-  { wallets }: Pick<InstanceView, 'wallets'>,
-  given: string | undefined,
-): Viewer {
-  let delegated: Promise<string> | undefined;
-  const authority = () => {
-    delegated ??= delegationOf(deps, subject, given).then(({ token }) => token);
-    return delegated;
-  };
-  return { wallets, authority };
 }
 
 async function readState(
@@ -146,63 +121,4 @@ async function readState(
     branchStates: Object.fromEntries(branches.map((branch) => [branch.id, branch.state])),
     missing: [...state.missing],
   };
-}
-
-/**
- * What was disclosed to the caller; a caller who is no recipient gets an empty answer.
- * @throws AppError not_found INSTANCE_NOT_FOUND, ACTION_NOT_FOUND, conflict PIN_UNRESOLVABLE
- */
-async function readDisclosures(
-  deps: DataRouteDeps,
-  subject: Subject,
-  { instanceId: id, actionId }: { readonly instanceId: string; readonly actionId?: number },
-  given: string | undefined,
-): Promise<z.output<typeof disclosuresSchema>> {
-  const view = await findOwnView(deps, subject, id);
-  const { instance, participants } = view;
-  const pinned = pinnedOf(view);
-  if (actionId !== undefined) getAction(pinned, actionId);
-  const [current] = currentActions(instance, pinned.workflow);
-  const isRecipient = participants.length > 0;
-  const steps = isRecipient ? await listSteps(deps.db.read, instance.registerId, instance.instanceId) : [];
-  const viewer = viewerOf(deps, subject, view, given);
-  const views = await viewSteps(deps, { instance, pinned }, steps, viewer);
-  const disclosures = views.flatMap(({ step, data: own }) =>
-    own === undefined
-      ? []
-      : [
-          {
-            actionId: step.actionId,
-            actionTitle: getAction(pinned, step.actionId).title,
-            disclosedAt: step.sealedAt.toISOString(),
-            data: own,
-          },
-        ],
-  );
-  return {
-    instanceId: instance.instanceId,
-    actionId: actionId ?? current?.actionId ?? null,
-    registerId: instance.registerId,
-    recipientResolved: isRecipient,
-    disclosures,
-    disclosedFields: mergedOf(views),
-    warnings: views.flatMap(({ step, isUnopened }) =>
-      isUnopened ? [{ actionId: step.actionId, code: 'DECRYPT_FAILED' as const }] : [],
-    ),
-  };
-}
-
-/** The data of actions; what rejections say is no field of the workflow. */
-function mergedOf(views: readonly StepView[]) {
-  return accumulate(views.filter(({ step }) => !step.isRejection)).merged;
-}
-
-/** The instance that the caller takes part in, else the first one of the id. */
-async function findOwnView(deps: DataRouteDeps, { bearer }: Subject, id: string): Promise<InstanceView> {
-  const candidates = await findInstances(deps.db.read, id, new Date(deps.clock.nowMs()));
-  const wallets = await deps.listOwn(bearer);
-  const views = await Promise.all(candidates.map((instance) => viewOf(deps, instance, wallets)));
-  const view = views.find(({ participants }) => participants.length > 0) ?? views[0];
-  if (view === undefined) throw refusal('INSTANCE_NOT_FOUND');
-  return view;
 }

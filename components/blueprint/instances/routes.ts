@@ -14,11 +14,12 @@ import {
 } from '#kit/http/http.ts';
 import { findPublication } from '../definitions/publications/store.ts';
 import { refusal, refusals } from '../errors.ts';
+import { delegationHeaders, delegationIn } from './authority.ts';
 import { type CreateDeps, createInstance } from './create.ts';
+import { type PrefillDeps, readPrefill } from './prefill.ts';
 import { presentAction, presentDefinition, presentInstance, presentNextActions } from './present.ts';
 import { pinnedOf, type ReadDeps, readBranches, readInstance, readMarks, resolve } from './read.ts';
 import {
-  actionDetailSchema,
   cancelBody,
   createBody,
   createExample,
@@ -27,11 +28,12 @@ import {
   instanceSchema,
   instanceStates,
   nextActionsSchema,
+  ownActionSchema,
 } from './schemas.ts';
 import { cancelStart, findInstance, listInstances } from './store.ts';
 import { creatorOf } from './view.ts';
 
-export type InstanceRouteDeps = ReadDeps & CreateDeps;
+export type InstanceRouteDeps = ReadDeps & CreateDeps & PrefillDeps;
 
 const route = { tag: 'Instances', policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
 const access = refusals(
@@ -227,11 +229,20 @@ function mountActionReads(app: App, deps: InstanceRouteDeps): void {
     operationId: 'getInstanceAction',
     summary: 'An action of the instance, from the definition that it runs by',
     params: actionParams,
-    answers: { 200: json('The action.', actionDetailSchema) },
-    refusals: [...access, ...refusals('PIN_UNRESOLVABLE', 'ACTION_NOT_FOUND')],
-    handle: async ({ caller, params, request }) => {
-      const view = await readInstance(deps, { caller, bearer: bearerOf(request) }, params.instanceId);
-      return presentAction(view.instance, pinnedOf(view), params.actionId, deps.clock.nowMs());
+    headers: delegationHeaders,
+    noStore: true,
+    answers: { 200: json('The action.', ownActionSchema) },
+    refusals: [
+      ...access,
+      ...refusals('PIN_UNRESOLVABLE', 'ACTION_NOT_FOUND', 'REGISTER_UNAVAILABLE', 'DELEGATION_INVALID'),
+    ],
+    handle: async ({ caller, params: { instanceId: id, actionId }, request }) => {
+      const subject = { caller, bearer: bearerOf(request) };
+      const view = await readInstance(deps, subject, id);
+      const action = presentAction(view.instance, pinnedOf(view), actionId, deps.clock.nowMs());
+      const given = delegationIn(request.headers);
+      const prefill = await readPrefill(deps, subject, { view, actionId }, given);
+      return { ...action, prefill };
     },
   });
 }

@@ -113,6 +113,18 @@ export const actionDetailSchema = z
   })
   .meta({ id: 'ActionDetail' });
 
+export const ownActionSchema = actionDetailSchema
+  .extend({
+    prefill: z
+      .record(text, json)
+      .nullable()
+      .describe(
+        'For the wallet that takes the action while it is current: data of the step before, over which your submission ' +
+          'is laid. Null when it cannot be opened.',
+      ),
+  })
+  .meta({ id: 'OwnActionDetail' });
+
 export const definitionSchema = z
   .object({
     instanceId: text,

@@ -311,4 +311,28 @@ describe('rehearsals', () => {
     expect(pass).toBeDefined();
     expect((await get(walked)).body.status).toBe('Passed');
   });
+
+  it('are tidied although another one fails, and every failure is reported', async () => {
+    const ids: string[] = [];
+    for (const token of ['admin', 'designer']) ids.push((await started(token)).rehearsalId);
+    world.keys.hooks.beforeErase = () => {
+      throw refusal('WALLETS_UNAVAILABLE');
+    };
+    world.clock.advance(7 * dayMs + 1);
+    await expect(tidyRehearsals(deps())).rejects.toMatchObject({
+      kind: 'unavailable',
+      code: 'WALLETS_UNAVAILABLE',
+      cause: { errors: [{ code: 'WALLETS_UNAVAILABLE' }, { code: 'WALLETS_UNAVAILABLE' }] },
+    });
+    const fault = new Error('the first erasure fails');
+    const failures = [fault];
+    world.keys.hooks.beforeErase = () => {
+      const [next] = failures.splice(0, 1);
+      if (next !== undefined) throw next;
+    };
+    await expect(tidyRehearsals(deps())).rejects.toMatchObject({ errors: [fault] });
+    expect(ids.map((id) => keysOf(id).length).sort()).toEqual([0, 3]);
+    await tidyRehearsals(deps());
+    expect(ids.flatMap(keysOf)).toEqual([]);
+  });
 });

@@ -35,6 +35,8 @@ export interface StartDeps extends EndDeps, SandboxDeps, CreateDeps, Pick<Publis
 
 /** Rehearsals that an organisation may have under way. */
 const mostUnderWay = 50;
+/** Attempts to take the place of the rehearsal that the same person has under way. */
+const mostAttempts = 5;
 
 /**
  * Starts a rehearsal of a draft and abandons the one that the caller has under way: the definition is published in the
@@ -97,8 +99,11 @@ async function getRehearsable(deps: Pick<PublishDeps, 'judge'>, draft: Draft): P
 
 type Opening = Parameters<typeof insertRehearsal>[1];
 
-/** Stores a rehearsal, in place of the former one of the same draft and person. */
-async function open(deps: StartDeps, opening: Opening, isAgain = false): Promise<void> {
+/**
+ * Stores a rehearsal, in place of the former one of the same draft and person.
+ * @throws AppError unprocessable REHEARSAL_LIMIT; REHEARSAL_ENDED when the same person starts others all the time
+ */
+async function open(deps: StartDeps, opening: Opening, attempts = mostAttempts): Promise<void> {
   const former = await deps.db.transact((tx) => lockUnderWay(tx, opening));
   if (former !== undefined) await end(deps, former, 'Abandoned');
   if ((await countUnderWay(deps.db.read, opening.organizationId)) >= mostUnderWay)
@@ -107,8 +112,9 @@ async function open(deps: StartDeps, opening: Opening, isAgain = false): Promise
     await deps.db.transact((tx) => insertRehearsal(tx, opening));
   } catch (error) {
     // The same person has started another one at the same time.
-    if (isAgain || !isUniqueViolation(error, 'rehearsals_under_way')) throw error;
-    await open(deps, opening, true);
+    if (!isUniqueViolation(error, 'rehearsals_under_way')) throw error;
+    if (attempts === 1) throw refusal('REHEARSAL_ENDED', { cause: error });
+    await open(deps, opening, attempts - 1);
   }
 }
 

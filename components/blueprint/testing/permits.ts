@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { sitePermit, startWorld } from './world.ts';
+import { type Site, sitePermit, startWorld } from './world.ts';
 
 /** Data of an application that the safety board looks at. */
 export const application = {
@@ -36,11 +36,12 @@ export async function startPermits(name: string) {
   const at = { registerId: '', blueprintId: '', instanceId: '' };
 
   /** Makes a register with the published blueprint, and an instance of it. */
-  async function prepare(devMode: boolean): Promise<void> {
+  async function prepare(devMode: boolean, change: (site: Site) => void = () => undefined): Promise<void> {
     at.registerId = createHash('sha256').update(randomUUID()).digest('hex').slice(0, 32);
     const roster = [{ subject: `did:platform:w:${wallets.office}`, role: 'Owner' } as const];
     world.addRegister(at.registerId, { devMode, roster });
     const site = sitePermit();
+    change(site);
     const [applicant, office, board] = site['participants'] as object[];
     at.blueprintId = `permit-${at.registerId.slice(0, 8)}`;
     const participants = [

@@ -12,6 +12,7 @@ import { buildRecord } from '#core/ledger/record.ts';
 import { boundTxId, payloadHash, verifyTransactionSignature } from '#core/ledger/transaction.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Ledger, ParticipantKey, PlacedRecord, SubmissionAnswer } from '../clients/ledger.ts';
+import { proveStep } from './proving.ts';
 
 const text = z.string();
 
@@ -131,7 +132,7 @@ export function createSealing({ registers, clock, findWorkflow }: SealingOptions
     return accepted;
   }
 
-  const client: Pick<Ledger, 'submit' | 'getPayloads' | 'findParticipantKeys'> = {
+  const client: Pick<Ledger, 'submit' | 'getPayloads' | 'findParticipantKeys' | 'prove'> = {
     submit: async (registerId, transaction) => {
       const submitted = Buffer.from(transaction).toString();
       await hooks.beforeSubmit?.();
@@ -146,6 +147,12 @@ export function createSealing({ registers, clock, findWorkflow }: SealingOptions
         return payload === undefined ? [] : [[txId, payload] as const];
       });
       return new Map(found);
+    },
+    prove: async (registerId, txId) => {
+      const step = registers.get(registerId)?.steps.find(({ record }) => record.txId === txId);
+      const payload = payloads.get(txId);
+      if (step === undefined || payload === undefined) throw new RangeError('the step is not sealed');
+      return proveStep(step, payload);
     },
     findParticipantKeys: async (_registerId, addresses) =>
       participantKeys.filter(({ address }) => addresses.includes(address)),

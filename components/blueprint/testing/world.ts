@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
@@ -99,7 +100,7 @@ interface Schema {
   readonly required: string[];
 }
 
-type Site = Record<string, unknown> & { actions: { readonly dataSchemas: Schema[] }[] };
+export type Site = Record<string, unknown> & { actions: { readonly dataSchemas: Schema[] }[] };
 
 /** The blueprint of a site permit, without its credentials, which no service issues. */
 export function sitePermit(): Site {
@@ -264,12 +265,11 @@ export async function startWorld(name: string) {
     refusalLog: { count: (one) => void refused.push(one) },
     canRead: createCanRead({ registers: parts.routes, clock }),
     countOpenInstances: (publications) => countOpenInstances(db.read, publications, new Date(clock.nowMs())),
-    definitions: instances.definitions,
-    projector: instances.projector,
+    ...instances,
     listOwn: async (token) => wallets.get(token) ?? [],
     downloads: parts.downloads,
+    verifier: createVerifier(nodeEd25519()),
     fileQuotaBytes: 8 * 1024 * 1024,
-    hub: instances.hub,
     chatHub: chat.hub,
     meter: createDesignerMeter(telemetry),
     compiled: createCompiledDefinitions(),

@@ -23,7 +23,7 @@ interface NewUpload {
   readonly file: DeclaredFile;
 }
 
-interface NewChunk {
+export interface NewChunk {
   readonly uploadId: string;
   readonly totalChunks: number;
   readonly index: number;
@@ -60,6 +60,12 @@ export async function findUpload(
   return row && { registerId: row.register_id };
 }
 
+/** Time of storing, and encrypted bytes that the owner of a quota may keep. */
+export interface StoreLimits {
+  readonly now: Date;
+  readonly quotaBytes: number;
+}
+
 /**
  * Stores a chunk; one that was stored before is recognised.
  * @throws AppError invalid CHUNK_INVALID, conflict CHUNK_CONFLICT, forbidden WALLET_NOT_OWNED, unprocessable FILE_QUOTA
@@ -67,7 +73,7 @@ export async function findUpload(
 export async function storeChunk(
   tx: Transactor<DB>,
   chunk: NewChunk,
-  { now, quotaBytes }: { readonly now: Date; readonly quotaBytes: number },
+  { now, quotaBytes }: StoreLimits,
 ): Promise<StoredChunk> {
   await insertUpload(tx, chunk, now);
   const upload = await lockUpload(tx, chunk.uploadId);
@@ -260,16 +266,17 @@ interface Claim {
 
 /**
  * Claims the uploads of the files that an operation's payload refers to; they are kept from then on.
+ * @param files with their positions in the payload
  * @returns positions of files that have no complete upload of that register, sender and description; the caller then
  * gives the transaction up
  */
 export async function claimUploads(
   tx: Transactor<DB>,
   { operationId, registerId, senderWallet }: Claim,
-  files: readonly ReferredFile[],
+  files: readonly (readonly [position: number, file: ReferredFile])[],
 ): Promise<readonly number[]> {
   const refused: number[] = [];
-  const order = [...files.entries()].sort(([, one], [, other]) => (one.uploadId < other.uploadId ? -1 : 1));
+  const order = files.toSorted(([, one], [, other]) => (one.uploadId < other.uploadId ? -1 : 1));
   for (const [position, file] of order) {
     const upload = await lockUpload(tx, file.uploadId);
     const isOwn =

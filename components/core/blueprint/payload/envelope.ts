@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { sha256Hex } from '../../crypto/hash.ts';
 import { encodeBase64Url, isBase64Url } from '../../encoding/base64.ts';
+import { canonicalBytes } from '../../encoding/jcs.ts';
 import { isJsonObject, type JsonObject, scanJson, toValue } from '../../encoding/json.ts';
-import { utf8 } from '../../encoding/text.ts';
+import { equalBytes, utf8 } from '../../encoding/text.ts';
 import { isAppError } from '../../errors/errors.ts';
 
 /** `contentEncoding` of a payload whose groups are encrypted. */
@@ -138,6 +139,24 @@ export function findGroupData(
   const value = findJson(plaintext);
   const data = isJsonObject(value) ? value['data'] : undefined;
   return isJsonObject(data) ? data : undefined;
+}
+
+const groupTextSchema = z.strictObject({
+  salt: base64Url,
+  fields: z.array(z.string()),
+  data: z.custom<JsonObject>(isJsonObject),
+});
+
+/** The plaintext of a group, as one of its recipients shows it to others. */
+export type GroupText = z.output<typeof groupTextSchema>;
+
+/**
+ * The text in the plaintext of a group. Undefined when it has other members, or is not their canonical JSON: the
+ * commitment is then to bytes that the text does not give again.
+ */
+export function findGroupText(plaintext: Uint8Array): GroupText | undefined {
+  const text = groupTextSchema.safeParse(findJson(plaintext)).data;
+  return text !== undefined && equalBytes(canonicalBytes(text), plaintext) ? text : undefined;
 }
 
 /** The value of JSON text whose names are unique; undefined for any other bytes. */

@@ -325,7 +325,7 @@ describe('opening', () => {
     const [group] = mine.groups;
     if (group === undefined) throw new Error('no group');
     const elsewhere = { registerId: 'f'.repeat(32), envelope: mine };
-    expect(openGroup(elsewhere, group, Buffer.alloc(32))).toBeUndefined();
+    expect(openGroup(elsewhere, { group, contentKey: Buffer.alloc(32) })).toBeUndefined();
     expect(await flattenedOf(group)).toMatchObject({ data: everything });
   });
 });

@@ -6,8 +6,10 @@ import {
   type DisclosureGroup,
   type Envelope,
   findGroupData,
+  findGroupText,
   findJson,
   findRecipient,
+  type GroupText,
   groupAad,
   isGroupHeader,
 } from './envelope.ts';
@@ -29,6 +31,8 @@ export interface WrappedKey {
 /** A content key, or the code of a refusal. */
 export type UnwrappedKey = { readonly contentKey: Uint8Array } | { readonly refusal: string };
 
+type Unwrap = (keys: readonly WrappedKey[]) => Promise<readonly UnwrappedKey[]>;
+
 /** A sealed step with its encrypted groups. */
 interface SealedStep {
   readonly registerId: string;
@@ -37,10 +41,22 @@ interface SealedStep {
 }
 
 /** What a wallet reads in one group of a step, or why it does not. */
-type OpenedGroup = { readonly txId: string; readonly groupId: string } & (
-  | { readonly data: JsonObject }
+export type OpenedGroup = { readonly txId: string; readonly groupId: string } & (
+  | GroupContent
   | { readonly failure: 'DECRYPT_FAILED' | 'WALLET_ACCESS_DENIED' }
 );
+
+/** The content of a group. */
+interface GroupContent {
+  readonly data: JsonObject;
+  /** Only where it was asked for, and has the form in which it can be shown to others. */
+  readonly text?: GroupText;
+}
+
+interface OpenOptions {
+  /** The texts of groups are wanted, which prove to others what was disclosed. */
+  readonly withTexts?: boolean;
+}
 
 interface GroupOpening {
   readonly step: SealedStep;
@@ -59,7 +75,8 @@ interface GroupOpening {
 export async function openGroups(
   steps: readonly SealedStep[],
   kids: readonly string[],
-  unwrap: (keys: readonly WrappedKey[]) => Promise<readonly UnwrappedKey[]>,
+  unwrap: Unwrap,
+  options: OpenOptions = {},
 ): Promise<readonly OpenedGroup[]> {
   const openings = steps.flatMap((step) =>
     step.envelope.groups.flatMap((group) => openingOf(step, group, kids)),
@@ -67,7 +84,7 @@ export async function openGroups(
   const opened: OpenedGroup[] = [];
   for (let start = 0; start < openings.length; start += KEYS_A_CALL) {
     const batch = openings.slice(start, start + KEYS_A_CALL);
-    opened.push(...(await openBatch(batch, unwrap)));
+    opened.push(...(await openBatch(batch, unwrap, options)));
   }
   return opened;
 }
@@ -79,7 +96,8 @@ function openingOf(step: SealedStep, group: DisclosureGroup, kids: readonly stri
 
 async function openBatch(
   batch: readonly GroupOpening[],
-  unwrap: (keys: readonly WrappedKey[]) => Promise<readonly UnwrappedKey[]>,
+  unwrap: Unwrap,
+  options: OpenOptions,
 ): Promise<OpenedGroup[]> {
   const wrapped = batch.flatMap((opening) => opening.wrapped ?? []);
   const answers = wrapped.length === 0 ? [] : await unwrap(wrapped);
@@ -88,7 +106,7 @@ async function openBatch(
     return batch.map((opening) => ({
       txId: opening.step.txId,
       groupId: opening.group.groupId,
-      ...openOne(opening, opening.wrapped === undefined ? undefined : byKey.get(opening.wrapped)),
+      ...openOne(opening, opening.wrapped === undefined ? undefined : byKey.get(opening.wrapped), options),
     }));
   } finally {
     for (const answer of answers) if ('contentKey' in answer) answer.contentKey.fill(0);
@@ -98,25 +116,25 @@ async function openBatch(
 function openOne(
   { step, group }: GroupOpening,
   answer: UnwrappedKey | undefined,
-): { readonly data: JsonObject } | { readonly failure: 'DECRYPT_FAILED' | 'WALLET_ACCESS_DENIED' } {
+  options: OpenOptions,
+): GroupContent | { readonly failure: 'DECRYPT_FAILED' | 'WALLET_ACCESS_DENIED' } {
   if (answer === undefined) return { failure: 'DECRYPT_FAILED' };
   if ('refusal' in answer) {
     const isDenied = answer.refusal === 'WALLET_ACCESS_DENIED';
     return { failure: isDenied ? 'WALLET_ACCESS_DENIED' : 'DECRYPT_FAILED' };
   }
-  const data = openGroup(step, group, answer.contentKey);
-  return data === undefined ? { failure: 'DECRYPT_FAILED' } : { data };
+  return openGroup(step, { group, contentKey: answer.contentKey }, options) ?? { failure: 'DECRYPT_FAILED' };
 }
 
 /**
- * The data of a group. Undefined when the key is another one, when anything that it authenticates changed, when it
+ * The content of a group. Undefined when the key is another one, when anything that it authenticates changed, when it
  * belongs to another action, and when its plaintext does not fit its commitment.
  */
 export function openGroup(
   { registerId, envelope }: Pick<SealedStep, 'registerId' | 'envelope'>,
-  group: DisclosureGroup,
-  contentKey: Uint8Array,
-): JsonObject | undefined {
+  { group, contentKey }: { readonly group: DisclosureGroup; readonly contentKey: Uint8Array },
+  { withTexts = false }: OpenOptions = {},
+): GroupContent | undefined {
   const { jwe } = group;
   if (contentKey.length !== AES_GCM.keyBytes) return undefined;
   if (jwe.aad !== groupAad(registerId, envelope, group.groupId)) return undefined;
@@ -127,8 +145,9 @@ export function openGroup(
   const plaintext = aes256gcm.open(input, { ciphertext, tag });
   if (plaintext === undefined) return undefined;
   const data = findGroupData(group, plaintext);
+  const text = withTexts ? findGroupText(plaintext) : undefined;
   plaintext.fill(0);
-  return data;
+  return data && { data, ...(text !== undefined && { text }) };
 }
 
 function protectedHeader({ jwe }: DisclosureGroup): JsonObject {

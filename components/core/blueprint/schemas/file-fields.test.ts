@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonSchema } from '../model/values.ts';
-import { fileValues, misfitOf } from './file-fields.ts';
+import { fileValues, misfitOf, onlyFileProperty } from './file-fields.ts';
 
 const file = { type: 'object', 'x-file': { maxChunks: 2 } };
 const pathsOf = (schema: JsonSchema, payload: object) =>
@@ -33,6 +33,46 @@ describe('values of files', () => {
     ['nothing', true, { a: {} }, []],
   ])('are found behind %s', (_name, schema, payload, expected) => {
     expect(pathsOf(schema, payload)).toEqual(expected);
+  });
+});
+
+describe('the only property of a file', () => {
+  const list = { type: 'array', items: { type: 'object' }, 'x-file': {} };
+  it.each<[string, JsonSchema[], ReturnType<typeof onlyFileProperty>]>([
+    ['a property', [{ properties: { a: file, b: {} } }], { path: ['a'], isList: false }],
+    [
+      'a nested property',
+      [{ properties: { a: { properties: { b: file } } } }],
+      { path: ['a', 'b'], isList: false },
+    ],
+    ['a list', [{ properties: { a: list } }], { path: ['a'], isList: true }],
+    [
+      'a reference',
+      [{ $defs: { f: file }, properties: { a: { $ref: '#/$defs/f' } } }],
+      { path: ['a'], isList: false },
+    ],
+    [
+      'one place in two schemas',
+      [{ properties: { a: file } }, { properties: { a: file } }],
+      { path: ['a'], isList: false },
+    ],
+    ['an alternative', [{ else: { properties: { a: file } } }], { path: ['a'], isList: false }],
+    ['two properties', [{ properties: { a: file, b: file } }], undefined],
+    ['properties of two schemas', [{ properties: { a: file } }, { properties: { b: file } }], undefined],
+    [
+      'a reference at two places',
+      [{ $defs: { f: file }, properties: { a: { $ref: '#/$defs/f' }, b: { $ref: '#/$defs/f' } } }],
+      undefined,
+    ],
+    ['items', [{ properties: { a: { items: file } } }], undefined],
+    ['a property inside items', [{ properties: { a: { items: { properties: { b: file } } } } }], undefined],
+    ['a property and other names', [{ properties: { a: file }, additionalProperties: file }], undefined],
+    ['a pattern', [{ patternProperties: { '^f': file } }], undefined],
+    ['the payload itself', [file], undefined],
+    ['nothing', [true, { properties: { a: {} } }], undefined],
+    ['a definition that is not used', [{ $defs: { f: file }, properties: { a: {} } }], undefined],
+  ])('is found for %s', (_name, schemas, expected) => {
+    expect(onlyFileProperty(schemas)).toEqual(expected);
   });
 });
 

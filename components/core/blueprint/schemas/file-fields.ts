@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
 import { jsonPointer } from '../members.ts';
 import type { JsonSchema } from '../model/values.ts';
-import { valuesUnder } from './values.ts';
+import { typesOf } from './properties.ts';
+import { placesOf, valuesUnder } from './values.ts';
 
 const unitBytes = { KB: 1024, MB: 1024 * 1024 } as const;
 
@@ -44,6 +45,27 @@ export function* fileValues(schemas: readonly JsonSchema[], payload: JsonObject)
     for (const [at, each] of values)
       if (isJsonObject(each)) yield { path: jsonPointer(at), value: each, field };
   }
+}
+
+/** A property of a payload that its schemas declare as a file, or as a list of files. */
+interface FileProperty {
+  /** Names from the payload on. */
+  readonly path: readonly string[];
+  readonly isList: boolean;
+}
+
+/**
+ * The only place at which schemas declare a file. Undefined when there is none or another one, and when the place is no
+ * property: an item of a list, or a name that no schema says.
+ */
+export function onlyFileProperty(schemas: readonly JsonSchema[]): FileProperty | undefined {
+  let only: FileProperty | undefined;
+  for (const { path, schema } of placesOf(schemas, 'x-file')) {
+    if (path === undefined || path.length === 0) return undefined;
+    if (only !== undefined && jsonPointer(only.path) !== jsonPointer(path)) return undefined;
+    only = { path, isList: only?.isList === true || typesOf(schema).includes('array') };
+  }
+  return only;
 }
 
 /** What a file has that its field does not take; undefined when it fits. */

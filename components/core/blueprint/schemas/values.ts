@@ -30,6 +30,58 @@ export function* valuesUnder(
   }
 }
 
+/** A place of a payload at which a schema has a keyword. */
+interface DeclaredPlace {
+  /** Names of properties; undefined for a place inside a list, or with a name that no schema says. */
+  readonly path: readonly string[] | undefined;
+  readonly schema: JsonObject;
+}
+
+/** Keywords whose schemas are for other values than those at one named place. */
+const UNNAMED: ReadonlySet<string> = new Set([
+  'patternProperties',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'items',
+  'prefixItems',
+  'unevaluatedItems',
+]);
+
+/** The places at which schemas have a keyword, whatever the payload is; a place may come several times. */
+export function* placesOf(schemas: readonly JsonSchema[], keyword: string): Generator<DeclaredPlace> {
+  for (const root of schemas) {
+    const known = new Map<JsonObject, boolean>();
+    const leads = (schema: unknown): boolean => leadsTo({ root, keyword, known }, schema);
+    yield* placesBelow({ keyword, leads }, { root, path: [] }, root);
+  }
+}
+
+function* placesBelow(
+  walk: Walk,
+  at: { readonly root: JsonSchema; readonly path: DeclaredPlace['path'] },
+  start: unknown,
+): Generator<DeclaredPlace> {
+  const { root, path } = at;
+  for (const { schema } of variantsOf(root, start)) {
+    if (!walk.leads(schema)) continue;
+    if (Object.hasOwn(schema, walk.keyword)) yield { path, schema };
+    for (const [below, inner] of innerPlaces(schema, path)) {
+      if (walk.leads(inner)) yield* placesBelow(walk, { root, path: below }, inner);
+    }
+  }
+}
+
+/** The schemas of what is inside a value, with its place. */
+function innerPlaces(
+  schema: JsonObject,
+  path: DeclaredPlace['path'],
+): readonly (readonly [DeclaredPlace['path'], unknown])[] {
+  return [...innerSchemas(schema)].flatMap(([[keyword = '', name = ''], inner]) => {
+    if (keyword === 'properties') return [[path && [...path, name], inner] as const];
+    return UNNAMED.has(keyword) ? [[undefined, inner] as const] : [];
+  });
+}
+
 interface Search {
   readonly root: JsonSchema;
   readonly keyword: string;

@@ -1,5 +1,12 @@
 import { findTimestamp } from '../../encoding/timestamp.ts';
-import { type IndexSet, isMember, reachable, sharedMembers, without } from './reachability.ts';
+import {
+  exclusiveMembers,
+  type IndexSet,
+  isMember,
+  reachable,
+  sharedMembers,
+  without,
+} from './reachability.ts';
 import { type CurrentAction, deadlineText } from './routing.ts';
 import type { Workflow, WorkflowAction, WorkflowRoute } from './workflow.ts';
 
@@ -108,7 +115,7 @@ export function reachableFrom(workflow: Workflow, action: WorkflowAction): (targ
   const known = new Map<number, IndexSet>();
   return (targetId) => {
     const index = workflow.actions.get(targetId)?.index ?? action.index;
-    const found = known.get(index) ?? reachable(workflow.graph, [index], action.index);
+    const found = known.get(index) ?? reachable(workflow.graph, [index], action.index, known);
     known.set(index, found);
     return found;
   };
@@ -118,14 +125,19 @@ export function reachableFrom(workflow: Workflow, action: WorkflowAction): (targ
  * Region of each branch of a fan-out, by index: the actions that are reachable from its target without passing the
  * fan-out's own action and from no other target. The actions that two targets reach are joins, and belong to no branch.
  */
-export function branchRegions(
-  workflow: Workflow,
-  { action, route }: Omit<Segment, 'index'>,
-  reach = reachableFrom(workflow, action),
-): IndexSet[] {
-  const reached = route.nextActionIds.map(reach);
+export function branchRegions(workflow: Workflow, { action, route }: Omit<Segment, 'index'>): IndexSet[] {
+  const reached = route.nextActionIds.map(reachableFrom(workflow, action));
   const joins = sharedMembers(workflow.graph.length, reached);
   return reached.map((set) => without(set, joins));
+}
+
+/** The actions in any branch of a fan-out: branches of one fan-out have no action in common. */
+export function branchMembers(
+  { graph }: Workflow,
+  { nextActionIds }: WorkflowRoute,
+  reach: (targetId: number) => IndexSet,
+): IndexSet {
+  return exclusiveMembers(graph.length, nextActionIds.map(reach));
 }
 
 function isInside(workflow: Workflow, segment: Segment, action: WorkflowAction): boolean {

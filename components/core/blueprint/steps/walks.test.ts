@@ -1,13 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson } from '../../encoding/jcs.ts';
+import type { JsonObject } from '../../encoding/json.ts';
 import { applyStep, findStep, foldInstance, type Instance } from './instance.ts';
 import { isStep, judgeStep, type Predecessor, type StepContext, type StepRecord } from './judge.ts';
 import { parseRouting, type Routing } from './routing.ts';
+import { plainConcurrentActions, plainWorstRoutingLength } from './testing/plain-worst-routing.ts';
 import { isAnotherStep, spoiltTexts } from './testing/spoilt.ts';
 import { addressOf, arbChoices, arbDefinition, INSTANCE, PIN, randomWalk } from './testing/walks.ts';
 import { compileWorkflow } from './workflow.ts';
-import { worstRoutingLength } from './worst-routing.ts';
+import { concurrentActions, worstRoutingLength } from './worst-routing.ts';
 
 const arbWalk = fc
   .tuple(arbDefinition, arbChoices)
@@ -15,6 +17,23 @@ const arbWalk = fc
 const arbStep = arbWalk
   .filter(({ steps }) => steps.length > 0)
   .chain(({ steps }) => fc.constantFrom(...steps));
+
+/** Definitions of 33 to 40 actions with a route each. */
+const arbWide: fc.Arbitrary<JsonObject> = fc.integer({ min: 33, max: 40 }).chain((count) =>
+  fc
+    .array(fc.array(fc.nat(count - 1), { maxLength: 3 }), { minLength: count, maxLength: count })
+    .map((targets) => ({
+      id: 'wide',
+      participants: [{ id: 'p' }],
+      actions: targets.map((next, id) => ({
+        id,
+        sender: 'p',
+        isStartingAction: id === 0,
+        requiredPriorActions: id % 5 === 0 ? [(id * 7) % count] : [],
+        routes: [{ id: 'x'.repeat((id % 3) + 1), nextActionIds: [...new Set(next)], branchDeadline: 'P1D' }],
+      })),
+    })),
+);
 
 // Properties share the machine with other suites: the limit is for a hang, not for speed.
 const limit = { timeout: 60_000 };
@@ -142,6 +161,23 @@ describe('random walks', limit, () => {
       { numRuns: 150 },
     );
   });
+
+  it.each([
+    ['small definitions', arbDefinition, 1_000],
+    ['definitions with more actions than a word of a set has bits', arbWide, 40],
+  ])(
+    'has the worst length and the concurrent actions of the plainest computation for %s',
+    (_, arb, numRuns) => {
+      fc.assert(
+        fc.property(arb, (definition) => {
+          const workflow = compileWorkflow(definition) ?? expect.unreachable();
+          expect(concurrentActions(workflow)).toEqual(plainConcurrentActions(workflow));
+          expect(worstRoutingLength(workflow)).toBe(plainWorstRoutingLength(workflow));
+        }),
+        { numRuns },
+      );
+    },
+  );
 
   it('folds records in any order to the same instance', () => {
     const shuffled = arbWalk.chain(({ steps }) =>

@@ -1,6 +1,14 @@
 import { blockingActions } from './blockers.ts';
-import { BRANCH_SEPARATOR, branchRegions, reachableFrom, segmentText } from './branches.ts';
-import { type IndexSet, include, includeNew, indexSet, isMember, membersOf } from './reachability.ts';
+import { BRANCH_SEPARATOR, branchMembers, reachableFrom, segmentText } from './branches.ts';
+import {
+  type IndexSet,
+  include,
+  includeAll,
+  includeNew,
+  indexSet,
+  isMember,
+  without,
+} from './reachability.ts';
 import type { Workflow, WorkflowAction } from './workflow.ts';
 
 const ADDRESS_LENGTH = 61;
@@ -45,30 +53,32 @@ function targetSets({ actions }: Workflow, { routes, rejection }: WorkflowAction
  */
 export function concurrentActions(workflow: Workflow): readonly IndexSet[] {
   const list = [...workflow.actions.values()];
-  const together = list.map(() => indexSet(list.length, []));
+  // Each action is beside itself until the end, so that it is never new.
+  const together = list.map(({ index }) => indexSet(list.length, [index]));
   const open: [number, number][] = [];
-  const add = (one: number, other: number) => {
-    const [set, back] = [together[one], together[other]];
-    if (one === other || set === undefined || back === undefined || isMember(set, other)) return;
-    include(set, other);
-    include(back, one);
-    open.push([one, other], [other, one]);
+  /** Each pair is added once, however often it is met. */
+  const addAll = (set: IndexSet, other: number) => {
+    for (const one of includeNew(together[other] ?? set, set)) {
+      include(together[one] ?? set, other);
+      open.push([one, other], [other, one]);
+    }
   };
-  const addAll = (indexes: readonly number[]) => {
-    for (const one of indexes) for (const other of indexes) add(one, other);
+  const addEach = (indexes: readonly number[]) => {
+    const set = indexSet(list.length, indexes);
+    for (const index of indexes) addAll(set, index);
   };
   const targets = list.map((action) => targetSets(workflow, action));
   const blocking = list.map((action) => blockingActions(workflow, action));
-  addAll(list.flatMap(({ isStarting, index }) => (isStarting ? index : [])));
-  for (const sets of targets) for (const set of sets) addAll(set);
-  const successors = targets.map((sets) => [...new Set(sets.flat())]);
+  addEach(list.flatMap(({ isStarting, index }) => (isStarting ? index : [])));
+  for (const sets of targets) for (const set of sets) addEach(set);
+  const successors = targets.map((sets) => indexSet(list.length, sets.flat()));
   for (let pair = open.pop(); pair !== undefined; pair = open.pop()) {
     const [taken, other] = pair;
-    const waits = blocking[taken];
-    if (waits !== undefined && isMember(waits, other)) continue;
-    for (const next of successors[taken] ?? []) add(next, other);
+    const [waits, next] = [blocking[taken], successors[taken]];
+    if (waits === undefined || next === undefined || isMember(waits, other)) continue;
+    addAll(next, other);
   }
-  return together;
+  return together.map((set, index) => without(set, indexSet(list.length, [index])));
 }
 
 /** Length of the longest branch key of an action, and whether one of its branches may have a deadline. */
@@ -87,13 +97,12 @@ function addSegments(workflow: Workflow, action: WorkflowAction, keys: readonly 
   const covered = indexSet(keys.length, []);
   const timed = indexSet(keys.length, []);
   for (const { route, length } of segments) {
-    for (const region of branchRegions(workflow, { action, route }, reach)) {
-      // The longest come first, so an action that is covered has its segment.
-      for (const key of includeNew(covered, region).map((at) => keys[at])) {
-        if (key !== undefined) key.length += BRANCH_SEPARATOR.length + length;
-      }
-      if (route.deadlineTicks !== undefined) includeNew(timed, region);
+    const members = branchMembers(workflow, route, reach);
+    // The longest come first, so an action that is covered has its segment.
+    for (const key of includeNew(covered, members).map((at) => keys[at])) {
+      if (key !== undefined) key.length += BRANCH_SEPARATOR.length + length;
     }
+    if (route.deadlineTicks !== undefined) includeNew(timed, members);
   }
   keys.forEach((key, index) => {
     key.hasDeadline ||= isMember(timed, index);
@@ -122,27 +131,48 @@ function entryLengths(workflow: Workflow): EntryLength[] {
 /**
  * Upper bound of the sum of lengths over actions that are all together: actions that exclude each other share a group,
  * and at most one of each group is current.
+ * @param indexes the longest first
  */
 function groupedLength(
   indexes: readonly number[],
   together: readonly IndexSet[],
   lengths: readonly number[],
 ): number {
-  const groups: { beside: IndexSet; length: number }[] = [];
-  const lengthOf = (index: number) => lengths[index] ?? 0;
-  for (const index of [...indexes].sort((one, other) => lengthOf(other) - lengthOf(one))) {
+  const groups: IndexSet[] = [];
+  let total = 0;
+  for (const index of indexes) {
     const own = together[index] ?? indexSet(together.length, []);
-    const group = groups.find(({ beside }) => !isMember(beside, index));
-    if (group === undefined) groups.push({ beside: own.slice(), length: lengthOf(index) });
-    else for (const [at, word] of own.entries()) group.beside[at] = (group.beside[at] ?? 0) | word;
+    const group = groups.find((beside) => !isMember(beside, index));
+    if (group !== undefined) {
+      includeAll(group, own);
+      continue;
+    }
+    groups.push(own.slice());
+    total += lengths[index] ?? 0;
   }
-  return sum(groups.map(({ length }) => length));
+  return total;
 }
 
 function longestCurrent(workflow: Workflow, entries: readonly EntryLength[]): number {
   const together = concurrentActions(workflow);
   const lengths = entries.map(({ current }) => current);
-  return longest(together.map((set, index) => groupedLength([index, ...membersOf(set)], together, lengths)));
+  const lengthOf = (index: number) => lengths[index] ?? 0;
+  const longestFirst = [...lengths.keys()].sort((one, other) => lengthOf(other) - lengthOf(one));
+  const candidates = together
+    .map((set, index) => {
+      const others = longestFirst.filter((other) => isMember(set, other));
+      const at = others.findIndex((other) => lengthOf(other) <= lengthOf(index));
+      return others.toSpliced(at === -1 ? others.length : at, 0, index);
+    })
+    .map((indexes) => ({ indexes, most: sum(indexes.map(lengthOf)) }))
+    .sort((one, other) => other.most - one.most);
+  let found = 0;
+  for (const { indexes, most } of candidates) {
+    // Grouping makes no sum longer, so no later candidate exceeds what was found.
+    if (most <= found) break;
+    found = Math.max(found, groupedLength(indexes, together, lengths));
+  }
+  return found;
 }
 
 function longestNext(workflow: Workflow, entries: readonly EntryLength[]): number {

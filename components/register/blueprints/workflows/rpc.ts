@@ -12,7 +12,6 @@ import type { Validators } from '../../clients/validators.ts';
 import type { RegisterSchema } from '../../database/schema.ts';
 import { wholeOf } from '../../ledger/dockets/wire.ts';
 import type { Location } from '../../ledger/sealed/rows/store.ts';
-import type { Segments } from '../../ledger/segments/segments.ts';
 import { keyed } from '../../ledger/transactions/read.ts';
 import { sendSubmission } from '../../ledger/transactions/submit.ts';
 import { findKeys } from '../../queries/participants/store.ts';
@@ -21,12 +20,11 @@ import { membersWithout } from '../../registers/directory/store.ts';
 import { getRegister, getWritableRegister } from '../../registers/state/access.ts';
 import { type Register, registersAfter } from '../../registers/state/store.ts';
 import { findPayload, type PublishedVersion, versionsAfter } from '../publications/store.ts';
+import { type ProveDeps, proveSealed } from './prove.ts';
 import { readPayloads } from './read-payloads.ts';
 import { readSteps } from './read-steps.ts';
 
-interface WorkflowDeps {
-  readonly db: Reader<RegisterSchema>;
-  readonly segments: Pick<Segments, 'of'>;
+interface WorkflowDeps extends ProveDeps {
   readonly validators: Validators;
   readonly findMembers: FindMembers;
 }
@@ -206,6 +204,10 @@ export function workflowHandlers(deps: WorkflowDeps): Handlers {
           publicKey: encryptionKey?.publicKey ?? '',
         })),
       };
+    },
+    async proveTransaction({ registerId, transactionId }, context) {
+      callerOf(context);
+      return proveSealed(deps, await getRegister(db, registerId), transactionId);
     },
   };
 }

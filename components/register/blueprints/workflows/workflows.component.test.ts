@@ -46,7 +46,7 @@ describe('the ledger for workflows', () => {
   beforeAll(async () => {
     register = await startTestRegister('workflows');
     registerId = await register.createRegister();
-    ledger = workflowHandlers(register.ledger.deps.transactions);
+    ledger = workflowHandlers({ ...register.ledger.deps.transactions, ...register.ledger.deps.proofs });
     const pin = await publish(register, registerId, turnsDefinition(clerk.walletAddress));
     await register.seal(registerId);
     sealed.push(pin);
@@ -371,7 +371,10 @@ describe('the ledger for workflows', () => {
       authenticate: async (token) =>
         ({ ...contextOf(token, ['registers:write']).caller, clientId: token }) as Caller,
     });
-    addWorkflowLedgerService(server, register.ledger.deps.transactions);
+    addWorkflowLedgerService(server, {
+      ...register.ledger.deps.transactions,
+      ...register.ledger.deps.proofs,
+    });
     const address = `127.0.0.1:${await server.listen()}`;
     const listAs = async (clientId: string, token?: string) => {
       const client = createRpcClient(WorkflowLedgerService, {

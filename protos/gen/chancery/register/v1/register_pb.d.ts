@@ -1505,6 +1505,137 @@ export declare type GetPayloadsResponse = Message<"chancery.register.v1.GetPaylo
 export declare const GetPayloadsResponseSchema: GenMessage<GetPayloadsResponse>;
 
 /**
+ * @generated from message chancery.register.v1.ProveTransactionRequest
+ */
+export declare type ProveTransactionRequest = Message<"chancery.register.v1.ProveTransactionRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * @generated from field: string transaction_id = 2;
+   */
+  transactionId: string;
+};
+
+/**
+ * Describes the message chancery.register.v1.ProveTransactionRequest.
+ * Use `create(ProveTransactionRequestSchema)` to create a new message.
+ */
+export declare const ProveTransactionRequestSchema: GenMessage<ProveTransactionRequest>;
+
+/**
+ * What the register log keeps of a docket; its leaf is made of these members and the id of the register.
+ *
+ * @generated from message chancery.register.v1.DocketLeaf
+ */
+export declare type DocketLeaf = Message<"chancery.register.v1.DocketLeaf"> & {
+  /**
+   * @generated from field: uint64 docket_number = 1;
+   */
+  docketNumber: bigint;
+
+  /**
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+
+  /**
+   * @generated from field: string merkle_root = 3;
+   */
+  merkleRoot: string;
+
+  /**
+   * @generated from field: string timestamp = 4;
+   */
+  timestamp: string;
+
+  /**
+   * @generated from field: string validator_set_hash = 5;
+   */
+  validatorSetHash: string;
+};
+
+/**
+ * Describes the message chancery.register.v1.DocketLeaf.
+ * Use `create(DocketLeafSchema)` to create a new message.
+ */
+export declare const DocketLeafSchema: GenMessage<DocketLeaf>;
+
+/**
+ * @generated from message chancery.register.v1.ProofNode
+ */
+export declare type ProofNode = Message<"chancery.register.v1.ProofNode"> & {
+  /**
+   * @generated from field: bytes hash = 1;
+   */
+  hash: Uint8Array;
+
+  /**
+   * whether the node is on the left of the path
+   *
+   * @generated from field: bool left = 2;
+   */
+  left: boolean;
+};
+
+/**
+ * Describes the message chancery.register.v1.ProofNode.
+ * Use `create(ProofNodeSchema)` to create a new message.
+ */
+export declare const ProofNodeSchema: GenMessage<ProofNode>;
+
+/**
+ * @generated from message chancery.register.v1.ProveTransactionResponse
+ */
+export declare type ProveTransactionResponse = Message<"chancery.register.v1.ProveTransactionResponse"> & {
+  /**
+   * @generated from field: chancery.register.v1.SealedTransaction transaction = 1;
+   */
+  transaction?: SealedTransaction | undefined;
+
+  /**
+   * @generated from field: chancery.register.v1.DocketLeaf docket = 2;
+   */
+  docket?: DocketLeaf | undefined;
+
+  /**
+   * from the record to the docket's merkle_root
+   *
+   * @generated from field: repeated chancery.register.v1.ProofNode inclusion = 3;
+   */
+  inclusion: ProofNode[];
+
+  /**
+   * from the docket to the root of the checkpoint
+   *
+   * @generated from field: repeated chancery.register.v1.ProofNode log = 4;
+   */
+  log: ProofNode[];
+
+  /**
+   * C2SP signed note
+   *
+   * @generated from field: string checkpoint = 5;
+   */
+  checkpoint: string;
+
+  /**
+   * C2SP verifier key of the log's own line in the checkpoint
+   *
+   * @generated from field: string checkpoint_key = 6;
+   */
+  checkpointKey: string;
+};
+
+/**
+ * Describes the message chancery.register.v1.ProveTransactionResponse.
+ * Use `create(ProveTransactionResponseSchema)` to create a new message.
+ */
+export declare const ProveTransactionResponseSchema: GenMessage<ProveTransactionResponse>;
+
+/**
  * @generated from message chancery.register.v1.ListPublicationsRequest
  */
 export declare type ListPublicationsRequest = Message<"chancery.register.v1.ListPublicationsRequest"> & {
@@ -1989,6 +2120,17 @@ export declare const WorkflowLedgerService: GenService<{
     methodKind: "unary";
     input: typeof FindParticipantKeysRequestSchema;
     output: typeof FindParticipantKeysResponseSchema;
+  },
+  /**
+   * A sealed transaction with what proves to third parties that the register holds it: NOT_FOUND when the register or the
+   * transaction is unknown, UNAVAILABLE while the checkpoint cannot be signed.
+   *
+   * @generated from rpc chancery.register.v1.WorkflowLedgerService.ProveTransaction
+   */
+  proveTransaction: {
+    methodKind: "unary";
+    input: typeof ProveTransactionRequestSchema;
+    output: typeof ProveTransactionResponseSchema;
   },
 }>;
 
