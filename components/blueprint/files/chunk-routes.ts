@@ -31,7 +31,7 @@ const bodyLimitBytes = base64Length + 16_384;
 const hash = text.regex(/^sha256:[0-9a-f]{64}$/);
 const chunkBody = z.strictObject({
   uploadId: z
-    .uuid()
+    .guid()
     .lowercase()
     .describe('Chosen by the client, one for each file; lower case, as it is part of what is encrypted.'),
   chunkIndex: z

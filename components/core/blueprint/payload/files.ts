@@ -32,7 +32,7 @@ const referenceSchema = z.object({
   size: z.int().min(0).max(FILE_LIMITS.bytes),
   hash: z.string().regex(/^sha256:[0-9a-f]{64}$/),
   salt: secret,
-  uploadId: z.uuid(),
+  uploadId: z.guid(),
   chunkTransactionIds: z
     .array(z.string().regex(/^[0-9a-f]{64}$/))
     .min(1)
