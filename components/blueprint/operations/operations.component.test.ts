@@ -119,7 +119,9 @@ describe('operations', () => {
     world.keys.hooks.beforeSign = () => held.promise;
     const { operationId } = (await permits.apply()).body;
     const waiting = [1, 2].map(() => world.runner.waitForEnd(operationId, 20_000));
-    expect(await world.runner.waitForEnd(operationId, 10)).toMatchObject({ status: 'BuildingTransaction' });
+    await expect
+      .poll(() => world.runner.waitForEnd(operationId, 10), { timeout: 10_000 })
+      .toMatchObject({ status: 'BuildingTransaction' });
     held.resolve();
     for (const ended of await Promise.all(waiting)) expect(ended).toMatchObject({ status: 'Complete' });
     await world.runner.settle();
