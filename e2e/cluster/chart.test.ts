@@ -97,6 +97,16 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(names(rendered, 'HTTPRoute')).toEqual([]);
   });
 
+  it('start PostgreSQL again for each role that a release adds', () => {
+    const rendered = render(...demo);
+    const named = (kind: string) => ofKind(rendered, kind).find((text) => nameOf(text) === 'postgres') ?? '';
+    const created = [...named('Secret').matchAll(/create role chancery_(\w+) login/g)].map(
+      ([, role]) => role,
+    );
+    expect(created.length).toBeGreaterThan(3);
+    expect(/chancery\.dev\/roles: (\S+)/.exec(named('StatefulSet'))?.[1]).toBe(created.join());
+  });
+
   it('uses existing dependencies with the production values', () => {
     const rendered = render(...given);
     expect([rendered.code, rendered.err]).toEqual([0, '']);

@@ -23,8 +23,8 @@ interface Server {
 
 export const servers: Readonly<Record<ServerName, Server>> = {
   postgres: {
-    revision: 1,
-    recipe: 'c9fe040be76ba828001fb2280d8ee9578c6ce429af17a2c2c1a13b3e0f38df9d',
+    revision: 2,
+    recipe: '8265e04a7799baec6fccf00688926359cf42554af4a8421ec888d52c90e47556',
     config: {
       exposedPorts: ['5432/tcp'],
       volumes: ['/var/lib/postgresql'],

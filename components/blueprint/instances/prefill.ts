@@ -4,12 +4,12 @@ import type { Subject } from '../definitions/publications/visibility.ts';
 import { type InstanceStep, type StateDeps, type StepView, viewSteps } from './accumulated-state.ts';
 import { type AuthorityDeps, viewerOf } from './authority.ts';
 import { getAction, type PinnedDefinition } from './definitions.ts';
-import { currentActions, walletsOf } from './instance.ts';
+import { openActions, walletsOf } from './instance.ts';
 import { pinnedOf, type ReadDeps } from './read.ts';
 import { listSteps } from './store.ts';
 import type { InstanceView } from './view.ts';
 
-export interface PrefillDeps extends Pick<ReadDeps, 'db'>, StateDeps, AuthorityDeps {}
+export interface PrefillDeps extends Pick<ReadDeps, 'db' | 'clock'>, StateDeps, AuthorityDeps {}
 
 /** The step that made an action current, when its route may write data for it. */
 export function prefillSource(steps: readonly InstanceStep[], actionId: number): InstanceStep | undefined {
@@ -35,7 +35,7 @@ function routeOf(pinned: PinnedDefinition, { actionId, routing }: InstanceStep) 
 }
 
 /**
- * The data that the caller's submission of an action begins with. Only the wallet that takes a current action sees it;
+ * The data that the caller's submission of an action begins with. Only the wallet that can take the action now sees it;
  * others get an empty object. Null when it was disclosed to that wallet and cannot be opened.
  * @param given delegated token of the caller, needed only when something has to be decrypted
  * @throws AppError not_found ACTION_NOT_FOUND, conflict PIN_UNRESOLVABLE, forbidden DELEGATION_INVALID, unavailable
@@ -49,7 +49,8 @@ export async function readPrefill(
   const { instance, wallets } = view;
   const pinned = pinnedOf(view);
   const wallet = walletsOf(instance, pinned.workflow).get(getAction(pinned, actionId).sender);
-  const isCurrent = currentActions(instance, pinned.workflow).some((each) => each.actionId === actionId);
+  const open = openActions(instance, pinned.workflow, deps.clock.nowMs());
+  const isCurrent = open.some((each) => each.actionId === actionId);
   if (!isCurrent || wallet === undefined || !wallets.includes(wallet)) return {};
   const steps = await listSteps(deps.db.read, instance.registerId, instance.instanceId);
   const source = prefillSource(steps, actionId);
