@@ -12,6 +12,7 @@ import { createRegister, waitOnline } from '../harness/journey.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { until } from '../harness/wait.ts';
 import { application, sitePermit, workflows } from '../harness/workflow.ts';
+import { compareSignals, type Followed, followParties, hearAgain, stopFollowing } from './following.ts';
 import { duration, type Steps } from './steps.ts';
 
 const run = promisify(execFile);
@@ -48,9 +49,20 @@ export async function workflow(
   const api = createApi(system.state.gatewayUrl);
   const parties = await createParties(steps, api, token);
   const permit = await publish(steps, api, parties);
-  const instanceId = await decide(steps, api, permit);
-  await readOffline(steps, api, { permit, instanceId, dataDir });
-  return killWhileItRuns(steps, system, { permit, dataDir });
+  const { applicant, officer, inspector, registerId } = permit;
+  const followed = await followParties(steps, api, {
+    parties: { builder: applicant, 'planning office': officer, 'safety board': inspector },
+    registerId,
+  });
+  try {
+    const instanceId = await decide(steps, api, permit);
+    await compareSignals(steps, followed);
+    await makeRowsAgain(steps, api, { permit, instanceId, token });
+    await readOffline(steps, api, { permit, instanceId, dataDir });
+    return await killWhileItRuns(steps, system, { permit, dataDir, followed });
+  } finally {
+    await stopFollowing(followed);
+  }
 }
 
 async function createParties(steps: Steps, api: Api, root: string): Promise<Parties> {
@@ -240,6 +252,32 @@ async function decide(steps: Steps, api: Api, permit: Permit): Promise<string> {
   return instanceId;
 }
 
+/** Deletes what the service made of the sealed steps, and compares what it makes of them again. */
+async function makeRowsAgain(
+  steps: Steps,
+  api: Api,
+  {
+    permit,
+    instanceId,
+    token,
+  }: { readonly permit: Permit; readonly instanceId: string; readonly token: string },
+): Promise<void> {
+  await steps.run('delete the rows of its instances, and make them again from the ledger', async () => {
+    const path = `/api/instances/${instanceId}`;
+    const ask = () => api.expect([200, 503], 'GET', path, { token: permit.applicant.token });
+    const before = await ask();
+    const rebuild = `/api/admin/workflows/${permit.registerId}/projection/rebuild`;
+    await api.expect(202, 'POST', rebuild, { token });
+    const after = await until('the instance is read again', 20_000, async () => {
+      const answer = await ask();
+      return answer.status === 200 ? answer : undefined;
+    });
+    if (!Buffer.from(before.bytes).equals(after.bytes))
+      throw new Error('the instance reads otherwise than before');
+    return ['the instance reads as before', undefined];
+  });
+}
+
 async function readOffline(
   steps: Steps,
   api: Api,
@@ -281,7 +319,11 @@ async function readOffline(
 async function killWhileItRuns(
   steps: Steps,
   system: LocalSystem,
-  { permit, dataDir }: { readonly permit: Permit; readonly dataDir: string },
+  {
+    permit,
+    dataDir,
+    followed,
+  }: { readonly permit: Permit; readonly dataDir: string; readonly followed: readonly Followed[] },
 ): Promise<LocalSystem> {
   const { applicant, registerId } = permit;
   const before = workflows(createApi(system.state.gatewayUrl));
@@ -300,18 +342,30 @@ async function killWhileItRuns(
     return [`operation ${id} was accepted`, id];
   });
   const again = await steps.run('start it again', async () => {
-    const restarted = await startSystem({ dataDir });
+    const { port } = new URL(system.state.gatewayUrl);
+    const restarted = await startSystem({ dataDir, args: ['--port', port] });
     return [`ready after ${duration(restarted.startedInMs)}`, restarted];
   });
-  await steps.run('find the operation done, once', async () => {
-    const flow = workflows(createApi(again.state.gatewayUrl));
-    const done = await until('the operation is over', 30_000, async () => {
-      const now = await flow.operationOf(applicant, operationId);
-      return now.status === 'Complete' || now.status === 'Failed' ? now : undefined;
+  try {
+    await steps.run('find the operation done, once', async () => {
+      const flow = workflows(createApi(again.state.gatewayUrl));
+      const done = await until('the operation is over', 30_000, async () => {
+        const now = await flow.operationOf(applicant, operationId);
+        return now.status === 'Complete' || now.status === 'Failed' ? now : undefined;
+      });
+      const { currentActionIds, version } = await flow.reach(
+        applicant,
+        instanceId,
+        done.transactionHash ?? '',
+      );
+      if (version !== 1) throw new Error(`the instance has ${String(version)} steps`);
+      return [`${done.status}; one step, current action ${currentActionIds.join()}`, undefined];
     });
-    const { currentActionIds, version } = await flow.reach(applicant, instanceId, done.transactionHash ?? '');
-    if (version !== 1) throw new Error(`the instance has ${String(version)} steps`);
-    return [`${done.status}; one step, current action ${currentActionIds.join()}`, undefined];
-  });
-  return again;
+    await hearAgain(steps, followed, { party: 'planning office', instanceId, actionId: 2 });
+    return again;
+  } catch (error) {
+    // The caller knows the system that was killed alone.
+    await again.kill();
+    throw error;
+  }
 }

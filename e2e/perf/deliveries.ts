@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { barePlans, type ClientPlan, type Crowd, connectCrowd, hubGreetings } from './hubs/crowd.ts';
+import {
+  barePlans,
+  type ClientPlan,
+  type Crowd,
+  connectCrowd,
+  connectSocketIo,
+  hubGreetings,
+} from './hubs/crowd.ts';
 import { cpuSeconds } from './process-cpu.ts';
 import { type RawProgram, startRaw } from './raw/child.ts';
 import type { Row } from './report.ts';
@@ -8,8 +15,14 @@ import type { Stage } from './stage.ts';
 
 export const clients = 1_000;
 export const clientsPerUser = 20;
-const rounds = 5;
-const warmUp = 2;
+/** Rounds that count, and those before them. */
+interface Rounds {
+  readonly rounds: number;
+  readonly warmUp: number;
+}
+
+const judged: Rounds = { rounds: 5, warmUp: 2 };
+const printed: Rounds = { rounds: 2, warmUp: 1 };
 const everyone = 'everyone';
 /** Signals to all clients in a round. */
 const toAll = 100;
@@ -44,15 +57,15 @@ export async function fan(
   return { perSecond: records / seconds, cpuMicros: ((cpuSeconds(pid) - cpu) / records) * 1e6 };
 }
 
-/** Rows of a fan-out with its bound, and the CPU of the server beside it. */
-export function fannedRows(measure: string, { ours, raw }: FannedPairs, atLeast: number): readonly Row[] {
+/** Rows of a fan-out with its bound, if it has one, and the CPU of the server beside it. */
+export function fannedRows(measure: string, { ours, raw }: FannedPairs, atLeast?: number): readonly Row[] {
   return [
     {
       measure,
       ours: ours.map(({ perSecond }) => perSecond),
       raw: raw.map(({ perSecond }) => perSecond),
       unit: '/s',
-      bound: { kind: 'share', atLeast },
+      bound: atLeast === undefined ? { kind: 'printed' } : { kind: 'share', atLeast },
     },
     {
       measure: `${measure}: CPU of the server`,
@@ -65,7 +78,12 @@ export function fannedRows(measure: string, { ours, raw }: FannedPairs, atLeast:
 }
 
 /** Takes turns, the other one first in every second round. */
-export async function inTurns(pairs: FannedPairs, ours: () => Promise<Fanned>, raw: () => Promise<Fanned>) {
+export async function inTurns(
+  pairs: FannedPairs,
+  ours: () => Promise<Fanned>,
+  raw: () => Promise<Fanned>,
+  { rounds, warmUp }: Rounds = judged,
+) {
   for (let n = 0; n < warmUp + rounds; n++) {
     const both: Fanned[] = [];
     const acts = [ours, raw];
@@ -80,12 +98,19 @@ export async function inTurns(pairs: FannedPairs, ours: () => Promise<Fanned>, r
   }
 }
 
-/** A hub and a bare server, each with its clients. */
+/** A program that sends the same messages as the hub, and its clients. */
+interface Other {
+  readonly rounds: Rounds;
+  readonly program: RawProgram;
+  readonly crowd: Crowd;
+}
+
+/** A hub, a bare server and socket.io, each with its clients. */
 interface Rooms {
   readonly hub: RawProgram;
-  readonly bare: RawProgram;
   readonly ofHub: Crowd;
-  readonly ofBare: Crowd;
+  readonly bare: Other;
+  readonly socketIo: Other;
   readonly database: pg.Client;
 }
 
@@ -109,25 +134,35 @@ export function roomPlans(count: number): readonly ClientPlan[] {
 
 async function openRooms(stage: Stage): Promise<Rooms> {
   const hub = await startRoomHub(stage.rawDatabaseUrl);
-  const bare = await startRaw(new URL('./raw/broadcast.ts', import.meta.url), {});
   const ofHub = await connectCrowd(Number(hub.said), roomPlans(clients));
-  const ofBare = await connectCrowd(Number(bare.said), barePlans(clients));
+  const bareServer = await startRaw(new URL('./raw/broadcast.ts', import.meta.url), {});
+  const bare = {
+    rounds: judged,
+    program: bareServer,
+    crowd: await connectCrowd(Number(bareServer.said), barePlans(clients)),
+  };
+  const peer = await startRaw(new URL('./raw/socket-io.ts', import.meta.url), {});
+  const socketIo = {
+    rounds: printed,
+    program: peer,
+    crowd: await connectSocketIo(Number(peer.said), clients),
+  };
   const database = new pg.Client({
     connectionString: stage.rawDatabaseUrl,
     options: `-c search_path=${schema}`,
   });
   await database.connect();
-  return { hub, bare, ofHub, ofBare, database };
+  return { hub, ofHub, bare, socketIo, database };
 }
 
-async function closeRooms({ hub, bare, ofHub, ofBare, database }: Rooms): Promise<void> {
-  await Promise.all([ofHub.stop(), ofBare.stop()]);
+async function closeRooms({ hub, ofHub, bare, socketIo, database }: Rooms): Promise<void> {
+  await Promise.all([ofHub, bare.crowd, socketIo.crowd].map((crowd) => crowd.stop()));
   await database.end();
-  await Promise.all([hub.stop(), bare.stop()]);
+  await Promise.all([hub, bare.program, socketIo.program].map((program) => program.stop()));
 }
 
 /** Each row is committed when the first client has the one before; meanwhile the others still get theirs. */
-async function toOneGroup({ hub, bare, ofHub, ofBare, database }: Rooms): Promise<FannedPairs> {
+async function toOneGroup({ hub, ofHub, database }: Rooms, other: Other): Promise<FannedPairs> {
   let messages: string[] = [];
   const insert = {
     name: 'say',
@@ -157,22 +192,28 @@ async function toOneGroup({ hub, bare, ofHub, ofBare, database }: Rooms): Promis
       return fan(ofHub, { pid: hub.pid, records }, () => say(toAll));
     },
     async () => {
-      await bare.tell(JSON.stringify({ all: messages }));
-      return fan(ofBare, { pid: bare.pid, records }, () => bare.tell('send'));
+      await other.program.tell(JSON.stringify({ all: messages }));
+      return fanOther(other, records);
     },
+    other.rounds,
   );
   return pairs;
 }
 
+function fanOther({ program, crowd }: Other, records: number): Promise<Fanned> {
+  return fan(crowd, { pid: program.pid, records }, () => program.tell('send'));
+}
+
 /** All rows are committed at once, those of a group far apart. */
-async function toOwnGroups({ hub, bare, ofHub, ofBare, database }: Rooms): Promise<FannedPairs> {
+async function toOwnGroups({ hub, ofHub, database }: Rooms, other: Other): Promise<FannedPairs> {
   const records = toEach * clients;
   const insert = `insert into outbox (kind, key, data)
     select 'TransactionConfirmed', 'own-' || n % ${clients},
       jsonb_build_object('txId', encode(sha256(convert_to(n::text, 'UTF8')), 'hex'), 'traceId', md5(n::text))
     from generate_series(0, ${records - 1}) n`;
   const pairs: FannedPairs = { ours: [], raw: [] };
-  await bare.tell(JSON.stringify({ each: Array.from({ length: records }, (_, n) => messageTo(n)) }));
+  const messages = Array.from({ length: records }, (_, n) => messageTo(n));
+  await other.program.tell(JSON.stringify({ each: messages }));
   const ours = async () => {
     await database.query('begin');
     await database.query(insert);
@@ -181,7 +222,7 @@ async function toOwnGroups({ hub, bare, ofHub, ofBare, database }: Rooms): Promi
       hub.send('wake');
     });
   };
-  await inTurns(pairs, ours, () => fan(ofBare, { pid: bare.pid, records }, () => bare.tell('send')));
+  await inTurns(pairs, ours, () => fanOther(other, records), other.rounds);
   return pairs;
 }
 
@@ -197,11 +238,15 @@ function messageTo(n: number): readonly [string, string] {
 export async function deliveries(stage: Stage): Promise<readonly Row[]> {
   const rooms = await openRooms(stage);
   try {
-    const one = await toOneGroup(rooms);
-    const own = await toOwnGroups(rooms);
+    const [one, own] = [
+      `deliveries, ${clients} clients in one group`,
+      `deliveries, ${clients} groups of one client`,
+    ];
     return [
-      ...fannedRows(`deliveries, ${clients} clients in one group`, one, 0.8),
-      ...fannedRows(`deliveries, ${clients} groups of one client`, own, 0.6),
+      ...fannedRows(one, await toOneGroup(rooms, rooms.bare), 0.8),
+      ...fannedRows(`${one}, against socket.io`, await toOneGroup(rooms, rooms.socketIo)),
+      ...fannedRows(own, await toOwnGroups(rooms, rooms.bare), 0.6),
+      ...fannedRows(`${own}, against socket.io`, await toOwnGroups(rooms, rooms.socketIo)),
     ];
   } finally {
     await closeRooms(rooms);

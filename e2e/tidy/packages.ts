@@ -65,6 +65,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   rolldown: ['tools/images/layers/bundle.ts'],
   // tests
   '@microsoft/signalr': [],
+  'socket.io': [],
   vitest: [],
   'fast-check': [],
   'json-logic-engine': [],

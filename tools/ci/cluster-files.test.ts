@@ -34,6 +34,16 @@ describe('the cluster files of a run', () => {
     expect(chosen).toEqual(['b', 'a', 'd', 'g'].map(pathOf));
   });
 
+  it('begin with the journeys, which need an installation without deleted sets', () => {
+    const changed = [pathOf('b'), 'operator/x.ts'];
+    const chosen = chooseClusterFiles({
+      files: [...files, pathOf('journeys')],
+      commit: commitOf(0),
+      changed,
+    });
+    expect(chosen.slice(0, 3)).toEqual(['journeys', 'b', 'a'].map(pathOf));
+  });
+
   it('are all files when the commit is unknown', () => {
     expect(chooseClusterFiles({ files, commit: '', changed: [] })).toEqual(files.toSorted());
   });

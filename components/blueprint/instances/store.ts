@@ -2,7 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { InstanceStartTable, InstanceTable, InstanceTables } from '../database/instance-tables.ts';
 import { type Instance, type InstanceState, routingOfRow } from './instance.ts';
-import { assertNotRebuilding } from './projection/progress/store.ts';
+import { assertNotRebuilding, refuseRebuilding } from './projection/progress/store.ts';
 
 type DB = InstanceTables;
 
@@ -75,21 +75,35 @@ export async function findInstances(db: Reader<DB>, instanceId: string, now: Dat
     .selectAll()
     .where('instance_id', '=', instanceId)
     .executeTakeFirst();
-  const rows = await db
-    .selectFrom('instances')
-    .selectAll()
-    .where('instance_id', '=', instanceId)
-    .orderBy('started_at')
-    .orderBy('register_id')
-    .execute();
+  const { rows, rebuilding } = await readInstanceRows(db, instanceId);
   const own = rows.find(({ register_id }) => register_id === start?.register_id);
   const others = rows.filter((row) => row !== own);
   const registers = rows.map(({ register_id }) => register_id);
-  await assertNotRebuilding(db, start === undefined ? registers : [start.register_id, ...registers]);
+  refuseRebuilding(rebuilding, start === undefined ? registers : [start.register_id, ...registers]);
   return [
     ...(start === undefined ? [] : [toInstance({ instance: own, start }, now)]),
     ...others.map((instance) => toInstance({ instance, start: undefined }, now)),
   ];
+}
+
+/** Rows of an id, and the registers whose rows are being rebuilt, of one instant: between two, a rebuild could end. */
+async function readInstanceRows(db: Reader<DB>, instanceId: string) {
+  const found = await db
+    .selectFrom(sql<{ one: number }>`(values (1))`.as<'alone'>(sql`alone(one)`))
+    .leftJoin('instances as i', (join) => join.on('i.instance_id', '=', instanceId))
+    .selectAll('i')
+    .select(
+      sql<string[]>`array(select register_id from step_cursors where rebuild_docket is not null)`.as(
+        'rebuilding',
+      ),
+    )
+    .orderBy('i.started_at')
+    .orderBy('i.register_id')
+    .execute();
+  const rows = found.flatMap(({ rebuilding: _, ...row }) =>
+    row.instance_id === null ? [] : [row as Selectable<InstanceTable>],
+  );
+  return { rows, rebuilding: found[0]?.rebuilding ?? [] };
 }
 
 /** One instance of a register. */
@@ -143,6 +157,7 @@ export async function listInstances(
     left join instances i using (register_id, instance_id)
     left join instance_starts s using (register_id, instance_id)`;
   const filter = state === undefined ? sql`true` : sql`state = ${state}`;
+  await assertNotRebuilding(db);
   const { rows: counts } = await sql<{ total: number }>`
     select count(*)::int as total from (${listed}) listed where ${filter}`.execute(db);
   const { rows } = await sql<ListedRow>`
@@ -239,6 +254,7 @@ export async function listActive(
   { registerId, wallet }: { readonly registerId: string; readonly wallet: string },
   now: Date,
 ): Promise<readonly Instance[]> {
+  await assertNotRebuilding(db, [registerId]);
   const rows = await db
     .selectFrom('instances as i')
     .selectAll('i')
@@ -277,16 +293,20 @@ export async function isStepFolded(db: Reader<DB>, registerId: string, txId: str
  * @throws AppError unavailable INSTANCES_REBUILDING
  */
 export async function findStepInstance(db: Reader<DB>, registerId: string, txId: string) {
-  const row = await db
-    .selectFrom('steps')
-    .select(['instance_id', 'routing'])
-    .where('register_id', '=', registerId)
-    .where('tx_id', '=', txId)
-    .executeTakeFirst();
+  const read = () =>
+    db
+      .selectFrom('steps')
+      .select(['instance_id', 'routing'])
+      .where('register_id', '=', registerId)
+      .where('tx_id', '=', txId)
+      .executeTakeFirst();
+  let row = await read();
   if (row === undefined) {
     await assertNotRebuilding(db, [registerId]);
-    return undefined;
+    // A rebuild may have ended since.
+    row = await read();
   }
+  if (row === undefined) return undefined;
   const next = routingOfRow(row.routing).nextActions.map(({ actionId }) => actionId);
   return { instanceId: row.instance_id, next };
 }
@@ -322,6 +342,8 @@ export async function countOpenInstances(
   now: Date,
 ): Promise<ReadonlyMap<string, number>> {
   if (publications.length === 0) return new Map();
+  const registers = publications.map(({ registerId }) => registerId);
+  await assertNotRebuilding(db, registers);
   const pins = publications.map(({ publicationTxId }) => publicationTxId);
   const rows = await db
     .selectFrom('instances')
@@ -331,9 +353,6 @@ export async function countOpenInstances(
     .where((eb) => eb.or([eb('times_out_at', 'is', null), eb('times_out_at', '>=', now)]))
     .groupBy(['register_id', 'publication_tx_id'])
     .execute();
-  await assertNotRebuilding(
-    db,
-    publications.map(({ registerId }) => registerId),
-  );
+  await assertNotRebuilding(db, registers);
   return new Map(rows.map((row) => [`${row.register_id} ${row.publication_tx_id}`, row.total]));
 }

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { inParallel } from '../../harness/wait.ts';
-import type { ClientPlan, ToClients } from './crowd.ts';
+import type { ClientPlan, Dialect, ToClients } from './crowd.ts';
 import { clientFrame, RecordCounter } from './frames.ts';
 
 /**
@@ -12,6 +12,11 @@ const headEnd = '\r\n\r\n';
 const buffer = Buffer.alloc(64 * 1024);
 const opening = 32;
 const key = Buffer.alloc(16, 1).toString('base64');
+
+interface Server {
+  readonly port: number;
+  readonly dialect: Dialect;
+}
 
 const sockets: Socket[] = [];
 const tally = { records: 0, goal: 0 };
@@ -27,9 +32,9 @@ function count(records: number): void {
 }
 
 /** Opens a connection; resolves when the server has agreed and answered the greetings. */
-function open(port: number, plan: ClientPlan, isWitness: boolean): Promise<void> {
+function open({ port, dialect }: Server, plan: ClientPlan, isWitness: boolean): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const counter = new RecordCounter();
+  const counter = new RecordCounter(dialect.unit);
   let head = '';
   let isUpgraded = false;
   let waitsFor = plan.replies;
@@ -79,27 +84,29 @@ function open(port: number, plan: ClientPlan, isWitness: boolean): Promise<void>
   return promise;
 }
 
-async function openAll(port: number, plans: readonly ClientPlan[]): Promise<void> {
+async function openAll(server: Server, plans: readonly ClientPlan[]): Promise<void> {
   const [first, ...others] = plans;
   // The first one joins its group before the others, so that it is the first to get a signal.
-  if (first !== undefined) await open(port, first, true);
-  await inParallel(others, opening, (plan) => open(port, plan, false));
+  if (first !== undefined) await open(server, first, true);
+  await inParallel(others, opening, (plan) => open(server, plan, false));
+  if (server.dialect.ping !== undefined) keepOpen(server.dialect.ping);
   say({ is: 'open' });
 }
 
 /** A hub closes connections that are silent for 30 s. */
 const pingMs = 10_000;
-const ping = clientFrame('{"type":6}\u001e');
-setInterval(() => {
-  for (const socket of sockets) socket.write(ping);
-}, pingMs);
+
+function keepOpen(ping: string): void {
+  const frame = clientFrame(ping);
+  setInterval(() => {
+    for (const socket of sockets) socket.write(frame);
+  }, pingMs);
+}
 
 process.on('message', (text) => {
   const message: ToClients = JSON.parse(String(text));
   if (message.act === 'open') {
-    openAll(message.port, message.plans).catch((error: unknown) =>
-      say({ is: 'failed', text: String(error) }),
-    );
+    openAll(message, message.plans).catch((error: unknown) => say({ is: 'failed', text: String(error) }));
   } else {
     tally.records = 0;
     tally.goal = message.records;

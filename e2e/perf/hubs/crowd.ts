@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process';
 import { z } from 'zod';
+import type { Unit } from './frames.ts';
 
 /** One client: what it requests, what it sends once connected, and how many records the server answers. */
 export interface ClientPlan {
@@ -9,8 +10,22 @@ export interface ClientPlan {
 }
 
 export type ToClients =
-  | { readonly act: 'open'; readonly port: number; readonly plans: readonly ClientPlan[] }
+  | {
+      readonly act: 'open';
+      readonly port: number;
+      readonly plans: readonly ClientPlan[];
+      readonly dialect: Dialect;
+    }
   | { readonly act: 'count'; readonly records: number };
+
+/** What is counted of a server's messages, and what keeps a connection open; SignalR's where it is not named. */
+export interface Dialect {
+  readonly unit: Unit;
+  /** A message of the client. */
+  readonly ping: string | undefined;
+}
+
+const signalR: Dialect = { unit: 'records', ping: '{"type":6}\u001e' };
 
 const said = z.discriminatedUnion('is', [
   z.object({ is: z.enum(['open', 'ready', 'reached']) }),
@@ -30,6 +45,16 @@ export interface Crowd {
 /** Plans of clients of a bare server, which answers nothing. */
 export function barePlans(count: number): readonly ClientPlan[] {
   return Array.from({ length: count }, (_, n) => ({ path: `/${n}`, greetings: [], replies: 0 }));
+}
+
+/** Clients of `raw/socket-io.ts`: Engine.IO 4 says that the transport is open, and answers the client's CONNECT packet. */
+export function connectSocketIo(port: number, count: number): Promise<Crowd> {
+  const plans = Array.from({ length: count }, (_, n) => ({
+    path: `/socket.io/?EIO=4&transport=websocket&name=/${n}`,
+    greetings: ['40'],
+    replies: 2,
+  }));
+  return connectCrowd(port, plans, { unit: 'messages', ping: undefined });
 }
 
 /** The greetings of a client of a hub: the handshake and its subscriptions. Each of them has one answer. */
@@ -53,7 +78,11 @@ export function hubGreetings(
 }
 
 /** Connects clients to a server on this machine; resolves when all of them are subscribed. */
-export async function connectCrowd(port: number, plans: readonly ClientPlan[]): Promise<Crowd> {
+export async function connectCrowd(
+  port: number,
+  plans: readonly ClientPlan[],
+  dialect: Dialect = signalR,
+): Promise<Crowd> {
   const child = fork(new URL('./clients.ts', import.meta.url));
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const waiting = new Map<string, PromiseWithResolvers<void>>();
@@ -72,7 +101,7 @@ export async function connectCrowd(port: number, plans: readonly ClientPlan[]): 
     else waiting.get(message.is)?.resolve();
   });
   const opened = next('open');
-  tell({ act: 'open', port, plans });
+  tell({ act: 'open', port, plans, dialect });
   await opened;
   return {
     size: plans.length,

@@ -16,13 +16,21 @@ export function clientFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81]), length, mask, payload]);
 }
 
+/** What is counted: records of the SignalR hub protocol, or messages, which are records of other protocols. */
+export type Unit = 'records' | 'messages';
+
 /**
  * Reads the unmasked frames of a server and counts the records in them, without keeping their bytes: a thousand
  * connections of one process must cost less than the server that is measured.
  */
 export class RecordCounter {
+  readonly #unit: Unit;
   #left = 0;
   #head: Buffer = Buffer.alloc(0);
+
+  constructor(unit: Unit = 'records') {
+    this.#unit = unit;
+  }
 
   /** Number of records that end in these bytes. `take` gets each piece of a payload; `isEnd` at the end of a message. */
   push(bytes: Buffer, take?: (piece: Buffer, isEnd: boolean) => void): number {
@@ -41,7 +49,7 @@ export class RecordCounter {
       }
       const piece = rest.subarray(0, this.#left);
       this.#left -= piece.length;
-      records += separatorsIn(piece);
+      records += this.#unit === 'records' ? separatorsIn(piece) : Number(this.#left === 0);
       take?.(piece, this.#left === 0);
       rest = rest.subarray(piece.length);
     }

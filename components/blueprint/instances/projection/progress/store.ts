@@ -112,7 +112,11 @@ export async function assertNotRebuilding(
   db: Reader<DB>,
   registerIds: readonly string[] = [],
 ): Promise<void> {
-  const rebuilding = await listRebuilding(db);
+  refuseRebuilding(await listRebuilding(db), registerIds);
+}
+
+/** The same, of registers that are known to be rebuilt. */
+export function refuseRebuilding(rebuilding: readonly string[], registerIds: readonly string[]): void {
   const isConcerned =
     registerIds.length === 0 ? rebuilding.length > 0 : registerIds.some((each) => rebuilding.includes(each));
   if (isConcerned) throw refusal('INSTANCES_REBUILDING', { retryAfterSeconds: 1 });
