@@ -124,8 +124,15 @@ describe('the steps of a docket', () => {
       }
       return count;
     };
-    const ofPlain = await statements([{ transactionId: unknown, previousTransactionId: other.txId }]);
-    const ofStep = await statements([{ transactionId: unknown, previousTransactionId: first.txId }]);
+    /** Jobs of the service use the same pool, so the least of some counts is that of the question. */
+    const least = async (previousTransactionId: string) => {
+      const counts: number[] = [];
+      for (let n = 0; n < 5; n++)
+        counts.push(await statements([{ transactionId: unknown, previousTransactionId }]));
+      return Math.min(...counts);
+    };
+    const ofPlain = await least(other.txId);
+    const ofStep = await least(first.txId);
     expect([ofPlain, ofStep > ofPlain]).toEqual([1, true]);
   });
 });
