@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { RecipientKey } from '#core/blueprint/payload/seal.ts';
 import { RECIPIENT_ALGORITHMS, wrapContentKey } from '#core/crypto/key-wrap.ts';
-import { decodeBase64Any } from '#core/encoding/base64.ts';
+import { findBase64Any } from '#core/encoding/base64.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Ledger } from '../clients/ledger.ts';
 import type { Wallets } from '../clients/wallets.ts';
@@ -78,15 +78,6 @@ function keyOf(
 ): RecipientKey | undefined {
   const name = given?.algorithm === 'RSA' ? 'RSA-4096' : given?.algorithm;
   const algorithm = RECIPIENT_ALGORITHMS.find((each) => each === name);
-  const publicKey = given === undefined ? undefined : findBytes(given.publicKey);
+  const publicKey = given === undefined ? undefined : findBase64Any(given.publicKey);
   return algorithm === undefined || publicKey === undefined ? undefined : { kid, algorithm, publicKey };
-}
-
-function findBytes(base64: string): Uint8Array | undefined {
-  try {
-    return decodeBase64Any(base64);
-  } catch (error) {
-    if (isAppError(error, 'invalid')) return undefined;
-    throw error;
-  }
 }

@@ -5,9 +5,8 @@ import { fileChunks } from '#core/blueprint/payload/files.ts';
 import { findPath } from '#core/blueprint/pointer.ts';
 import { fileValues, onlyFileProperty } from '#core/blueprint/schemas/file-fields.ts';
 import { sha256Hex } from '#core/crypto/hash.ts';
-import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
+import { encodeBase64, findBase64Any } from '#core/encoding/base64.ts';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
-import { isAppError } from '#core/errors/errors.ts';
 import { refusal } from '../errors.ts';
 import type { NewChunk } from './uploads/store.ts';
 
@@ -74,7 +73,7 @@ export function placeInlineFiles(
 }
 
 function readContents(files: readonly InlineFile[]): readonly Uint8Array[] {
-  const contents = files.map(({ contentBase64 }) => findBytes(contentBase64));
+  const contents = files.map(({ contentBase64 }) => findBase64Any(contentBase64));
   const names = files.map(({ fileName }) => fileName);
   refuseAll('INLINE_FILE_INVALID', [
     ...contents.flatMap((bytes, index) =>
@@ -95,15 +94,6 @@ function readContents(files: readonly InlineFile[]): readonly Uint8Array[] {
     ...(total > INLINE_LIMITS.bytes ? [['/files', `the files have ${total} bytes`] as const] : []),
   ]);
   return known;
-}
-
-function findBytes(base64: string): Uint8Array | undefined {
-  try {
-    return decodeBase64Any(base64);
-  } catch (error) {
-    if (isAppError(error, 'invalid')) return undefined;
-    throw error;
-  }
 }
 
 /** Refuses for faults, texts by JSON Pointer into the request. */

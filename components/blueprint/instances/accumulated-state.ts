@@ -46,7 +46,7 @@ export interface StepView {
   readonly data: JsonObject | undefined;
   /** Something was disclosed to the viewer that cannot be opened. */
   readonly isUnopened: boolean;
-  /** Opened groups in the form in which a viewer who wants texts can show them; none of a payload in clear. */
+  /** With texts: the opened groups as the viewer can show them to others; none of a payload in clear. */
   readonly texts: readonly GroupText[];
   /** Ids of the groups that the viewer opened. */
   readonly groupIds: readonly string[];

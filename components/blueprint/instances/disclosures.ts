@@ -67,7 +67,7 @@ interface Requested extends DisclosureQuery {
 }
 
 /**
- * What was disclosed to the caller; a caller who is no recipient gets an empty answer.
+ * What was disclosed to the caller. The answer is empty where the caller is no recipient.
  * @throws AppError not_found INSTANCE_NOT_FOUND, ACTION_NOT_FOUND, TX_NOT_FOUND, conflict PIN_UNRESOLVABLE, invalid
  */
 export async function readDisclosures(

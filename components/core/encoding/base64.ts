@@ -1,4 +1,4 @@
-import { AppError } from '../errors/errors.ts';
+import { AppError, isAppError } from '../errors/errors.ts';
 
 const STANDARD = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -31,6 +31,16 @@ export function decodeBase64Any(text: string): Uint8Array {
   const bytes = Buffer.from(text, 'base64');
   // Fast path: nearly all input is in the standard padded form.
   return bytes.toString('base64') === text ? bytes : decodeOther(text);
+}
+
+/** The same; undefined for what is refused. */
+export function findBase64Any(text: string): Uint8Array | undefined {
+  try {
+    return decodeBase64Any(text);
+  } catch (error) {
+    if (isAppError(error, 'invalid')) return undefined;
+    throw error;
+  }
 }
 
 function decodeOther(text: string): Uint8Array {

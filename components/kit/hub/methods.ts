@@ -7,7 +7,7 @@ import type { Behaviour } from './behaviour.ts';
 import type { HubClient, Invocation, InvokedStream } from './calls.ts';
 import { notStreamed, unknownMethod, wrongArguments } from './method-errors.ts';
 
-/** Who calls a method, and how it answers besides its result. */
+/** The caller of a method, and how the method answers besides its result. */
 interface HubCall {
   readonly client: HubClient;
   /** Absent when the client takes one result. */

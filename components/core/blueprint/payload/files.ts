@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { hkdfSha256, sha256Hex } from '../../crypto/hash.ts';
 import { XCHACHA, xchacha20poly1305 } from '../../crypto/xchacha.ts';
-import { decodeBase64Any } from '../../encoding/base64.ts';
+import { findBase64Any } from '../../encoding/base64.ts';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
 import { concatBytes, utf8 } from '../../encoding/text.ts';
-import { isAppError } from '../../errors/errors.ts';
 
 const CHUNK_DOMAIN = 'platform:file-chunk:v1';
 const SEPARATOR = '\u001f';
@@ -20,7 +19,7 @@ export const SEALED_CHUNK = {
 } as const;
 
 const secret = z.string().transform((text, context) => {
-  const bytes = findBase64(text);
+  const bytes = findBase64Any(text);
   if (bytes?.length === SECRET_BYTES) return bytes;
   context.addIssue({ code: 'custom', message: 'expected base64 of 32 bytes' });
   return z.NEVER;
@@ -139,13 +138,4 @@ function chunkKey({ fileKey, salt, chunkTransactionIds }: ChunkOwner, index: num
 
 function chunkAad({ uploadId, hash, chunkTransactionIds }: ChunkOwner, index: number): Uint8Array {
   return utf8([uploadId, String(index), String(chunkTransactionIds.length), hash].join('|'));
-}
-
-function findBase64(text: string): Uint8Array | undefined {
-  try {
-    return decodeBase64Any(text);
-  } catch (error) {
-    if (isAppError(error, 'invalid')) return undefined;
-    throw error;
-  }
 }

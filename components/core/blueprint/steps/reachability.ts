@@ -50,20 +50,17 @@ export function includeNew(set: IndexSet, other: IndexSet): number[] {
 
 /** The members that two or more of the sets have in common. */
 export function sharedMembers(size: number, sets: readonly IndexSet[]): IndexSet {
-  const once = indexSet(size, []);
-  const shared = indexSet(size, []);
-  for (const set of sets) {
-    for (let word = 0; word < once.length; word += 1) {
-      const bits = set[word] ?? 0;
-      shared[word] = (shared[word] ?? 0) | ((once[word] ?? 0) & bits);
-      once[word] = (once[word] ?? 0) | bits;
-    }
-  }
-  return shared;
+  return tally(size, sets).more;
 }
 
 /** The members that exactly one of the sets has. */
 export function exclusiveMembers(size: number, sets: readonly IndexSet[]): IndexSet {
+  const { once, more } = tally(size, sets);
+  return without(once, more);
+}
+
+/** The members that at least one of the sets has, and those that two or more have. */
+function tally(size: number, sets: readonly IndexSet[]) {
   const once = indexSet(size, []);
   const more = indexSet(size, []);
   for (const set of sets) {
@@ -73,7 +70,7 @@ export function exclusiveMembers(size: number, sets: readonly IndexSet[]): Index
       once[word] = (once[word] ?? 0) | bits;
     }
   }
-  return without(once, more);
+  return { once, more };
 }
 
 /** The members of a set that are not in another. */
