@@ -162,7 +162,7 @@ describe('sealed groups', () => {
     const bytes = payloadBytes(envelope, 100_000);
     expect(findEnvelope(bytes)).toEqual(envelope);
     const text = Buffer.from(bytes).toString();
-    for (const secret of ['siteReference', 'AB-1234', '620']) expect(text).not.toContain(secret);
+    for (const secret of ['siteReference', 'AB-1234', ':620']) expect(text).not.toContain(secret);
     expect(envelope.groups.map(({ groupId }) => groupId.length)).toEqual([22, 22]);
     expect(() => payloadBytes(envelope, bytes.length - 1)).toThrow(
       expect.objectContaining({ kind: 'too_large', code: 'PAYLOAD_TOO_LARGE' }),

@@ -59,10 +59,12 @@ describe('the register hub', () => {
       await client.invoke('SubscribeToRegister', registerId);
       const before = performance.now();
       const ids = await sealTransactions(registerId, 3);
-      await waitFor(() => client.of('TransactionConfirmed').length === 3);
+      // Docket 0 was sealed before the subscription, but its events may become visible behind it.
+      const heard = () => client.heard.filter(({ args }) => args[1] === 1 || ids.includes(String(args[1])));
+      await waitFor(() => heard().filter(({ name }) => name === 'TransactionConfirmed').length === 3);
       expect(performance.now() - before).toBeLessThan(1_000);
       const facts = [expect.stringMatching(/Z$/), expect.stringMatching(/^(?:[0-9a-f]{32})?$/)];
-      expect(client.heard).toEqual([
+      expect(heard()).toEqual([
         { name: 'DocketSealed', args: [registerId, 1, ...facts] },
         { name: 'DocketConfirmed', args: [registerId, 1, ...facts] },
         { name: 'RegisterHeightUpdated', args: [registerId, 1, ...facts] },
