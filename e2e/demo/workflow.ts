@@ -7,11 +7,11 @@ import { promisify } from 'node:util';
 import { z } from 'zod';
 import { type Api, createApi } from '../harness/api.ts';
 import { encryptFile } from '../harness/client-file.ts';
-import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
+import type { Person } from '../harness/governance.ts';
 import { createRegister, waitOnline } from '../harness/journey.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { until } from '../harness/wait.ts';
-import { application, sitePermit, workflows } from '../harness/workflow.ts';
+import { application, createParties, type Parties, sitePermit, workflows } from '../harness/workflow.ts';
 import { compareSignals, type Followed, followParties, hearAgain, stopFollowing } from './following.ts';
 import { duration, type Steps } from './steps.ts';
 
@@ -29,13 +29,6 @@ const rehearsal = z.looseObject({
   currentActingRole: z.string().nullable(),
 });
 
-interface Parties {
-  readonly applicant: Person;
-  readonly officer: Person;
-  readonly inspector: Person;
-  readonly stranger: Person;
-}
-
 interface Permit extends Parties {
   readonly registerId: string;
 }
@@ -47,7 +40,7 @@ export async function workflow(
   { token, dataDir }: { readonly token: string; readonly dataDir: string },
 ): Promise<LocalSystem> {
   const api = createApi(system.state.gatewayUrl);
-  const parties = await createParties(steps, api, token);
+  const parties = await gatherParties(steps, api, token);
   const permit = await publish(steps, api, parties);
   const { applicant, officer, inspector, registerId } = permit;
   const followed = await followParties(steps, api, {
@@ -65,21 +58,11 @@ export async function workflow(
   }
 }
 
-async function createParties(steps: Steps, api: Api, root: string): Promise<Parties> {
-  return steps.run('create four people of four organisations, each with a wallet', async () => {
-    const person = async (name: string, role: 'Administrator' | 'User') => {
-      const organization = await createOrganization(api, root, name);
-      return createPerson(api, root, organization, { name, role });
-    };
-    const officer = await person('planning-office', 'Administrator');
-    const applicant = await person('builder', 'User');
-    const inspector = await person('safety-board', 'User');
-    const stranger = await person('newspaper', 'User');
-    return [
-      'a builder, the planning office, the safety board, a newspaper',
-      { applicant, officer, inspector, stranger },
-    ];
-  });
+async function gatherParties(steps: Steps, api: Api, root: string): Promise<Parties> {
+  return steps.run('create four people of four organisations, each with a wallet', async () => [
+    'a builder, the planning office, the safety board, a newspaper',
+    await createParties(api, root),
+  ]);
 }
 
 async function publish(steps: Steps, api: Api, parties: Parties): Promise<Permit> {

@@ -5,11 +5,11 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Api, createApi } from '../harness/api.ts';
-import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
+import type { Person } from '../harness/governance.ts';
 import { createRegister, signIn, waitOnline } from '../harness/journey.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { until } from '../harness/wait.ts';
-import { application, sitePermit, workflows } from '../harness/workflow.ts';
+import { application, createOffice, sitePermit, workflows } from '../harness/workflow.ts';
 import { type GivenParts, startGivenParts } from './given-parts.ts';
 
 const blueprintId = 'site-permit-approval';
@@ -43,11 +43,7 @@ describe('an instance whose definition is published anew while it runs', () => {
     await database.connect();
     api = createApi(system.state.gatewayUrl);
     const root = (await signIn(api, system.state)).access_token;
-    const organization = await createOrganization(api, root, 'planning');
-    const person = (name: string, role: 'Administrator' | 'User') =>
-      createPerson(api, root, organization, { name, role });
-    officer = await person('officer', 'Administrator');
-    applicant = await person('applicant', 'User');
+    ({ applicant, officer } = await createOffice(api, root));
     const spec = { title: 'Permits', devMode: false };
     registerId = await createRegister(api, officer.token, spec, officer.wallet);
     await waitOnline(api, officer.token, registerId);

@@ -7,12 +7,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { freePorts } from '../../components/standalone/state/ports.ts';
 import { type Api, createApi } from '../harness/api.ts';
-import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
+import type { Person } from '../harness/governance.ts';
 import { createRegister, signIn, waitConfirmed, waitOnline } from '../harness/journey.ts';
 import { type OwnProcess, startLike, startOf } from '../harness/running-process.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { until } from '../harness/wait.ts';
-import { application, sitePermit, workflows } from '../harness/workflow.ts';
+import { application, createOffice, sitePermit, workflows } from '../harness/workflow.ts';
 import { addCommitGates, COMMIT_POINTS, type CommitGates, type CommitPoint } from './commit-gates.ts';
 import { type GivenParts, startGivenParts } from './given-parts.ts';
 
@@ -68,11 +68,7 @@ describe.runIf(process.platform === 'linux')('operations of a blueprint service 
     gates = await addCommitGates(parts.env.DATABASE_URL);
     api = createApi(system.state.gatewayUrl);
     const root = (await signIn(api, system.state)).access_token;
-    const organization = await createOrganization(api, root, 'planning');
-    const person = (name: string, role: 'Administrator' | 'User') =>
-      createPerson(api, root, organization, { name, role });
-    officer = await person('officer', 'Administrator');
-    applicant = await person('applicant', 'User');
+    ({ applicant, officer } = await createOffice(api, root));
     registers = [await prepareRegister('North'), await prepareRegister('South')];
     const [ops = '', https = '', grpc = '', gatewayOps = '', port = ''] = (await freePorts(5)).map(String);
     victimPorts = { CHANCERY_OPS_PORT: ops, CHANCERY_HTTPS_PORT: https, CHANCERY_GRPC_PORT: grpc };

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePorts } from '../../components/standalone/state/ports.ts';
 import { type Api, createApi } from '../harness/api.ts';
 import { fetchDockets } from '../harness/evidence.ts';
-import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
+import type { Person } from '../harness/governance.ts';
 import { createRegister, signIn, waitOnline } from '../harness/journey.ts';
 import { type OwnProcess, startLike, startOf } from '../harness/running-process.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { until } from '../harness/wait.ts';
-import { sitePermit, workflows } from '../harness/workflow.ts';
+import { createOffice, sitePermit, workflows } from '../harness/workflow.ts';
 import { type GivenParts, startGivenParts } from './given-parts.ts';
 import { WorkflowLoad } from './workflow-load.ts';
 
@@ -40,11 +40,7 @@ describe.runIf(process.platform === 'linux')('workflows while a service that the
     system = await startSystem({ dataDir, args: ['--processes'], env: parts.env, deadlineMs: 90_000 });
     api = createApi(system.state.gatewayUrl);
     const root = (await signIn(api, system.state)).access_token;
-    const organization = await createOrganization(api, root, 'planning');
-    const person = (name: string, role: 'Administrator' | 'User') =>
-      createPerson(api, root, organization, { name, role });
-    officer = await person('officer', 'Administrator');
-    applicant = await person('applicant', 'User');
+    ({ applicant, officer } = await createOffice(api, root));
     const { token, wallet } = officer;
     registerId = await createRegister(api, token, { title: 'Permits', devMode: false }, wallet);
     await waitOnline(api, token, registerId);

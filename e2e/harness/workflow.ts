@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Answer, Api } from './api.ts';
-import type { Person } from './governance.ts';
+import { createOrganization, createPerson, type Person } from './governance.ts';
 import { until } from './wait.ts';
 
 const operation = z.object({
@@ -27,6 +27,38 @@ const disclosures = z.object({
 });
 
 export type Operation = z.output<typeof operation>;
+
+/** People around a site permit: three of an organisation each, and one of another. */
+export interface Parties {
+  readonly applicant: Person;
+  /** An Administrator of the planning office. */
+  readonly officer: Person;
+  /** Of the safety board. */
+  readonly inspector: Person;
+  readonly stranger: Person;
+}
+
+export async function createParties(api: Api, root: string): Promise<Parties> {
+  const person = async (name: string, role: 'Administrator' | 'User') =>
+    createPerson(api, root, await createOrganization(api, root, name), { name, role });
+  return {
+    officer: await person('planning-office', 'Administrator'),
+    applicant: await person('builder', 'User'),
+    inspector: await person('safety-board', 'User'),
+    stranger: await person('newspaper', 'User'),
+  };
+}
+
+/** An Administrator and a user of one organisation. */
+export async function createOffice(api: Api, root: string): Promise<Pick<Parties, 'applicant' | 'officer'>> {
+  const organization = await createOrganization(api, root, 'planning');
+  const person = (name: string, role: 'Administrator' | 'User') =>
+    createPerson(api, root, organization, { name, role });
+  return {
+    officer: await person('officer', 'Administrator'),
+    applicant: await person('applicant', 'User'),
+  };
+}
 
 /** The definition of a site permit, without the credentials, whose closed participants have these wallets. */
 export function sitePermit(wallets: Readonly<Record<string, string>>): Record<string, unknown> {

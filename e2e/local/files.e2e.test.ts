@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { alteredChunk, encryptFile } from '../harness/client-file.ts';
-import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
+import type { Person } from '../harness/governance.ts';
 import { createRegister, waitOnline } from '../harness/journey.ts';
 import { installation } from '../harness/shared-system.ts';
-import { application, sitePermit, workflows } from '../harness/workflow.ts';
+import { application, createParties, sitePermit, workflows } from '../harness/workflow.ts';
 
 const here = installation();
 const blueprintId = 'site-permit-approval';
@@ -40,16 +40,7 @@ describe('a file of an encrypted action, through the gateway', () => {
 
   beforeAll(async () => {
     flow = workflows(here.api);
-    const person = async (name: string, role: 'Administrator' | 'User' = 'User') => {
-      const organization = await createOrganization(here.api, here.token(), name);
-      return createPerson(here.api, here.token(), organization, { name, role });
-    };
-    officer = await person('planning', 'Administrator');
-    [applicant, inspector, stranger] = [
-      await person('builder'),
-      await person('safety'),
-      await person('other'),
-    ];
+    ({ applicant, officer, inspector, stranger } = await createParties(here.api, here.token()));
     const spec = { title: 'Plans', devMode: false };
     registerId = await createRegister(here.api, officer.token, spec, officer.wallet);
     await waitOnline(here.api, officer.token, registerId);

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
+import type { Person } from '../harness/governance.ts';
 import { connectHub, type HubClient } from '../harness/hub.ts';
 import { createRegister, waitOnline } from '../harness/journey.ts';
 import { installation } from '../harness/shared-system.ts';
 import { until } from '../harness/wait.ts';
-import { application, sitePermit, workflows } from '../harness/workflow.ts';
+import { application, createParties, sitePermit, workflows } from '../harness/workflow.ts';
 
 const here = installation();
 const program = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
@@ -44,16 +44,7 @@ describe('a workflow of three organisations on an encrypted register, through th
 
   beforeAll(async () => {
     flow = workflows(here.api);
-    const person = async (name: string, role: 'Administrator' | 'User' = 'User') => {
-      const organization = await createOrganization(here.api, here.token(), name);
-      return createPerson(here.api, here.token(), organization, { name, role });
-    };
-    officer = await person('planning', 'Administrator');
-    [applicant, inspector, stranger] = [
-      await person('builder'),
-      await person('safety'),
-      await person('other'),
-    ];
+    ({ applicant, officer, inspector, stranger } = await createParties(here.api, here.token()));
     registerId = await createRegister(
       here.api,
       officer.token,

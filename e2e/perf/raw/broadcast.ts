@@ -1,19 +1,13 @@
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { serveSending } from './sender.ts';
 
 /**
  * The minimum of a hub: bare `ws`. Settings: {key, cert, ca} for a listener with mutual TLS, or nothing. A client is named
  * by the path of its request. Messages: {all: [text]} loads texts for every client, {each: [[name, text]]} texts for one
  * client each; `send` sends what is loaded, and is answered when all is sent.
  */
-
-interface Texts {
-  readonly all?: readonly string[];
-  readonly each?: readonly (readonly [string, string])[];
-}
 
 const settings = JSON.parse(process.argv[2] ?? '{}');
 const sockets = new Map<string, WebSocket>();
@@ -28,40 +22,10 @@ new WebSocketServer({ server, perMessageDeflate: false }).on('connection', (sock
   socket.on('close', () => sockets.delete(name));
 });
 
-/** After so many bytes sockets get a turn to drain. */
-const turnBytes = 64 * 1024;
-
-/** Loads what is sent later; the clock does not run yet. */
-function load({ all = [], each = [] }: Texts): () => Promise<void> {
-  const messages = all.map((text) => Buffer.from(text));
-  const named = each.map(([name, text]) => [name, Buffer.from(text)] as const);
-  return async () => {
-    for (const message of messages) {
-      for (const socket of sockets.values()) socket.send(message, { binary: false });
-      await nextTurn();
-    }
-    let bytes = 0;
-    for (const [name, message] of named) {
-      sockets.get(name)?.send(message, { binary: false });
-      bytes += message.length;
-      if (bytes < turnBytes) continue;
-      bytes = 0;
-      await nextTurn();
-    }
-  };
-}
-
-let send: () => Promise<void> = async () => undefined;
-process.on('message', (text) => {
-  if (text === 'send') {
-    void send().then(() => process.send?.('sent'));
-    return;
-  }
-  send = load(JSON.parse(String(text)));
-  process.send?.('loaded');
+serveSending(server, {
+  prepare: (text) => Buffer.from(text),
+  toAll: (message) => {
+    for (const socket of sockets.values()) socket.send(message, { binary: false });
+  },
+  toOne: (name, message) => sockets.get(name)?.send(message, { binary: false }),
 });
-server.listen({ port: 0, host: '127.0.0.1', backlog: 2_048 }, () => {
-  process.send?.(String((server.address() as AddressInfo).port));
-});
-// The benchmark may end first.
-process.once('disconnect', () => process.exit(0));
