@@ -7,7 +7,7 @@ import type { StateDeps } from '../instances/accumulated-state.ts';
 import { type AuthorityDeps, viewerOf } from '../instances/authority.ts';
 import { getAction } from '../instances/definitions.ts';
 import { readEarlierData } from '../instances/earlier-data.ts';
-import { currentActions, walletsOf } from '../instances/instance.ts';
+import { openActions, walletsOf } from '../instances/instance.ts';
 import { pinnedOf, type ReadDeps, readInstance } from '../instances/read.ts';
 import type { InstanceView } from '../instances/view.ts';
 
@@ -53,7 +53,7 @@ export async function answerInInstance(
   const viewer = viewerOf(deps, subject, { wallets: isSender ? [sender] : view.wallets }, given);
   const read = await readEarlierData(deps, { instance, pinned }, action, viewer);
   const earlier = isSender ? read : { ...read, prefill: {} };
-  const current = currentActions(instance, pinned.workflow);
+  const current = openActions(instance, pinned.workflow, deps.clock.nowMs());
   return {
     answered: answerQuestion(deps.compiled(instance.pin, pinned.definition), { ...question, earlier }),
     areOthersCurrent: current.some(({ actionId }) => actionId !== action.id),

@@ -7,7 +7,7 @@ import { accumulate, type StateDeps, type StepView, viewSteps } from './accumula
 import { type AuthorityDeps, viewerOf } from './authority.ts';
 import { getAction } from './definitions.ts';
 import { type ProofDeps, proveViews } from './disclosure-files.ts';
-import { currentActions } from './instance.ts';
+import { openActions } from './instance.ts';
 import { pinnedOf, type ReadDeps } from './read.ts';
 import { findInstances, listSteps } from './store.ts';
 import { type InstanceView, viewOf } from './view.ts';
@@ -81,7 +81,7 @@ export async function readDisclosures(
   const { instance, participants } = view;
   const pinned = pinnedOf(view);
   if (actionId !== undefined) getAction(pinned, actionId);
-  const [current] = currentActions(instance, pinned.workflow);
+  const [current] = openActions(instance, pinned.workflow, deps.clock.nowMs());
   const isRecipient = participants.length > 0;
   const steps = isRecipient ? await listSteps(deps.db.read, instance.registerId, instance.instanceId) : [];
   const viewer = { ...viewerOf(deps, subject, view, given), withTexts: proof };
