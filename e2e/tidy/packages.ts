@@ -19,6 +19,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   undici: [
     'components/gateway/*',
     'components/kit/auth/*',
+    'components/kit/outbound/*',
     'components/svid-issuer/kubernetes/*',
     'operator/kube/http.ts',
   ],
@@ -56,6 +57,13 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   '@peculiar/x509': ['components/kit/workload/*', 'components/svid-issuer/*'],
   'reflect-metadata': ['components/kit/workload/*', 'components/svid-issuer/*'],
   canonicalize: ['components/core/encoding/*'],
+  // ways in
+  nodemailer: ['components/tenant/messages/*'],
+  otplib: ['components/tenant/second-factors/*'],
+  '@simplewebauthn/server': ['components/tenant/passkeys/*'],
+  'openid-client': ['components/tenant/federation/*'],
+  'qrcode-generator': ['components/tenant/second-factors/*'],
+  '@zxcvbn-ts/language-common': ['tools/passwords/*'],
   // blueprints
   ajv: ['components/core/blueprint/schemas/*'],
   'ajv-formats': ['components/core/blueprint/schemas/*'],
@@ -69,6 +77,9 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   vitest: [],
   'fast-check': [],
   'json-logic-engine': [],
+  'oidc-provider': [],
+  'playwright-core': [],
+  'smtp-server': [],
 };
 
 /** Dependencies that nothing imports by name: programs, binaries and types. */
