@@ -29,6 +29,7 @@ const layoutOf = (validators: number): Layout => ({
   databaseUrl: (service) => `postgres://${service}`,
   socket: (clientId) => `/s/${clientId}.sock`,
   adminEmail: 'admin@chancery.local',
+  messagesDir: '/messages',
   files: {
     adminPassword: '/f/password',
     protectionKey: '/f/protection',

@@ -49,6 +49,8 @@ export interface Layout {
   readonly databaseUrl: (service: string) => string;
   readonly socket: (clientId: string) => string;
   readonly adminEmail: string;
+  /** Mails and text messages are written to its folders `mail` and `sms`. */
+  readonly messagesDir: string;
   readonly files: {
     readonly adminPassword: string;
     readonly protectionKey: string;
@@ -129,6 +131,7 @@ const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<st
     CHANCERY_SERVICE_SECRETS_DIR: layout.files.serviceSecrets,
     CHANCERY_PROTECTION_KEY_FILE: layout.files.protectionKey,
     CHANCERY_PUBLIC_ORG_ENABLED: 'true',
+    CHANCERY_MESSAGES_DIR: layout.messagesDir,
     CHANCERY_BASE_URL: `http://${at(layout.gatewayPort)}`,
   }),
   wallet: ({ files }) => ({

@@ -137,6 +137,7 @@ async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local>
     databaseUrl: infrastructure.databases.url,
     socket: (clientId) => infrastructure.sockets[clientId] ?? '',
     adminEmail,
+    messagesDir: directory.root,
     files: { ...files, serviceSecrets: directory.serviceSecrets },
   };
   return run(layout, infrastructure, options, cleanup);

@@ -15,6 +15,9 @@ import { appendAudit } from './audit/log/store.ts';
 import type { TenantConfig } from './config.ts';
 import type { TenantDatabase } from './database/schema.ts';
 import type { Deps } from './http.ts';
+import { createMessageQueue, type MessageQueue } from './people/messages/queue.ts';
+import { createMessageSender, type MessageSender } from './people/messages/sender.ts';
+import { createTransports } from './people/messages/transports.ts';
 import { createPrincipalDirectory, type PrincipalDirectory } from './platform/principals/directory.ts';
 import type { MintDeps } from './platform/principals/mint.ts';
 import { createOwnToken } from './platform/principals/own-token.ts';
@@ -28,7 +31,7 @@ import { createUnknownAddresses, type FindUnknown } from './sign-in/lockout/unkn
 import { createPasswordPolicy } from './sign-in/passwords/policy.ts';
 import { createPasswords, type Passwords } from './sign-in/passwords/queue.ts';
 import { createSigningKeySet, type SigningKeySet } from './tokens/keys/key-set.ts';
-import { createProtection } from './tokens/keys/protection.ts';
+import { createProtection, type Protection } from './tokens/keys/protection.ts';
 import { logStart } from './tokens/revocations/revocation.ts';
 import { listRevocations } from './tokens/revocations/store.ts';
 import type { RevokeDeps } from './tokens/revoke.ts';
@@ -59,6 +62,8 @@ export interface Tenant {
   readonly notifyInboxes: () => void;
   /** The token of this service for its outgoing calls. */
   readonly ownToken: () => Promise<string>;
+  readonly messages: MessageQueue;
+  readonly messageSender: MessageSender;
 }
 
 const dayMs = 86_400_000;
@@ -123,6 +128,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
   const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey, findUnknown, notifyInboxes };
   const deps = { ...publicDeps(wiring), internal: { mint, rotate, log: runtime.log } };
   const ownToken = createOwnToken({ principals, issuer });
+  const messages = createMessages(parts, protection);
   return {
     deps,
     mint,
@@ -135,6 +141,24 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     revocations,
     notifyInboxes,
     ownToken,
+    ...messages,
+  };
+}
+
+function createMessages(
+  { config, runtime, db }: Parts,
+  protection: Protection,
+): Pick<Tenant, 'messages' | 'messageSender'> {
+  const { clock, log, telemetry } = runtime;
+  const transports = createTransports(config, clock);
+  const outcomes = telemetry.counter('messages_total', 'Mails and text messages, by what became of them', [
+    'channel',
+    'outcome',
+  ]);
+  const count = (channel: string, outcome: string) => outcomes.inc({ channel, outcome });
+  return {
+    messages: createMessageQueue(protection, transports.sms !== undefined),
+    messageSender: createMessageSender({ db, clock, log, protection, transports, count }),
   };
 }
 

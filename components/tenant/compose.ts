@@ -77,6 +77,7 @@ async function assemble(base: ServiceBase<TenantConfig>, services: readonly Serv
   await revocations.start();
   cleanup.add('revocations', () => revocations.stop());
   base.checks.push({ name: 'revocations', check: () => revocations.assertFresh() });
+  base.checks.push({ name: 'mail', degrades: true, check: () => tenant.messageSender.assertMail() });
   cleanup.add('mint log', () => mintLog.flush());
   const hub = await openHub(tenantHub(db.read), { runtime, bus, authenticator, workload });
   cleanup.add('hub', () => hub.stop());

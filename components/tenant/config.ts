@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { commonSettings, databaseSettings, endpoint, flag, secretFile } from '#kit/config/config.ts';
+import { isWebhook } from './people/messages/webhook.ts';
 import { defaultLockoutSteps, lockoutSteps } from './sign-in/lockout/lockout.ts';
+
+function isSmtpUrl(text: string): boolean {
+  const { protocol, hostname } = URL.parse(text.trim()) ?? {};
+  return (protocol === 'smtp:' || protocol === 'smtps:') && hostname !== '';
+}
 
 const port = z.coerce.number().int().min(0).max(65_535);
 
@@ -63,6 +69,27 @@ export const tenantSettings = z.object({
   CHANCERY_PASSWORD_GRANT_ENABLED: flag
     .default(true)
     .describe('Serves the password grant at the public token endpoint.'),
+  CHANCERY_SMTP_URL_FILE: secretFile
+    .refine((secret) => isSmtpUrl(secret.text()), 'the file must hold smtp://… or smtps://…')
+    .optional()
+    .describe(
+      'File with the address of the mail server, smtp://user:password@host:587; without it mails wait and health is Degraded.',
+    ),
+  CHANCERY_MAIL_FROM: z
+    .string()
+    .regex(/^[^\r\n]{1,200}$/)
+    .default('Chancery <no-reply@localhost>')
+    .describe('Sender of mails, with or without a name.'),
+  CHANCERY_SMS_WEBHOOK_FILE: secretFile
+    .refine((secret) => isWebhook(secret.text()), 'the file must hold JSON {"url", "secret"}')
+    .optional()
+    .describe(
+      'File with the webhook that sends text messages, JSON {"url", "secret"}; without it routes of text messages answer 404.',
+    ),
+  CHANCERY_MESSAGES_DIR: z
+    .string()
+    .optional()
+    .describe('Directory that mails and text messages are written to instead of being sent; local mode.'),
   CHANCERY_SERVICE_TOKEN_LIFETIME_SECONDS: z.coerce
     .number()
     .int()

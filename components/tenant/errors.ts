@@ -4,6 +4,12 @@ import { createRefusals } from '#kit/http/http.ts';
 /** Error codes of this component beyond the generic ones; the kind determines the HTTP status. */
 const table = {
   INVALID_CREDENTIALS: ['unauthenticated', 'The e-mail address or the password is wrong.'],
+  insufficient_user_authentication: [
+    'unauthenticated',
+    'The operation needs a proof of the last 300 seconds: X-Auth-Challenge, or a new sign-in.',
+  ],
+  proof_tier_insufficient: ['forbidden', 'The proof is too weak for the operation.'],
+  LAST_AUTH_METHOD: ['conflict', 'The last means of signing in cannot be removed.'],
   TIER_NOT_ENTITLED: ['forbidden', 'The account is not entitled to the requested tier.'],
   INVALID_REFRESH_TOKEN: ['unauthenticated', 'The refresh token is invalid, used or expired.'],
   SESSION_ENDED: ['unauthenticated', 'The session of the token has ended: sign in again.'],

@@ -6,6 +6,7 @@ import { pruneAudit } from './audit/log/store.ts';
 import { purgeDeletedOrganizations } from './organizations/purge.ts';
 import { reportLocks } from './sign-in/lockout/report-locks.ts';
 import { pruneLadders } from './sign-in/lockout/store.ts';
+import { pruneSecrets } from './tokens/one-time/store.ts';
 import { pruneRevocations } from './tokens/revocations/store.ts';
 import { pruneFamilies } from './tokens/sessions/store.ts';
 
@@ -18,7 +19,7 @@ const keptEventsDays = 2;
 /** Periodic jobs of the service: key rotation, the mint log, and deletion of expired rows. */
 export function upkeepJobs(
   parts: Pick<Parts, 'db' | 'runtime'>,
-  tenant: Pick<Tenant, 'keys' | 'mintLog' | 'notifyInboxes'>,
+  tenant: Pick<Tenant, 'keys' | 'mintLog' | 'messageSender' | 'notifyInboxes'>,
 ): Job[] {
   const { db, runtime } = parts;
   const { clock } = runtime;
@@ -26,6 +27,7 @@ export function upkeepJobs(
   return [
     { name: 'signing-keys', everyMs: minuteMs, run: () => tenant.keys.refresh() },
     { name: 'mint-log', everyMs: 1_000, run: () => tenant.mintLog.flush() },
+    { name: 'messages', everyMs: 1_000, run: (signal) => tenant.messageSender.run(signal) },
     {
       name: 'expired-rows',
       everyMs: 10 * minuteMs,
@@ -36,6 +38,7 @@ export function upkeepJobs(
           await pruneRevocations(tx, nowMs);
           await pruneFamilies(tx, nowMs - dayMs);
           await pruneLadders(tx, nowMs);
+          await pruneSecrets(tx, nowMs - dayMs);
           await pruneEvents(tx, keptEventsDays);
         });
       },

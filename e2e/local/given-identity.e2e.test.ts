@@ -35,6 +35,7 @@ function environments(socket: string): (string | undefined)[] {
     databaseUrl: () => 'postgres://x',
     socket: () => socket,
     adminEmail: 'admin@chancery.local',
+    messagesDir: '/messages',
     files: {
       adminPassword: '/f/password',
       protectionKey: '/f/protection',

@@ -58,11 +58,11 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   'reflect-metadata': ['components/kit/workload/*', 'components/svid-issuer/*'],
   canonicalize: ['components/core/encoding/*'],
   // ways in
-  nodemailer: ['components/tenant/messages/*'],
-  otplib: ['components/tenant/second-factors/*'],
-  '@simplewebauthn/server': ['components/tenant/passkeys/*'],
-  'openid-client': ['components/tenant/federation/*'],
-  'qrcode-generator': ['components/tenant/second-factors/*'],
+  nodemailer: ['components/tenant/people/messages/*'],
+  otplib: ['components/tenant/sign-in/second-factors/*'],
+  '@simplewebauthn/server': ['components/tenant/sign-in/passkeys/*'],
+  'openid-client': ['components/tenant/sign-in/federation/*'],
+  'qrcode-generator': ['components/tenant/sign-in/second-factors/*'],
   '@zxcvbn-ts/language-common': ['tools/passwords/*'],
   // blueprints
   ajv: ['components/core/blueprint/schemas/*'],

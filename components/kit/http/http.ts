@@ -300,8 +300,7 @@ function sendRefusal(runtime: Runtime, refusal: Refusal, request: FastifyRequest
     runtime.log[level]({ err: refusal.fault, status: refusal.status, traceId, path }, 'request failed');
   }
   if (refusal.status === 401 && !reply.hasHeader('www-authenticate')) {
-    const presented = request.headers.authorization !== undefined;
-    reply.header('www-authenticate', `Bearer realm="platform"${presented ? ', error="invalid_token"' : ''}`);
+    reply.header('www-authenticate', `Bearer realm="platform"${challengeOf(refusal, request)}`);
   }
   if (refusal.retryAfterSeconds !== undefined) {
     reply.header('retry-after', String(Math.max(1, Math.ceil(refusal.retryAfterSeconds))));
@@ -315,6 +314,12 @@ function sendRefusal(runtime: Runtime, refusal: Refusal, request: FastifyRequest
     .header('cache-control', 'no-store')
     .type('application/problem+json')
     .send(JSON.stringify(problem));
+}
+
+/** Attributes of `WWW-Authenticate` by RFC 6750, and by RFC 9470 for a token whose authentication is too old or too weak. */
+function challengeOf({ code }: Refusal, { headers }: FastifyRequest): string {
+  if (code === 'insufficient_user_authentication') return `, error="${code}", max_age=300`;
+  return headers.authorization === undefined ? '' : ', error="invalid_token"';
 }
 
 /** Answers requests that are not HTTP or exceed the header limit. */

@@ -43,11 +43,15 @@ export interface OrganizationTable {
 
 export interface PlatformUserTable {
   id: string;
-  email: string;
+  /** Absent for an account that signed up with a passkey alone. */
+  email: string | null;
   display_name: string;
   password_hash: string | null;
   password_changed_at: Date | null;
   email_verified: boolean;
+  email_verified_at: Generated<Date | null>;
+  /** A new address whose verification waits. */
+  pending_email: Generated<string | null>;
   created_orgs_count: Generated<number>;
   status: string;
   default_organization_id: string | null;
@@ -86,13 +90,17 @@ export interface UserIdentityTable {
   id: string;
   organization_id: string;
   platform_user_id: string;
-  email: string;
+  email: string | null;
   display_name: string;
   roles: string[];
   status: string;
   provisioned_via: string;
   created_at: Date;
   last_login_at: Date | null;
+  /** The identity provider of the organisation that signs this person in, and its subject. */
+  external_issuer: Generated<string | null>;
+  external_subject: Generated<string | null>;
+  profile_completed: Generated<boolean>;
 }
 
 export interface RefreshFamilyTable {
@@ -199,7 +207,116 @@ export interface InboxEntryTable {
   dismissed_at: Date | null;
 }
 
+/** A secret that acts once; the row stays for a day after its expiry, so that used and expired differ. */
+export interface OneTimeSecretTable {
+  /** Of the token; of random bytes for a code, which is found by its subject. */
+  hash: Buffer;
+  purpose: string;
+  /** What the secret is for, for example an account. */
+  subject: string;
+  sealed: Buffer;
+  attempts: Generated<number>;
+  max_attempts: number;
+  created_at: Date;
+  expires_at: Date;
+  consumed_at: Date | null;
+}
+
+/** A mail or text message that is not sent yet. */
+export interface MessageTable {
+  id: string;
+  sealed: Buffer;
+  attempts: Generated<number>;
+  due_at: Date;
+  created_at: Date;
+}
+
+/** Second factors of a person; secrets and numbers are sealed. */
+export interface SecondFactorTable {
+  platform_user_id: string;
+  totp_secret: Buffer | null;
+  totp_verified_at: Date | null;
+  /** Step of the last code that was accepted (RFC 6238, 5.2). */
+  totp_last_step: string | number | null;
+  pending_totp_secret: Buffer | null;
+  pending_totp_at: Date | null;
+  email_otp_enabled: Generated<boolean>;
+  sms_otp_enabled: Generated<boolean>;
+  phone: Buffer | null;
+  phone_verified_at: Date | null;
+  pending_phone: Buffer | null;
+  updated_at: Date;
+}
+
+export interface BackupCodeTable {
+  platform_user_id: string;
+  hash: Buffer;
+  /** The set-up is not verified yet. */
+  is_pending: boolean;
+  used_at: Date | null;
+}
+
+export interface PasskeyTable {
+  id: string;
+  credential_id: Buffer;
+  /** COSE_Key (RFC 9052). */
+  public_key: Buffer;
+  counter: string | number;
+  platform_user_id: string;
+  display_name: string;
+  device_type: string;
+  transports: string[];
+  backup_eligible: boolean;
+  backup_state: boolean;
+  attestation_type: string;
+  aaguid: string;
+  status: string;
+  disabled_reason: string | null;
+  disabled_at: Date | null;
+  created_at: Date;
+  last_used_at: Date | null;
+}
+
+/** An account of a social provider that signs a person in. */
+export interface SocialLinkTable {
+  id: string;
+  platform_user_id: string;
+  provider: string;
+  subject: string;
+  email: string | null;
+  display_name: string | null;
+  linked_at: Date;
+  last_used_at: Date | null;
+}
+
+/** The identity provider of an organisation. */
+export interface IdpConfigurationTable {
+  id: string;
+  organization_id: string;
+  provider_preset: string;
+  display_name: string;
+  issuer_url: string;
+  client_id: string;
+  client_secret: Buffer | null;
+  scopes: string[];
+  is_enabled: boolean;
+  /** The discovery document (OpenID Connect Discovery 1.0, section 3). */
+  discovered: Json<Readonly<Record<string, unknown>>> | null;
+  discovery_fetched_at: Date | null;
+  discovery_error: string | null;
+  last_login_at: Date | null;
+  created_at: Date;
+  updated_at: Date;
+}
+
 export interface TenantDatabase {
+  one_time_secrets: OneTimeSecretTable;
+  messages: MessageTable;
+  second_factors: SecondFactorTable;
+  backup_codes: BackupCodeTable;
+  passkeys: PasskeyTable;
+  social_links: SocialLinkTable;
+  idp_configurations: IdpConfigurationTable;
   organizations: OrganizationTable;
   platform_users: PlatformUserTable;
   user_identities: UserIdentityTable;

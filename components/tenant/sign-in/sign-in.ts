@@ -1,25 +1,20 @@
-import { randomUUIDv7 } from 'node:crypto';
 import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
-import { appendAudit } from '../audit/log/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { lockMembership } from '../organizations/lock-membership.ts';
 import { type Account, normalizeEmail } from '../people/accounts/account.ts';
 import { lockAccount } from '../people/accounts/store.ts';
 import type { Membership } from '../people/memberships/membership.ts';
-import { listMemberships, recordSignIn } from '../people/memberships/store.ts';
+import { listMemberships } from '../people/memberships/store.ts';
 import type { Origin } from '../requests/origin.ts';
-import { refreshLifetimeSeconds } from '../tokens/claims/claims.ts';
-import { findNotBefore } from '../tokens/revocations/store.ts';
 import {
   type IssuedTokens,
   issueSession,
   type Session,
   type SessionIssuer,
 } from '../tokens/sessions/session.ts';
-import { insertFamily, type NewFamily } from '../tokens/sessions/store.ts';
 import { findAccount } from './find-account.ts';
 import { type FailureReason, recordFailure, requireAdmission, saveSettled } from './lockout/failure.ts';
 import type { GuessCap } from './lockout/guess-cap.ts';
@@ -29,9 +24,10 @@ import { networkOf } from './lockout/network.ts';
 import { lockLadder, readLadder } from './lockout/store.ts';
 import { accountSubject, type Subject } from './lockout/subject.ts';
 import type { FindUnknown } from './lockout/unknown-address.ts';
-import { chooseMembership } from './membership.ts';
+import { chooseMembership } from './opening/membership.ts';
+import { openSession } from './opening/open-session.ts';
+import { resolveTier } from './opening/tier.ts';
 import type { PasswordResult, Passwords } from './passwords/queue.ts';
-import { resolveTier } from './tier.ts';
 
 /** One attempt to sign in with a password. */
 interface Attempt {
@@ -143,44 +139,18 @@ async function startSession(
   const outcome = tier === 'refused' ? 'proved' : 'right';
   await saveSettled(tx, { subject, ladder, network, outcome, nowMs }, deps.lockoutSteps);
   if (tier === 'refused') return 'tier-refused';
-  const family = newFamily(membership, tier, nowMs);
-  await insertFamily(tx, family);
-  await recordSignIn(tx, {
-    accountId: account.id,
-    identityId: membership.identityId,
-    organizationId: membership.organizationId,
-    atMs: nowMs,
-    rehashed: password.rehashed,
-  });
-  await appendAudit(tx, {
-    organizationId: membership.organizationId,
-    occurredAtMs: nowMs,
-    type: 'Login',
-    identityId: membership.identityId,
-    platformUserId: account.id,
-    origin: attempt.origin,
-    success: true,
-    details: { method: 'password', tier, familyId: family.id },
-  });
-  const keys = [membership.identityId, account.id, membership.organizationId];
-  const revokedBeforeMs = await findNotBefore(tx, keys, nowMs);
-  return { membership, emailVerified: account.emailVerified, family, tier, generation: 0, revokedBeforeMs };
-}
-
-function newFamily(membership: Membership, tier: NewFamily['tier'], nowMs: number): NewFamily {
-  return {
-    id: randomUUIDv7(),
-    platformUserId: membership.platformUserId,
-    identityId: membership.identityId,
-    organizationId: membership.organizationId,
+  return openSession(tx, {
+    account,
+    membership,
     tier,
+    method: 'password',
     amr: ['pwd'],
-    authTimeMs: nowMs,
     basicProofAtMs: nowMs,
     strongProofAtMs: undefined,
-    createdAtMs: nowMs,
-    expiresAtMs: nowMs + refreshLifetimeSeconds * 1000,
-  };
+    rehashed: password.rehashed,
+    origin: attempt.origin,
+    nowMs,
+  });
 }
 
 interface FailedAttempt {

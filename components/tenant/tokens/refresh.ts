@@ -9,7 +9,7 @@ import { lockAccount } from '../people/accounts/store.ts';
 import { notifyPerson } from '../people/inbox/notify-person.ts';
 import { findMembership } from '../people/memberships/store.ts';
 import type { Origin } from '../requests/origin.ts';
-import { resolveTier } from '../sign-in/tier.ts';
+import { resolveTier } from '../sign-in/opening/tier.ts';
 import { longestTokenLifeMs } from './revocations/revocation.ts';
 import { appendRevocation, findNotBefore } from './revocations/store.ts';
 import { parseRefreshToken } from './sessions/refresh-token.ts';

@@ -11,6 +11,7 @@ import { accountHomes } from './0009-account-homes.ts';
 import { signInNetworks } from './0010-sign-in-networks.ts';
 import { delegatedDecryption } from './0011-delegated-decryption.ts';
 import { events } from './0012-events.ts';
+import { waysIn } from './0014-ways-in.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -25,4 +26,5 @@ export const migrations: readonly Migration[] = [
   signInNetworks,
   delegatedDecryption,
   events,
+  waysIn,
 ];

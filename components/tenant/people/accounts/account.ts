@@ -1,7 +1,8 @@
 /** A person: across all organisations when the address is verified, else only in the organisation that created it. */
 export interface Account {
   readonly id: string;
-  readonly email: string;
+  /** Absent for an account that signed up with a passkey alone. */
+  readonly email: string | undefined;
   readonly displayName: string;
   readonly passwordHash: string | undefined;
   readonly emailVerified: boolean;

@@ -152,7 +152,7 @@ export async function countCreatedOrganization(tx: Transactor<DB>, accountId: st
 function toAccount(row: Selectable<PlatformUserTable>): Account {
   return {
     id: row.id,
-    email: row.email,
+    email: row.email ?? undefined,
     displayName: row.display_name,
     passwordHash: row.password_hash ?? undefined,
     emailVerified: row.email_verified,

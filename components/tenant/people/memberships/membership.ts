@@ -11,7 +11,8 @@ export interface Membership {
   readonly orgType: OrganizationType;
   /** Identity, person and organisation are Active. */
   readonly isActive: boolean;
-  readonly email: string;
+  /** Absent for a person who signed up with a passkey alone. */
+  readonly email: string | undefined;
   readonly displayName: string;
   readonly roles: readonly Role[];
   /** The person's oldest active wallet according to the consumed wallet events; a hint that may lag behind. */
@@ -27,7 +28,8 @@ export type UserStatus = 'Active' | 'Suspended' | 'Deleted';
 export interface OrganizationUser {
   readonly id: string;
   readonly platformUserId: string;
-  readonly email: string;
+  /** Absent for a person who signed up with a passkey alone. */
+  readonly email: string | undefined;
   readonly displayName: string;
   /**
    * The address is verified, and the organisation may learn it, because it created the account or the person has signed

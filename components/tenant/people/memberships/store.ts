@@ -11,10 +11,10 @@ interface NewIdentityRow {
   readonly id: string;
   readonly organizationId: string;
   readonly platformUserId: string;
-  readonly email: string;
+  readonly email: string | undefined;
   readonly displayName: string;
   readonly roles: readonly string[];
-  readonly provisionedVia: 'Local' | 'AdminCreated';
+  readonly provisionedVia: 'Local' | 'AdminCreated' | 'Oidc' | 'SocialLogin' | 'Passkey';
   readonly createdAtMs: number;
 }
 
@@ -24,7 +24,7 @@ interface NewIdentityRow {
  */
 export async function insertIdentity(tx: Transactor<DB>, row: NewIdentityRow): Promise<string | undefined> {
   const values = {
-    email: row.email,
+    email: row.email ?? null,
     display_name: row.displayName,
     roles: [...row.roles],
     status: 'Active',
@@ -225,7 +225,7 @@ function toMembership(row: MembershipRow): Membership {
     organizationSubdomain: row.org_subdomain,
     orgType: row.org_type === 'Public' ? 'Public' : 'Standard',
     isActive: [row.status, row.org_status, row.account_status].every((status) => status === 'Active'),
-    email: row.email,
+    email: row.email ?? undefined,
     displayName: row.display_name,
     roles: row.roles.filter(isRole),
     walletAddress: row.wallet_address ?? undefined,
@@ -238,7 +238,7 @@ function toUser(row: Selectable<UserIdentityTable> & { readonly email_verified: 
   return {
     id: row.id,
     platformUserId: row.platform_user_id,
-    email: row.email,
+    email: row.email ?? undefined,
     displayName: row.display_name,
     emailVerified: row.email_verified,
     roles: row.roles.filter(isRole),

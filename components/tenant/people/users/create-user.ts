@@ -93,7 +93,7 @@ interface Admission {
 
 async function insert(
   tx: Transactor<TenantDatabase>,
-  user: Pick<OrganizationUser, 'email' | 'displayName' | 'roles' | 'createdAtMs'>,
+  user: Pick<OrganizationUser, 'displayName' | 'roles' | 'createdAtMs'> & { readonly email: string },
   admission: Admission,
 ): Promise<Pick<OrganizationUser, 'id' | 'platformUserId'>> {
   const { passwordHash, newUser, caller } = admission;

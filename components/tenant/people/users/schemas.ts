@@ -25,7 +25,7 @@ export const rolesSchema = z
 export const userSchema = z
   .object({
     id: identifier,
-    email: z.string(),
+    email: z.string().nullable().describe('Absent for a person who signed up with a passkey alone.'),
     displayName: z.string(),
     emailVerified: z
       .boolean()
@@ -41,7 +41,7 @@ export function presentUser(user: OrganizationUser): z.output<typeof userSchema>
   const { email, displayName, emailVerified, status } = user;
   return {
     id: user.id,
-    email,
+    email: email ?? null,
     displayName,
     emailVerified,
     roles: [...user.roles],

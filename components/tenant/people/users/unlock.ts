@@ -62,5 +62,5 @@ export async function unlockUser(
       knownNetworks: networks.filter((each) => isKnownNetwork(ladder, each, nowMs)),
     };
   });
-  if (opened !== undefined) await liftGuessCaps(deps.db, opened.email, opened.knownNetworks);
+  if (opened?.email !== undefined) await liftGuessCaps(deps.db, opened.email, opened.knownNetworks);
 }

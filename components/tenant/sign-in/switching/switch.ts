@@ -19,7 +19,7 @@ import {
   type SessionIssuer,
 } from '../../tokens/sessions/session.ts';
 import { findFamily, insertFamily, type NewFamily, type RefreshFamily } from '../../tokens/sessions/store.ts';
-import { resolveTier } from '../tier.ts';
+import { resolveTier } from '../opening/tier.ts';
 
 export interface SwitchDeps extends SessionIssuer {
   readonly db: Database<TenantDatabase>;

@@ -20,7 +20,8 @@ export interface UserSubject {
   readonly platformUserId: string;
   readonly organizationId: string;
   readonly organizationName: string;
-  readonly email: string;
+  /** Absent for an account that signed up with a passkey alone. */
+  readonly email: string | undefined;
   readonly emailVerified: boolean;
   readonly displayName: string;
   readonly roles: readonly string[];
@@ -72,8 +73,7 @@ export function userClaims(
     platform_user_id: subject.platformUserId,
     org_id: subject.organizationId,
     org_name: subject.organizationName,
-    email: subject.email,
-    email_verified: subject.emailVerified,
+    ...(subject.email === undefined ? {} : { email: subject.email, email_verified: subject.emailVerified }),
     name: subject.displayName,
     ...(grant.tier === 'platform' ? platformClaims(subject) : {}),
     token_type: 'user',

@@ -5,6 +5,8 @@ export interface Protection {
   readonly refreshKey: Uint8Array;
   /** Key of the hash of addresses without an account. */
   readonly addressKey: Uint8Array;
+  /** Key of the hash of short codes, which a bare hash would not hide. */
+  readonly codeKey: Uint8Array;
   /** `place` binds the ciphertext to table, column and row. */
   seal(plain: Uint8Array, place: string): Buffer;
   /** Throws when the key is a different one or the row was changed. */
@@ -21,6 +23,7 @@ export function createProtection(secret: Uint8Array): Protection {
   return {
     refreshKey: derive(secret, 'refresh tokens'),
     addressKey: derive(secret, 'unknown addresses'),
+    codeKey: derive(secret, 'short codes'),
     seal(plain, place) {
       const nonce = randomBytes(nonceBytes);
       const cipher = createCipheriv('aes-256-gcm', rowKey, nonce).setAAD(Buffer.from(place));

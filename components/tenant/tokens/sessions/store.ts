@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RefreshFamilyTable, TenantDatabase } from '../../database/schema.ts';
-import type { Proofs } from '../claims/strength.ts';
+import type { Proofs, Strength } from '../claims/strength.ts';
 import type { FamilyState } from './rotation.ts';
 
 type DB = TenantDatabase;
@@ -81,6 +81,20 @@ export async function rotateFamily(
   await tx
     .updateTable('refresh_families')
     .set({ generation: next.generation, tier: next.tier, last_rotated_at: new Date(next.atMs) })
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Stores that the person of a session has just proved to be its owner. */
+export async function stampProof(
+  tx: Transactor<DB>,
+  id: string,
+  proof: { readonly strength: Strength; readonly atMs: number },
+): Promise<void> {
+  const at = new Date(proof.atMs);
+  await tx
+    .updateTable('refresh_families')
+    .set(proof.strength === 'strong' ? { strong_proof_at: at } : { basic_proof_at: at })
     .where('id', '=', id)
     .execute();
 }

@@ -1,5 +1,5 @@
-import type { Account } from '../people/accounts/account.ts';
-import type { Membership } from '../people/memberships/membership.ts';
+import type { Account } from '../../people/accounts/account.ts';
+import type { Membership } from '../../people/memberships/membership.ts';
 
 /**
  * The organisation of a sign-in: the named one, else the last used one, else the oldest Standard membership, else a
