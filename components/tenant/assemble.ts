@@ -198,6 +198,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   };
   return {
     metadata: { keys: wiring.keys, installation, baseUrl: config.CHANCERY_BASE_URL },
+    pages: { baseUrl: config.CHANCERY_BASE_URL, returnToHosts: config.Auth__ReturnToAllowlist__Hosts },
     idempotency: createRequestKeys(parts),
     organizations: { db, clock },
     governance: { db, clock, notify },

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { commonSettings, databaseSettings, endpoint, flag, secretFile } from '#kit/config/config.ts';
+import { returnToHosts } from './pages/return-to.ts';
 import { isWebhook } from './people/messages/webhook.ts';
 import { defaultLockoutSteps, lockoutSteps } from './sign-in/lockout/lockout.ts';
 
@@ -90,6 +91,9 @@ export const tenantSettings = z.object({
     .string()
     .optional()
     .describe('Directory that mails and text messages are written to instead of being sent; local mode.'),
+  Auth__ReturnToAllowlist__Hosts: returnToHosts.describe(
+    'Hosts that a sign-in may lead to, separated by commas: exact, or *.suffix; https, or http for localhost.',
+  ),
   CHANCERY_SERVICE_TOKEN_LIFETIME_SECONDS: z.coerce
     .number()
     .int()

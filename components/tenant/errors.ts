@@ -43,6 +43,7 @@ const table = {
   LAST_ADMINISTRATOR: ['conflict', 'The organisation would have no active administrator left.'],
   INBOX_ENTRY_NOT_FOUND: ['not_found', 'The inbox entry does not exist.'],
   USER_NOT_FOUND: ['not_found', 'The user does not exist.'],
+  PAGE_FILE_NOT_FOUND: ['not_found', 'The pages have no such file.'],
   SHARED_SECRETS_DISABLED: ['conflict', 'shared secrets are disabled'],
   INVALID_CLIENT: ['unauthenticated', 'The client is unknown or its credential is wrong.'],
   PRINCIPAL_PROTECTED: ['invalid', 'Only principals of validators can be revoked.'],

@@ -7,6 +7,7 @@ import type { CreateOrganizationDeps } from './organizations/create.ts';
 import { mountManaged } from './organizations/managed/routes.ts';
 import { mountOrganizations } from './organizations/routes.ts';
 import type { StatusDeps } from './organizations/status.ts';
+import { mountPages, type PageDeps } from './pages/routes.ts';
 import { tenantHubPath } from './people/inbox/hub.ts';
 import { type InboxDeps, mountInbox } from './people/inbox/routes.ts';
 import { mountUsers, type UserDeps } from './people/users/routes.ts';
@@ -20,6 +21,7 @@ import { mountTokens, type TokenRouteDeps } from './tokens/routes.ts';
 
 export interface Deps {
   readonly metadata: MetadataDeps;
+  readonly pages: PageDeps;
   /** Of the routes that take an Idempotency-Key. */
   readonly idempotency: Idempotency;
   readonly organizations: CreateOrganizationDeps;
@@ -39,6 +41,7 @@ export interface Deps {
  */
 export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
   mountMetadata(app, deps.metadata);
+  mountPages(app, deps.pages);
   const { idempotency } = deps;
   mountOrganizations(app, { ...deps.organizations, idempotency });
   mountPlatform(app, deps.governance);

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { type OutputBundle, type Plugin, rolldown } from 'rolldown';
 import type { TarEntry } from '../oci/tar.ts';
@@ -16,6 +17,8 @@ export interface Bundle {
 const notBundled = ['@fastify/swagger-ui', 'sodium-native'];
 
 const workerForm = /new URL\(\s*'(\.[^']+)\.ts'\s*,\s*import\.meta\.url\s*\)/g;
+/** Files that a program reads from beside itself. */
+const fileForm = /new URL\(\s*'(\.[^']+\.(?:html|css|js))'\s*,\s*import\.meta\.url\s*\)/g;
 const requireForm = /createRequire\(import\.meta\.url\)\('([^']+)'\)/g;
 
 /** One file for a program and one for each of its lazy parts and worker threads, all in one folder. */
@@ -62,7 +65,14 @@ function filesByUrl(outside: Set<string>): Plugin {
       handler(code, id) {
         for (const [, name = ''] of code.matchAll(requireForm)) outside.add(name);
         if (!code.includes('new URL(')) return undefined;
-        return code.replaceAll(workerForm, (_, path: string) => {
+        const withFiles = code.replaceAll(fileForm, (_, path: string) => {
+          const file = resolve(dirname(id), path);
+          this.addWatchFile(file);
+          const fileName = `files/${basename(path)}`;
+          this.emitFile({ type: 'asset', fileName, source: readFileSync(file) });
+          return `new URL('./${fileName}', import.meta.url)`;
+        });
+        return withFiles.replaceAll(workerForm, (_, path: string) => {
           const name = basename(path);
           this.emitFile({
             type: 'chunk',
