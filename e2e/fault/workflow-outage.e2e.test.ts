@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePorts } from '../../components/standalone/state/ports.ts';
 import { type Api, createApi } from '../harness/api.ts';
@@ -9,6 +10,7 @@ import { fetchDockets } from '../harness/evidence.ts';
 import type { Person } from '../harness/governance.ts';
 import { createRegister, signIn, waitOnline } from '../harness/journey.ts';
 import { type OwnProcess, startLike, startOf } from '../harness/running-process.ts';
+import { environmentOf } from '../harness/service-caller.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { until } from '../harness/wait.ts';
 import { createOffice, sitePermit, workflows } from '../harness/workflow.ts';
@@ -22,6 +24,15 @@ const recoveryMs = 60_000;
 const workers = 4;
 const blueprintId = 'site-permit-approval';
 
+/** What is left of a lost database is its roles and an empty schema. */
+const dropTables = `do $$ declare name text; begin
+  for name in select tablename from pg_tables where schemaname = 'blueprint' loop
+    execute format('drop table blueprint.%I cascade', name);
+  end loop;
+  for name in select oid::regprocedure from pg_proc where pronamespace = 'blueprint'::regnamespace loop
+    execute 'drop function ' || name || ' cascade';
+  end loop; end $$`;
+
 describe.runIf(process.platform === 'linux')('workflows while a service that they need is away', () => {
   let dataDir = '';
   let parts: GivenParts;
@@ -29,17 +40,21 @@ describe.runIf(process.platform === 'linux')('workflows while a service that the
   let api: Api;
   let officer: Person;
   let applicant: Person;
+  let root = '';
   let registerId = '';
   let load: WorkflowLoad;
   const loads: WorkflowLoad[] = [];
   const replicas = new Map<string, OwnProcess>();
+  /** Through the second processes, and what the one of the blueprint service is started with. */
+  let replicaApi: Api;
+  let replicaSettings: Readonly<Record<string, string>> = {};
 
   beforeAll(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'chancery-workflow-outage-'));
     parts = await startGivenParts();
     system = await startSystem({ dataDir, args: ['--processes'], env: parts.env, deadlineMs: 90_000 });
     api = createApi(system.state.gatewayUrl);
-    const root = (await signIn(api, system.state)).access_token;
+    root = (await signIn(api, system.state)).access_token;
     ({ applicant, officer } = await createOffice(api, root));
     const { token, wallet } = officer;
     registerId = await createRegister(api, token, { title: 'Permits', devMode: false }, wallet);
@@ -74,18 +89,20 @@ describe.runIf(process.platform === 'linux')('workflows while a service that the
     expect(under.unexpected).toEqual([]);
   }
 
-  const startOfOne = (name: string) =>
-    startOf(system.current().processes.find((one) => one.name === name)?.pid);
+  const pidOf = (name: string): number => {
+    const pid = system.current().processes.find((one) => one.name === name)?.pid;
+    if (pid === undefined) throw new Error(`no process ${name}`);
+    return pid;
+  };
 
   /** Starts, or starts again, a second process of a service. */
   async function startReplica(name: string, changes: Readonly<Record<string, string>>): Promise<void> {
-    replicas.set(name, await startLike(startOfOne(name), changes));
+    replicas.set(name, await startLike(startOf(pidOf(name)), changes));
   }
 
   /** Stops the process of a service for a while: it answers nothing, and its connections stay. */
   async function suspend(name: string): Promise<void> {
-    const pid = system.current().processes.find((one) => one.name === name)?.pid;
-    if (pid === undefined) throw new Error(`no process ${name}`);
+    const pid = pidOf(name);
     process.kill(pid, 'SIGSTOP');
     try {
       const { size } = load.completed;
@@ -134,19 +151,21 @@ describe.runIf(process.platform === 'linux')('workflows while a service that the
       `127.0.0.1:${ports[name][`CHANCERY_${port}_PORT`]}`;
     await startReplica('wallet', ports.wallet);
     await startReplica('register', ports.register);
-    await startReplica('blueprint', {
+    replicaSettings = {
       ...ports.blueprint,
       CHANCERY_WALLET_GRPC: address('wallet', 'GRPC'),
       CHANCERY_REGISTER_GRPC: address('register', 'GRPC'),
       CHANCERY_REGISTER_HTTPS: address('register', 'HTTPS'),
-    });
+    };
+    await startReplica('blueprint', replicaSettings);
     const port = next();
     await startReplica('gateway', {
       ...ports.gateway,
       CHANCERY_GATEWAY_PORT: port,
       CHANCERY_BLUEPRINT_HTTPS: address('blueprint', 'HTTPS'),
     });
-    const under = begin(createApi(`http://127.0.0.1:${port}`));
+    replicaApi = createApi(`http://127.0.0.1:${port}`);
+    const under = begin(replicaApi);
     for (let round = 0; round < rounds; round += 1) {
       for (const name of ['wallet', 'register'] as const) {
         await completes('permits are collected', under);
@@ -176,4 +195,52 @@ describe.runIf(process.platform === 'linux')('workflows while a service that the
     const { body } = await api.expect(200, 'GET', path, { token: applicant.token });
     expect(body).toMatchObject({ totalCount: completed.length });
   }, 120_000);
+
+  test('a lost database is filled from the ledger: instances read as before, and it is said what is gone', async () => {
+    const { token } = applicant;
+    const list = '/api/instances?status=Completed&pageSize=50&sort=id';
+    const drafts = '/api/blueprints';
+    /** What the ledger holds: not who made an instance in which organisation, nor when it was asked for. */
+    const read = async () => {
+      const { body } = await replicaApi.expect([200, 502, 503], 'GET', list, { token });
+      const { items = [], totalCount } = body as { items?: Record<string, unknown>[]; totalCount?: number };
+      const kept = items
+        .map(({ createdAt, tenantId, ...rest }) => ({
+          ...rest,
+          hasBoth: [createdAt, tenantId].every(Boolean),
+        }))
+        .map((item: Readonly<Record<string, unknown>>) => [String(item['id']), item] as const);
+      return { totalCount, kept: new Map(kept.toSorted(([a], [b]) => a.localeCompare(b))) };
+    };
+    const before = await read();
+    expect((await replicaApi.expect(200, 'GET', drafts, { token: officer.token })).body).toMatchObject({
+      totalCount: 1,
+    });
+    const pid = pidOf('blueprint');
+    const database = new pg.Client({
+      connectionString: environmentOf(system.state, 'blueprint')['DATABASE_URL'] ?? '',
+    });
+    await replicas.get('blueprint')?.kill();
+    // The process of the installation would end with an error, and the installation with it.
+    process.kill(pid, 'SIGSTOP');
+    await database.connect();
+    await database.query(dropTables);
+    await database.end();
+    await startReplica('blueprint', replicaSettings);
+    const projection = `/api/admin/workflows/${registerId}/projection`;
+    const said = await until('the rows are made from the ledger', recoveryMs, async () => {
+      const answer = await replicaApi.expect([200, 502, 503], 'GET', projection, { token: root });
+      const { restoredFromLedgerAt } = answer.body as { restoredFromLedgerAt?: string | null };
+      return typeof restoredFromLedgerAt === 'string' ? restoredFromLedgerAt : undefined;
+    });
+    expect(Date.parse(said)).toBeGreaterThan(Date.now() - recoveryMs);
+    await until('all instances are there again', recoveryMs, async () =>
+      (await read()).totalCount === before.totalCount ? true : undefined,
+    );
+    expect(await read()).toEqual(before);
+    expect((await replicaApi.expect(200, 'GET', drafts, { token: officer.token })).body).toMatchObject({
+      totalCount: 0,
+    });
+    process.kill(pid, 'SIGCONT');
+  }, 180_000);
 });

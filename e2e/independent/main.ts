@@ -21,6 +21,7 @@ import { createGovernedRegister } from './governed-register.ts';
 import { disclosures } from './groups.ts';
 import { historiesText } from './histories.ts';
 import { followThroughReplicas } from './hub-clients/reconnection.ts';
+import { logicAgreement } from './logic-agreement.ts';
 import { readDocument } from './openapi/document.ts';
 import { fuzzInstallation } from './openapi/fuzz.ts';
 import { readWithTypeScript } from './openapi/typescript-client.ts';
@@ -169,6 +170,7 @@ async function main(): Promise<void> {
       await script('governance_vectors.py', ['--check']),
       await script('blueprint_vectors.py', ['--check']),
       ...(await schemaSuite(dataDir)),
+      await logicAgreement(dataDir, full ? 50_000 : 2_000),
       await script('workflow_vectors.py', []),
       await script('attestation_cases.py', []),
       ...(await disclosures(dataDir, full ? 10_000 : 200)),

@@ -13,9 +13,9 @@ import type { Stage } from './stage.ts';
 
 const rounds = 3;
 const keysOfBatch = 32;
-const batches = 60;
+const batches = 300;
 const batchesInFlight = 4;
-const digests = 800;
+const digests = 4000;
 const contentKeyBytes = 32;
 
 type Wallets = RpcClient<typeof WalletService.method>;

@@ -61,6 +61,8 @@ interface StepCursorTable {
   /** While they are rebuilt, the position that they had been read up to before. */
   rebuild_docket: ColumnType<number | null, never, number | null>;
   rebuild_position: ColumnType<number | null, never, number | null>;
+  /** When the rows were made from instances that nobody had started in this database. */
+  restored_at: ColumnType<Date | null, never, Date | null>;
 }
 
 /** An instance as it was created here. */

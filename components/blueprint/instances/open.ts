@@ -59,6 +59,7 @@ export async function openInstances(
     source: ledger,
     workflows: definitions,
     log,
+    clock: runtime.clock,
     notify: () => bus.publish(SUBJECTS.blueprintEvents),
     countIgnored: (reason) => ignored.inc({ reason }),
   });

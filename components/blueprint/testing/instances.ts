@@ -29,6 +29,7 @@ export async function openTestInstances({ db, index, ledger, runtime }: Opening)
     source: ledger,
     workflows: definitions,
     log: runtime.log,
+    clock: runtime.clock,
     notify: () => undefined,
     countIgnored: (reason) => void ignored.push(reason),
   });

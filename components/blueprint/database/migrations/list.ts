@@ -6,6 +6,7 @@ import { operations } from './0004-operations.ts';
 import { rehearsals } from './0005-rehearsals.ts';
 import { files } from './0006-files.ts';
 import { rebuilds } from './0007-rebuilds.ts';
+import { restored } from './0008-restored.ts';
 
 export const migrations: readonly Migration[] = [
   platform,
@@ -15,4 +16,5 @@ export const migrations: readonly Migration[] = [
   rehearsals,
   files,
   rebuilds,
+  restored,
 ];

@@ -1,12 +1,21 @@
 import type { Workflow } from '#core/blueprint/steps/workflow.ts';
 import { blueprintEvent } from '#core/events/blueprint-events.ts';
+import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Ledger, LedgerPosition, StepPage } from '../../clients/ledger.ts';
 import type { InstanceTables } from '../../database/instance-tables.ts';
 import { foldPage, type StepNotice } from './fold-page.ts';
-import { type Cursor, findCursor, listRebuilding, lockCursor, saveCursor } from './progress/store.ts';
+import {
+  type Cursor,
+  findCursor,
+  isAnyStarted,
+  listRebuilding,
+  lockCursor,
+  markRestored,
+  saveCursor,
+} from './progress/store.ts';
 import { findStep, type SealedStep } from './step.ts';
 import { loadHeads, writePage } from './store.ts';
 
@@ -21,6 +30,7 @@ interface ProjectorDeps {
   readonly source: Pick<Ledger, 'listRegisters' | 'readSteps'>;
   readonly workflows: WorkflowSource;
   readonly log: Logger;
+  readonly clock: Clock;
   /** Signals that the outbox has new rows. */
   readonly notify: () => void;
   /** Counts sealed steps that changed nothing, by reason. */
@@ -118,10 +128,13 @@ export class Projector {
       const notices = result.notices.filter(({ txId }) => !announced.has(txId));
       for (const notice of notices) await appendEvent(tx, eventOf(notice));
       await saveCursor(tx, registerId, page.next);
-      return { ...result, notices };
+      const isRestored = isFirstPage(stored) && ids.length > 0 && !(await isAnyStarted(tx, ids));
+      if (isRestored) await markRestored(tx, registerId, new Date(this.#deps.clock.nowMs()));
+      return { ...result, notices, isRestored };
     });
     if (folded === undefined) return false;
     if (folded.notices.length > 0) notify();
+    if (folded.isRestored) log.warn({ registerId }, restoredText);
     for (const { txId, reason } of folded.ignored) {
       countIgnored(reason);
       if (reason !== 'known') log.warn({ registerId, txId, reason }, 'a sealed step continues no instance');
@@ -137,6 +150,15 @@ export class Projector {
     }
     return workflows;
   }
+}
+
+/** What a person must know who has lost a database. */
+const restoredText =
+  'instances are restored from the ledger: drafts, operations that were not sealed and chunks of files that no step claims are not in it';
+
+/** Nothing of the register has been folded into this database. */
+function isFirstPage({ next, rebuilds }: Cursor): boolean {
+  return next.docket === 0 && next.index === 0 && rebuilds === 0;
 }
 
 function isBefore(one: LedgerPosition, other: LedgerPosition): boolean {

@@ -25,6 +25,12 @@ const projectionSchema = z
       .describe(
         'Dockets whose steps are in the rows of instances. It may stay behind where dockets have no step.',
       ),
+    restoredFromLedgerAt: z
+      .string()
+      .nullable()
+      .describe(
+        'When instances that nobody had started in this database were made from the ledger: it is new, as after a loss, or the register was replicated. Drafts, operations that were not sealed and chunks of files that no step claims are not in a ledger.',
+      ),
     isRebuilding: z.boolean().describe('The rows are made again; until then instances are not answered.'),
   })
   .meta({ id: 'InstanceProjection' });
@@ -41,11 +47,12 @@ export function mountProjectionRoutes(app: App, deps: ProjectionRouteDeps): void
   async function present(registerId: string) {
     const register = await deps.ledger.findRegister(registerId);
     if (register === undefined) throw refusal('REGISTER_NOT_FOUND');
-    const { next, announced } = await findCursor(deps.db.read, registerId);
+    const { next, announced, restoredAt } = await findCursor(deps.db.read, registerId);
     return {
       registerId,
       height: register.height,
       foldedHeight: next.docket,
+      restoredFromLedgerAt: restoredAt?.toISOString() ?? null,
       isRebuilding: announced !== undefined,
     };
   }

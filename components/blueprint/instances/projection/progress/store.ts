@@ -14,10 +14,27 @@ export interface Cursor {
   readonly rebuilds: number;
   /** While the rows are rebuilt, the position that they had been read up to before. Earlier steps were announced then. */
   readonly announced: LedgerPosition | undefined;
+  /**
+   * When the rows were made from steps of instances that nobody had started in this database: it is new, as after a
+   * loss, or the register was replicated to it.
+   */
+  readonly restoredAt: Date | undefined;
 }
 
-const columns = ['docket_number', 'position', 'rebuilds', 'rebuild_docket', 'rebuild_position'] as const;
-const beginning: Cursor = { next: { docket: 0, index: 0 }, rebuilds: 0, announced: undefined };
+const columns = [
+  'docket_number',
+  'position',
+  'rebuilds',
+  'rebuild_docket',
+  'rebuild_position',
+  'restored_at',
+] as const;
+const beginning: Cursor = {
+  next: { docket: 0, index: 0 },
+  rebuilds: 0,
+  announced: undefined,
+  restoredAt: undefined,
+};
 
 function cursorOf(row: Pick<Selectable<DB['step_cursors']>, (typeof columns)[number]>): Cursor {
   const { rebuild_docket: docket, rebuild_position: index } = row;
@@ -25,6 +42,7 @@ function cursorOf(row: Pick<Selectable<DB['step_cursors']>, (typeof columns)[num
     next: { docket: row.docket_number, index: row.position },
     rebuilds: row.rebuilds,
     announced: docket === null || index === null ? undefined : { docket, index },
+    restoredAt: row.restored_at ?? undefined,
   };
 }
 
@@ -68,6 +86,25 @@ export async function saveCursor(
       rebuild_docket: sql`case when ${isBehind} then rebuild_docket end`,
       rebuild_position: sql`case when ${isBehind} then rebuild_position end`,
     })
+    .where('register_id', '=', registerId)
+    .execute();
+}
+
+/** Whether an instance of these was started in this database. */
+export async function isAnyStarted(tx: Transactor<DB>, instanceIds: readonly string[]): Promise<boolean> {
+  const row = await tx
+    .selectFrom('instance_starts')
+    .select('instance_id')
+    .where('instance_id', 'in', [...instanceIds])
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+export async function markRestored(tx: Transactor<DB>, registerId: string, at: Date): Promise<void> {
+  await tx
+    .updateTable('step_cursors')
+    .set({ restored_at: at })
     .where('register_id', '=', registerId)
     .execute();
 }
