@@ -18,6 +18,7 @@ import type { Deps } from './http.ts';
 import { createMessageQueue, type MessageQueue } from './people/messages/queue.ts';
 import { createMessageSender, type MessageSender } from './people/messages/sender.ts';
 import { createTransports } from './people/messages/transports.ts';
+import { createAddressTokens } from './people/registration/tokens.ts';
 import { createPrincipalDirectory, type PrincipalDirectory } from './platform/principals/directory.ts';
 import type { MintDeps } from './platform/principals/mint.ts';
 import { createOwnToken } from './platform/principals/own-token.ts';
@@ -26,10 +27,12 @@ import { findPrincipal } from './platform/principals/store.ts';
 import { seed } from './platform/seeding/seed.ts';
 import { readServiceSecrets } from './platform/seeding/service-secrets.ts';
 import { honourEarlierKeys } from './requests/earlier-keys.ts';
+import { createChallengeTokens } from './sign-in/challenge/gate.ts';
 import { createGuessCap } from './sign-in/lockout/guess-cap.ts';
-import { createUnknownAddresses, type FindUnknown } from './sign-in/lockout/unknown-address.ts';
-import { createPasswordPolicy } from './sign-in/passwords/policy.ts';
+import { createUnknownAddresses } from './sign-in/lockout/unknown-address.ts';
+import { createPasswordPolicy, type PasswordPolicy } from './sign-in/passwords/policy.ts';
 import { createPasswords, type Passwords } from './sign-in/passwords/queue.ts';
+import { createResetTokens } from './sign-in/recovery/recover.ts';
 import { createSigningKeySet, type SigningKeySet } from './tokens/keys/key-set.ts';
 import { createProtection, type Protection } from './tokens/keys/protection.ts';
 import { logStart } from './tokens/revocations/revocation.ts';
@@ -94,11 +97,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     (clientId) => db.transact((tx) => findPrincipal(tx, clientId)),
     clock,
   );
-  const mintLog = createMintLog({
-    clock,
-    organizationId: SYSTEM_ORGANIZATION_ID,
-    append: (events) => db.transact((tx) => appendAudit(tx, ...events)),
-  });
+  const mintLog = openMintLog(parts);
   const limiter = createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock });
   const notifyInboxes = () => bus.publish(SUBJECTS.tenantInboxes);
   const notifyPrincipals = () => bus.publish(SUBJECTS.tenantEvents);
@@ -123,12 +122,11 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     notifyRevocations: () => bus.publish(SUBJECTS.tenantRevocations),
   };
   const rotate = { ...managePrincipals, sharedSecretsDisabled };
-  const { refreshKey } = protection;
-  const findUnknown = createUnknownAddresses(protection.addressKey);
-  const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey, findUnknown, notifyInboxes };
+  const messaging = createMessages(parts, protection);
+  const { messages } = messaging;
+  const wiring = { parts, protection, messages, keys, passwords, issuer, authenticator, notifyInboxes };
   const deps = { ...publicDeps(wiring), internal: { mint, rotate, log: runtime.log } };
   const ownToken = createOwnToken({ principals, issuer });
-  const messages = createMessages(parts, protection);
   return {
     deps,
     mint,
@@ -141,8 +139,16 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     revocations,
     notifyInboxes,
     ownToken,
-    ...messages,
+    ...messaging,
   };
+}
+
+function openMintLog({ runtime, db }: Parts): MintLog {
+  return createMintLog({
+    clock: runtime.clock,
+    organizationId: SYSTEM_ORGANIZATION_ID,
+    append: (events) => db.transact((tx) => appendAudit(tx, ...events)),
+  });
 }
 
 function createMessages(
@@ -164,17 +170,18 @@ function createMessages(
 
 interface Wiring {
   readonly parts: Parts;
+  readonly protection: Protection;
+  readonly messages: MessageQueue;
   readonly keys: SigningKeySet;
   readonly passwords: Passwords;
   readonly issuer: TokenIssuer;
   readonly authenticator: Authenticator;
-  readonly refreshKey: Uint8Array;
-  readonly findUnknown: FindUnknown;
   readonly notifyInboxes: () => void;
 }
 
 function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
-  const { parts, issuer, refreshKey, passwords, notifyInboxes } = wiring;
+  const { parts, protection, issuer, passwords, notifyInboxes } = wiring;
+  const { refreshKey } = protection;
   const { config, runtime, db, bus } = parts;
   const { clock, log, installation } = runtime;
   const notify = () => bus.publish(SUBJECTS.tenantRevocations);
@@ -183,7 +190,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     clock,
     passwords,
     guessCap: createGuessCap(db),
-    findUnknown: wiring.findUnknown,
+    findUnknown: createUnknownAddresses(protection.addressKey),
     lockoutSteps: config.CHANCERY_LOCKOUT_STEPS,
     issuer,
     refreshKey,
@@ -208,6 +215,36 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     signIn: { signIn, signOut: { db, clock, notify } },
     switching: { db, clock, issuer, refreshKey },
     tokens: { grant, revoke, log },
+    ...accountDeps(wiring, { notify, passwordPolicy }),
+  };
+}
+
+interface Shared {
+  readonly notify: () => void;
+  readonly passwordPolicy: PasswordPolicy;
+}
+
+/** What people do with their own accounts: registration, addresses, passwords. */
+function accountDeps(
+  { parts, protection, messages, passwords, notifyInboxes }: Wiring,
+  { notify, passwordPolicy }: Shared,
+): Pick<Deps, 'registration' | 'recovery'> {
+  const { config, runtime, db } = parts;
+  const { clock, installation } = runtime;
+  const secrets = { db, clock, protection };
+  const baseUrl = config.CHANCERY_BASE_URL;
+  const tokens = createAddressTokens(secrets);
+  const challenges = createChallengeTokens(secrets);
+  const common = { db, clock, passwords, passwordPolicy, messages, baseUrl, notify, notifyInboxes };
+  return {
+    registration: {
+      register: { ...common, tokens },
+      verify: { ...common, tokens, challenges, installation },
+    },
+    recovery: {
+      recover: { ...common, resets: createResetTokens(secrets) },
+      own: { ...common, challenges },
+    },
   };
 }
 

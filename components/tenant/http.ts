@@ -10,9 +10,11 @@ import type { StatusDeps } from './organizations/status.ts';
 import { mountPages, type PageDeps } from './pages/routes.ts';
 import { tenantHubPath } from './people/inbox/hub.ts';
 import { type InboxDeps, mountInbox } from './people/inbox/routes.ts';
+import { mountRegistration, type RegistrationRouteDeps } from './people/registration/routes.ts';
 import { mountUsers, type UserDeps } from './people/users/routes.ts';
 import { type InternalDeps, mountInternal } from './platform/principals/routes.ts';
 import { mountPlatform } from './platform/routes.ts';
+import { mountRecovery, type RecoveryRouteDeps } from './sign-in/recovery/routes.ts';
 import { mountSignIn, type SignInRouteDeps } from './sign-in/routes.ts';
 import { mountSwitching } from './sign-in/switching/routes.ts';
 import type { SwitchDeps } from './sign-in/switching/switch.ts';
@@ -32,6 +34,8 @@ export interface Deps {
   readonly signIn: SignInRouteDeps;
   readonly switching: SwitchDeps;
   readonly tokens: TokenRouteDeps;
+  readonly registration: RegistrationRouteDeps;
+  readonly recovery: RecoveryRouteDeps;
   readonly internal: InternalDeps;
 }
 
@@ -52,6 +56,8 @@ export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
   mountSignIn(app, deps.signIn);
   mountSwitching(app, deps.switching);
   mountTokens(app, deps.tokens);
+  mountRegistration(app, deps.registration);
+  mountRecovery(app, deps.recovery);
   mountHub(app, tenantHubPath, hub);
 }
 

@@ -12,6 +12,7 @@ import { type Hub, openHub } from '#kit/hub/hub.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
+import { waitFor } from '#kit/testing/wait.ts';
 import { assembleTenant, type Tenant } from './assemble.ts';
 import { tenantSettings } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
@@ -126,6 +127,22 @@ export async function startReplica(files: TenantFiles): Promise<TestTenant> {
     await files.remove();
   };
   return { ...tenant, db, clock, runtime, app, internal, files, startHub, stop };
+}
+
+/** Moves the clock of a tenant, and waits until it has read revocations again. */
+export async function passTime({ clock, revocations }: TestTenant, ms: number): Promise<void> {
+  clock.advance(ms);
+  await waitFor(
+    () => {
+      try {
+        revocations.assertFresh();
+        return true;
+      } catch {
+        return undefined;
+      }
+    },
+    { what: 'revocations to be read again' },
+  );
 }
 
 function localBus(): Bus {

@@ -19,6 +19,18 @@ export async function findOrganizationBySubdomain(
   return row && toOrganization(row);
 }
 
+/** The organisation that somebody wants to register in, and whether it takes registrations. */
+export async function findRegistrationTarget(
+  db: Reader<DB>,
+  subdomain: string,
+): Promise<{ readonly organization: Organization; readonly takesRegistrations: boolean } | undefined> {
+  const row = await living(db).where('subdomain', '=', subdomain).executeTakeFirst();
+  if (row === undefined) return undefined;
+  const takesRegistrations =
+    row.status === 'Active' && row.org_type === 'Public' && row.self_registration_enabled;
+  return { organization: toOrganization(row), takesRegistrations };
+}
+
 export async function listOrganizations(db: Reader<DB>): Promise<Organization[]> {
   return (await living(db).orderBy('name').orderBy('id').execute()).map(toOrganization);
 }

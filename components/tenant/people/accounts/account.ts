@@ -6,6 +6,7 @@ export interface Account {
   readonly displayName: string;
   readonly passwordHash: string | undefined;
   readonly emailVerified: boolean;
+  readonly createdAtMs: number;
   readonly createdOrganizations: number;
   readonly isActive: boolean;
   readonly defaultOrganizationId: string | undefined;

@@ -128,6 +128,14 @@ export async function setPassword(
     .execute();
 }
 
+export async function removePassword(tx: Transactor<DB>, accountId: string): Promise<void> {
+  await tx
+    .updateTable('platform_users')
+    .set({ password_hash: null, password_changed_at: null })
+    .where('id', '=', accountId)
+    .execute();
+}
+
 /** Sets the organisation of the next sign-in that names none. */
 export async function setDefaultOrganization(
   tx: Transactor<DB>,
@@ -156,9 +164,18 @@ function toAccount(row: Selectable<PlatformUserTable>): Account {
     displayName: row.display_name,
     passwordHash: row.password_hash ?? undefined,
     emailVerified: row.email_verified,
+    createdAtMs: row.created_at.getTime(),
     createdOrganizations: row.created_orgs_count,
     isActive: row.status === 'Active',
     defaultOrganizationId: row.default_organization_id ?? undefined,
     homeOrganizationId: row.home_organization_id ?? undefined,
   };
+}
+
+/** Removes every means of signing in that was enrolled for an account, and its second factors and numbers. */
+export async function dropCredentials(tx: Transactor<DB>, accountId: string): Promise<void> {
+  await removePassword(tx, accountId);
+  for (const table of ['second_factors', 'backup_codes', 'passkeys', 'social_links'] as const) {
+    await tx.deleteFrom(table).where('platform_user_id', '=', accountId).execute();
+  }
 }

@@ -96,6 +96,7 @@ async function send({ clock, log, transports }: SenderDeps, leased: Leased): Pro
 }
 
 async function deliver(transports: MessageTransports, id: string, message: Message): Promise<void> {
+  if (message.channel === 'none') return;
   if (message.channel === 'mail') await configured(transports.mail).send(id, message);
   else await configured(transports.sms).send(id, message);
 }

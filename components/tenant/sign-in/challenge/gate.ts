@@ -5,7 +5,7 @@ import type { Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { Strength } from '../../tokens/claims/strength.ts';
-import type { OneTimeTokens } from '../../tokens/one-time/one-time.ts';
+import { createTokens, type OneTimeTokens } from '../../tokens/one-time/one-time.ts';
 import { findFamily } from '../../tokens/sessions/store.ts';
 
 /** Operations on an account that want a proof of the last five minutes. */
@@ -44,9 +44,23 @@ export const challengeHeaders = z.object({
     ),
 });
 
+/** The challenge token of a request, from the header that its route declares. */
+export function challengeOf(request: {
+  readonly headers: Readonly<Record<string, unknown>>;
+}): string | undefined {
+  const value = request.headers['x-auth-challenge'];
+  return typeof value === 'string' ? value : undefined;
+}
+
 export interface GateDeps {
   readonly clock: Clock;
   readonly challenges: OneTimeTokens<ChallengePayload>;
+}
+
+/** Challenge tokens; the subject is the account. */
+export function createChallengeTokens(deps: Parameters<typeof createTokens>[0]): GateDeps['challenges'] {
+  const kind = { purpose: 'challenge', payload: challengePayload, lifetimeMs: proofLifetimeMs } as const;
+  return createTokens(deps, kind, 'ch_');
 }
 
 interface Demand {

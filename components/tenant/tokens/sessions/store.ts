@@ -102,7 +102,19 @@ export async function stampProof(
 export type FamilyFilter =
   | { readonly id: string }
   | { readonly identityId: string }
+  | { readonly platformUserId: string }
   | { readonly organizationId: string };
+
+/** The living families of a person. */
+export async function listFamilies(db: Reader<DB>, platformUserId: string): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('refresh_families')
+    .select('id')
+    .where('platform_user_id', '=', platformUserId)
+    .where('revoked_at', 'is', null)
+    .execute();
+  return rows.map(({ id }) => id);
+}
 
 interface EndedFamily {
   readonly id: string;
@@ -130,8 +142,11 @@ export async function pruneFamilies(tx: Transactor<DB>, expiredBeforeMs: number)
   await tx.deleteFrom('refresh_families').where('expires_at', '<', new Date(expiredBeforeMs)).execute();
 }
 
-function columnOf(filter: FamilyFilter): ['id' | 'identity_id' | 'organization_id', string] {
+function columnOf(
+  filter: FamilyFilter,
+): ['id' | 'identity_id' | 'platform_user_id' | 'organization_id', string] {
   if ('id' in filter) return ['id', filter.id];
+  if ('platformUserId' in filter) return ['platform_user_id', filter.platformUserId];
   return 'identityId' in filter
     ? ['identity_id', filter.identityId]
     : ['organization_id', filter.organizationId];
