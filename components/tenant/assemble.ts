@@ -33,6 +33,8 @@ import { createUnknownAddresses } from './sign-in/lockout/unknown-address.ts';
 import { createPasswordPolicy, type PasswordPolicy } from './sign-in/passwords/policy.ts';
 import { createPasswords, type Passwords } from './sign-in/passwords/queue.ts';
 import { createResetTokens } from './sign-in/recovery/recover.ts';
+import { createChannelCodes } from './sign-in/second-factors/channels.ts';
+import { createLoginTokens, type LoginTokens } from './sign-in/second-step/login-token.ts';
 import { createSigningKeySet, type SigningKeySet } from './tokens/keys/key-set.ts';
 import { createProtection, type Protection } from './tokens/keys/protection.ts';
 import { logStart } from './tokens/revocations/revocation.ts';
@@ -192,6 +194,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     guessCap: createGuessCap(db),
     findUnknown: createUnknownAddresses(protection.addressKey),
     lockoutSteps: config.CHANCERY_LOCKOUT_STEPS,
+    loginTokens: createLoginTokens({ db, clock, protection }),
     issuer,
     refreshKey,
   };
@@ -215,20 +218,21 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     signIn: { signIn, signOut: { db, clock, notify } },
     switching: { db, clock, issuer, refreshKey },
     tokens: { grant, revoke, log },
-    ...accountDeps(wiring, { notify, passwordPolicy }),
+    ...accountDeps(wiring, { notify, passwordPolicy, loginTokens: signIn.loginTokens }),
   };
 }
 
 interface Shared {
   readonly notify: () => void;
   readonly passwordPolicy: PasswordPolicy;
+  readonly loginTokens: LoginTokens;
 }
 
 /** What people do with their own accounts: registration, addresses, passwords. */
 function accountDeps(
-  { parts, protection, messages, passwords, notifyInboxes }: Wiring,
-  { notify, passwordPolicy }: Shared,
-): Pick<Deps, 'registration' | 'recovery'> {
+  { parts, protection, messages, passwords, issuer, notifyInboxes }: Wiring,
+  { notify, passwordPolicy, loginTokens }: Shared,
+): Pick<Deps, 'registration' | 'recovery' | 'secondStep'> {
   const { config, runtime, db } = parts;
   const { clock, installation } = runtime;
   const secrets = { db, clock, protection };
@@ -244,6 +248,17 @@ function accountDeps(
     recovery: {
       recover: { ...common, resets: createResetTokens(secrets) },
       own: { ...common, challenges },
+    },
+    secondStep: {
+      ...common,
+      issuer,
+      refreshKey: protection.refreshKey,
+      protection,
+      installation,
+      challenges,
+      loginTokens,
+      codes: createChannelCodes(secrets),
+      lockoutSteps: config.CHANCERY_LOCKOUT_STEPS,
     },
   };
 }

@@ -16,6 +16,9 @@ import { type InternalDeps, mountInternal } from './platform/principals/routes.t
 import { mountPlatform } from './platform/routes.ts';
 import { mountRecovery, type RecoveryRouteDeps } from './sign-in/recovery/routes.ts';
 import { mountSignIn, type SignInRouteDeps } from './sign-in/routes.ts';
+import { mountSecondFactors } from './sign-in/second-factors/routes.ts';
+import type { SecondStepDeps } from './sign-in/second-step/complete.ts';
+import { mountSecondStep } from './sign-in/second-step/routes.ts';
 import { mountSwitching } from './sign-in/switching/routes.ts';
 import type { SwitchDeps } from './sign-in/switching/switch.ts';
 import { type MetadataDeps, mountMetadata } from './tokens/metadata/routes.ts';
@@ -36,6 +39,7 @@ export interface Deps {
   readonly tokens: TokenRouteDeps;
   readonly registration: RegistrationRouteDeps;
   readonly recovery: RecoveryRouteDeps;
+  readonly secondStep: SecondStepDeps;
   readonly internal: InternalDeps;
 }
 
@@ -58,6 +62,8 @@ export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
   mountTokens(app, deps.tokens);
   mountRegistration(app, deps.registration);
   mountRecovery(app, deps.recovery);
+  mountSecondFactors(app, deps.secondStep);
+  mountSecondStep(app, deps.secondStep);
   mountHub(app, tenantHubPath, hub);
 }
 

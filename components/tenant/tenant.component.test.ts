@@ -213,11 +213,15 @@ describe('the running tenant', () => {
         ]),
       );
     expect(performance.now() - loggedOutAt).toBeLessThan(1_000);
-    const all = await revocations.listRevocations({});
-    expect(all.complete).toBe(true);
-    if (all.next === undefined) throw new Error('no cursor');
-    const rest = await revocations.listRevocations({ after: all.next });
-    expect(rest).toMatchObject({ revocations: [], next: all.next, complete: true });
+    // A page ends before rows that are newer than a running transaction, such as one of a job.
+    await expect
+      .poll(async () => {
+        const all = await revocations.listRevocations({});
+        if (!all.complete || all.next === undefined) return undefined;
+        const rest = await revocations.listRevocations({ after: all.next });
+        return [rest.revocations.length, rest.next?.toString() === all.next.toString(), rest.complete];
+      })
+      .toEqual([0, true, true]);
     const first = await revocations.listRevocations({ limit: 1 });
     expect(first.revocations).toHaveLength(1);
     expect(first.complete).toBe(false);

@@ -61,7 +61,7 @@ interface StepCursorTable {
   /** While they are rebuilt, the position that they had been read up to before. */
   rebuild_docket: ColumnType<number | null, never, number | null>;
   rebuild_position: ColumnType<number | null, never, number | null>;
-  /** When the rows were made from instances that nobody had started in this database. */
+  /** When the rows were made from instances that were not started in this database. */
   restored_at: ColumnType<Date | null, never, Date | null>;
 }
 

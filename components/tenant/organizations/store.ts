@@ -19,7 +19,7 @@ export async function findOrganizationBySubdomain(
   return row && toOrganization(row);
 }
 
-/** The organisation that somebody wants to register in, and whether it takes registrations. */
+/** An organisation by its subdomain, and whether it takes registrations. */
 export async function findRegistrationTarget(
   db: Reader<DB>,
   subdomain: string,

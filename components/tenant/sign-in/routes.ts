@@ -2,11 +2,13 @@ import { z } from 'zod';
 import { readableLine } from '#core/encoding/readable.ts';
 import { type App, addRoute, json } from '#kit/http/http.ts';
 import { refusals } from '../errors.ts';
+import { SECOND_FACTORS } from '../people/means/means.ts';
 import { doneSchema, unstored } from '../requests/answers.ts';
 import { originOf } from '../requests/origin.ts';
 import { tier } from '../requests/tier.ts';
 import { presentTokens, tokenSchema } from '../tokens/sessions/token-response.ts';
 import { meSchema, presentCaller } from './me.ts';
+import { isSecondStep, type SecondStep } from './second-step/login-token.ts';
 import { type SignInDeps, signIn } from './sign-in.ts';
 import { type SignOutDeps, signOut } from './sign-out.ts';
 
@@ -21,6 +23,33 @@ const loginSchema = z.object({
 export interface SignInRouteDeps {
   readonly signIn: SignInDeps;
   readonly signOut: SignOutDeps;
+}
+
+const methodsSchema = z.array(z.enum(SECOND_FACTORS)).describe('Strongest first.');
+
+/** Both spellings, since the specification names the token in one and shows the others in the other. */
+const secondStepSchema = z
+  .object({
+    requires_two_factor: z.literal(true),
+    requiresTwoFactor: z.literal(true),
+    login_token: z.string(),
+    loginToken: z.string(),
+    available_methods: methodsSchema,
+    availableMethods: methodsSchema,
+    message: z.string(),
+  })
+  .meta({ id: 'SecondFactorRequired' });
+
+function presentSecondStep({ loginToken, methods }: SecondStep): z.output<typeof secondStepSchema> {
+  return {
+    requires_two_factor: true,
+    requiresTwoFactor: true,
+    login_token: loginToken,
+    loginToken,
+    available_methods: [...methods],
+    availableMethods: [...methods],
+    message: 'The account wants a second factor.',
+  };
 }
 
 const tag = 'Sign-in';
@@ -38,11 +67,15 @@ export function mountSignIn(app: App, deps: SignInRouteDeps): void {
       schema: loginSchema,
       example: { email: 'ada@example.org', password: 'blue kettle winter parade', tier: 'platform' },
     },
-    answers: { 200: json('The tokens.', tokenSchema) },
+    answers: {
+      200: json('The tokens, or what the second factor needs.', z.union([tokenSchema, secondStepSchema])),
+    },
     refusals: refusals('INVALID_CREDENTIALS', 'TIER_NOT_ENTITLED'),
     noStore: true,
-    handle: async ({ body, request }) =>
-      unstored(presentTokens(await signIn(deps.signIn, { ...body, origin: originOf(request) }))),
+    handle: async ({ body, request }) => {
+      const result = await signIn(deps.signIn, { ...body, origin: originOf(request) });
+      return unstored(isSecondStep(result) ? presentSecondStep(result) : presentTokens(result));
+    },
   });
   addRoute(app, {
     method: 'GET',

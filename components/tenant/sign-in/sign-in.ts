@@ -6,6 +6,8 @@ import { refusal } from '../errors.ts';
 import { lockMembership } from '../organizations/lock-membership.ts';
 import { type Account, normalizeEmail } from '../people/accounts/account.ts';
 import { lockAccount } from '../people/accounts/store.ts';
+import { secondFactorsOf } from '../people/means/means.ts';
+import { findMeans } from '../people/means/store.ts';
 import type { Membership } from '../people/memberships/membership.ts';
 import { listMemberships } from '../people/memberships/store.ts';
 import type { Origin } from '../requests/origin.ts';
@@ -28,6 +30,7 @@ import { chooseMembership } from './opening/membership.ts';
 import { openSession } from './opening/open-session.ts';
 import { resolveTier } from './opening/tier.ts';
 import type { PasswordResult, Passwords } from './passwords/queue.ts';
+import { isSecondStep, type LoginTokens, type SecondStep } from './second-step/login-token.ts';
 
 /** One attempt to sign in with a password. */
 interface Attempt {
@@ -46,23 +49,25 @@ export interface SignInDeps extends SessionIssuer {
   readonly guessCap: GuessCap;
   readonly findUnknown: FindUnknown;
   readonly lockoutSteps: readonly LockoutStep[];
+  readonly loginTokens: LoginTokens;
 }
 
 type Tx = Transactor<TenantDatabase>;
 
-type SignInResult = Session | 'wrong' | 'tier-refused';
+type SignInResult = Session | SecondStep | 'wrong' | 'tier-refused';
 
 /**
  * Signs in with e-mail and password. Wrong password, unknown e-mail, locked account and suspended organisation give the
  * same answer after the same statements.
+ * @returns the tokens, or what the second factor needs
  * @throws INVALID_CREDENTIALS, TIER_NOT_ENTITLED, RATE_LIMITED
  */
-export async function signIn(deps: SignInDeps, attempt: Attempt): Promise<IssuedTokens> {
+export async function signIn(deps: SignInDeps, attempt: Attempt): Promise<IssuedTokens | SecondStep> {
   const email = normalizeEmail(attempt.email);
   const result = await deps.guessCap.inTurn(email, () => judge(deps, attempt, email));
   if (result === 'wrong') throw refusal('INVALID_CREDENTIALS');
   if (result === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
-  return issueSession(deps, result);
+  return isSecondStep(result) ? result : issueSession(deps, result);
 }
 
 async function judge(deps: SignInDeps, attempt: Attempt, email: string): Promise<SignInResult> {
@@ -136,9 +141,16 @@ async function startSession(
     roles: membership.roles,
     orgType: membership.orgType,
   });
-  const outcome = tier === 'refused' ? 'proved' : 'right';
+  const methods = tier === 'refused' ? [] : secondFactorsOf(await findMeans(tx, account.id));
+  // The password alone clears no failures of an account that wants more than it.
+  const outcome = methods.length > 0 ? 'ignored' : tier === 'refused' ? 'proved' : 'right';
   await saveSettled(tx, { subject, ladder, network, outcome, nowMs }, deps.lockoutSteps);
   if (tier === 'refused') return 'tier-refused';
+  if (methods.length > 0) {
+    const { identityId, organizationId } = membership;
+    const payload = { identityId, organizationId, tier };
+    return { methods, loginToken: await deps.loginTokens.issue(tx, { subject: account.id, payload }) };
+  }
   return openSession(tx, {
     account,
     membership,

@@ -1,6 +1,7 @@
 import { HUMAN_TIERS, type HumanTier } from '#core/identity/tiers.ts';
 import type { Origin } from '../requests/origin.ts';
 import { tier as tierSchema } from '../requests/tier.ts';
+import { isSecondStep } from '../sign-in/second-step/login-token.ts';
 import { type SignInDeps, signIn } from '../sign-in/sign-in.ts';
 import { OAuthError } from './oauth/oauth.ts';
 import { getParameter, type Parameters } from './oauth/parameters.ts';
@@ -41,5 +42,9 @@ export async function grantTokens(
     throw new OAuthError(400, 'invalid_request', 'username or password is too long');
   }
   const organizationSubdomain = parameters.get('organization_subdomain');
-  return signIn(deps.signIn, { email, password, organizationSubdomain, tier, origin });
+  const result = await signIn(deps.signIn, { email, password, organizationSubdomain, tier, origin });
+  if (!isSecondStep(result)) return result;
+  throw new OAuthError(403, 'mfa_required', 'the account wants a second factor: POST /api/auth/verify-2fa', {
+    members: { login_token: result.loginToken, available_methods: result.methods },
+  });
 }

@@ -29,7 +29,7 @@ const projectionSchema = z
       .string()
       .nullable()
       .describe(
-        'When instances that nobody had started in this database were made from the ledger: it is new, as after a loss, or the register was replicated. Drafts, operations that were not sealed and chunks of files that no step claims are not in a ledger.',
+        'When instances that were not started in this database were made from the ledger: it is new, as after a loss, or the register was replicated. Drafts, operations that were not sealed and chunks of files that no step claims are not in a ledger.',
       ),
     isRebuilding: z.boolean().describe('The rows are made again; until then instances are not answered.'),
   })

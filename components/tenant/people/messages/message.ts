@@ -4,7 +4,7 @@ import { z } from 'zod';
 export const messageSchema = z.discriminatedUnion('channel', [
   z.object({ channel: z.literal('mail'), to: z.string(), subject: z.string(), text: z.string() }),
   z.object({ channel: z.literal('sms'), to: z.string(), text: z.string() }),
-  // A row like the others that is sent to nobody, so that requests about known and unknown addresses do the same work.
+  // A row like the others that is not sent, so that requests about known and unknown addresses do the same work.
   z.object({ channel: z.literal('none') }),
 ]);
 export type Message = z.output<typeof messageSchema>;

@@ -9,13 +9,13 @@ interface Notice {
 
 interface Verification extends Notice {
   readonly token: string;
-  /** Of the link by which the owner of the address says that it was somebody else. */
+  /** Of the link by which the owner of the address deletes an account that another person made. */
   readonly disownToken: string | undefined;
   readonly at: Date;
   readonly ipAddress: string | undefined;
 }
 
-const signature = '\nNobody of us ever asks for your password or for a code.\n';
+const signature = '\nWe never ask for your password or for a code.\n';
 
 /** Links lead to a page and carry their token in the fragment, so that neither servers nor mail scanners use it. */
 function linkTo(baseUrl: string, page: string, fragment: Readonly<Record<string, string>>): string {
@@ -44,10 +44,10 @@ export function verificationMail(mail: Verification): Message {
   return { channel: 'mail', to: mail.to, subject: 'Confirm your e-mail address', text };
 }
 
-/** For the owner of an address that has an account, when somebody registers it or wants to move an account to it. */
+/** For the owner of an address that has an account, when it is registered or entered for another account. */
 export function knownAddressMail(mail: Notice): Message {
   const text = [
-    `Somebody, perhaps you, entered this address at ${mail.organizationName}. It has an account already, and nothing was changed.`,
+    `This address was entered at ${mail.organizationName}, perhaps by you. It has an account already; nothing was changed.`,
     '',
     `Sign in: ${mail.baseUrl}/auth/login`,
     'If you do not know the password, that page sends you a link for a new one.',
@@ -60,7 +60,7 @@ export function knownAddressMail(mail: Notice): Message {
 export function addressChangeMail(to: string, done: boolean): Message {
   const what = done
     ? 'Your account has another e-mail address from now on, and this one no longer signs in.'
-    : 'Somebody who is signed in to your account wants to give it another e-mail address.';
+    : 'Another e-mail address was entered for your account. It holds once it is confirmed.';
   const text = `${what}\n\nIf this was not you, ask your administrator at once.\n${signature}`;
   return { channel: 'mail', to, subject: 'The e-mail address of your account', text };
 }

@@ -35,9 +35,9 @@ interface Applicant {
 
 /**
  * Registers a person in a Public organisation that takes registrations. Known and unknown addresses get the same answer
- * after the same hash and the same statements; the owner of the address learns the rest by mail.
+ * after the same hash and the same statements; a mail tells the owner of the address which case it was.
  *
- * @returns the id of the new user, or one that nobody has
+ * @returns the id of the new user, or an id of no user
  * @throws UNKNOWN_SUBDOMAIN, REGISTRATION_CLOSED, PASSWORD_REFUSED
  */
 export async function register(deps: RegisterDeps, applicant: Applicant): Promise<string> {
@@ -83,7 +83,7 @@ async function write(deps: RegisterDeps, tx: Transactor<TenantDatabase>, attempt
     atMs,
   };
   const isNew = await insertRegistration(tx, row);
-  // Issued in any case; where the address is known nobody gets them, and their subject does not exist.
+  // Issued in any case; where the address is known they are not sent, and their subject does not exist.
   const token = await tokens.verification.issue(tx, { subject: accountId, payload: { email } });
   const disownToken = await tokens.disowning.issue(tx, { subject: accountId, payload: {} });
   const notice = { to: email, baseUrl, organizationName: organization.name };

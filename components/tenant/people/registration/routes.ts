@@ -33,7 +33,7 @@ function mountRegister(app: App, deps: RegistrationRouteDeps): void {
     operationId: 'registerUser',
     tag,
     summary: 'Register in a Public organisation',
-    description: 'The answer is the same for an address that has an account; its owner is told by mail.',
+    description: 'The answer is the same for an address that has an account; its owner gets a mail.',
     policy: 'Anonymous',
     rateLimit: 'PlatformAuth',
     body: {
@@ -81,9 +81,9 @@ function mountVerification(app: App, deps: RegistrationRouteDeps): void {
   addRoute(app, {
     method: 'POST',
     path: '/api/auth/register/disown',
-    operationId: 'deleteForeignRegistration',
+    operationId: 'deleteRegistration',
     tag,
-    summary: 'Delete an account that somebody else made with the own address',
+    summary: 'Delete an unverified account that another person made with the own address',
     policy: 'Anonymous',
     rateLimit: 'PlatformAuth',
     body: tokenBody,
@@ -100,7 +100,7 @@ function mountOwnAddress(app: App, deps: RegistrationRouteDeps): void {
   addRoute(app, {
     method: 'POST',
     path: '/api/auth/resend-verification',
-    operationId: 'sendVerificationMail',
+    operationId: 'issueVerificationMail',
     tag,
     summary: 'Have the verification mail sent again',
     description: 'Three times an hour.',
@@ -116,7 +116,7 @@ function mountOwnAddress(app: App, deps: RegistrationRouteDeps): void {
   addRoute(app, {
     method: 'PUT',
     path: '/api/me/email',
-    operationId: 'updateOwnEmail',
+    operationId: 'updateEmail',
     tag,
     summary: 'Give the account another e-mail address',
     description: 'It holds once it is confirmed by the token of the mail that is sent there.',

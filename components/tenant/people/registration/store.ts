@@ -106,7 +106,7 @@ export async function moveMemberships(tx: Transactor<DB>, from: string, to: stri
     UPDATE user_identities SET status = 'Deleted' WHERE platform_user_id = ${from}`.execute(tx);
 }
 
-/** Ends an account: nobody signs in with it, and its address is free. Its row stays, since the audit log names it. */
+/** Ends an account: it signs in no longer, and its address is free. Its row stays, since the audit log names it. */
 export async function closeAccount(tx: Transactor<DB>, accountId: string): Promise<void> {
   await tx
     .updateTable('platform_users')

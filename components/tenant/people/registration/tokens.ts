@@ -14,7 +14,7 @@ const nothing = z.object({});
 export interface AddressTokens {
   /** Confirms an address: that of the account, or one that it is to get. */
   readonly verification: OneTimeTokens<z.output<typeof addressPayload>>;
-  /** Deletes an account that somebody else made with the address. */
+  /** Deletes an unverified account that another person made with the address. */
   readonly disowning: OneTimeTokens<z.output<typeof nothing>>;
 }
 

@@ -41,7 +41,7 @@ export interface VerifyDeps extends GateDeps {
 
 /**
  * Confirms an address by the token of its mail. The account becomes the verified one of the address, or joins the one that
- * is: of unverified accounts only memberships are kept, since whoever made them has not proved to own the address.
+ * is: of unverified accounts only memberships are kept, since their makers have not proved to own the address.
  *
  * @throws TOKEN_UNKNOWN, TOKEN_USED, TOKEN_EXPIRED
  */
@@ -167,7 +167,7 @@ export async function resendVerification(deps: VerifyDeps, caller: Caller, origi
 }
 
 /**
- * Deletes an account that somebody made with an address of another person, as long as it is not verified.
+ * Deletes an account that was made with an address of another person, as long as it is not verified.
  * @throws TOKEN_UNKNOWN, TOKEN_USED, TOKEN_EXPIRED
  */
 export async function disown(deps: VerifyDeps, token: string, origin: Origin): Promise<void> {
@@ -204,8 +204,8 @@ interface EmailChange {
 }
 
 /**
- * Asks for another address: it holds once the token of its mail is used. The present address is told. The answer is the
- * same when the address has an account; its owner is told then, and nothing changes.
+ * Asks for another address: it holds once the token of its mail is used. The present address gets a mail. The answer is
+ * the same when the address has an account; its owner gets a mail then, and nothing changes.
  *
  * @throws UNAUTHORIZED for a service, insufficient_user_authentication
  */

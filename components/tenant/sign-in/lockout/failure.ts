@@ -14,7 +14,7 @@ import { auditKeyOf } from './unknown-address.ts';
 
 type Tx = Transactor<TenantDatabase>;
 
-export type FailureReason = 'closed' | 'locked' | 'password' | 'account' | 'organization';
+export type FailureReason = 'closed' | 'locked' | 'password' | 'second-factor' | 'account' | 'organization';
 
 /** @throws AppError rate_limited when the guesses are used up, equally for addresses without an account */
 export function requireAdmission(
@@ -32,16 +32,17 @@ interface SettledAttempt extends Attempted {
   readonly ladder: Ladder;
 }
 
-/** Writes the result of an attempt. */
+/** Writes the result of an attempt. @returns the record as it is now */
 export async function saveSettled(
   tx: Tx,
   attempt: SettledAttempt,
   steps: readonly LockoutStep[],
-): Promise<void> {
+): Promise<Ladder> {
   const { subject } = attempt;
   const { ladder, written, dropped } = settle(attempt.ladder, attempt, steps);
   await saveLadder(tx, subject, ladder, [written]);
   await dropNetworks(tx, subject.id, dropped);
+  return ladder;
 }
 
 interface FailedAttempt {

@@ -4,12 +4,14 @@ import type { Database, Transactor } from '#kit/db/db.ts';
 import { appendAuditEvent } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { notifyPerson } from '../../people/inbox/notify-person.ts';
+import { endSecrets } from '../../tokens/one-time/store.ts';
 import { findHomeOrganization, takeUnreportedLocks, type UnreportedLock } from './store.ts';
 
 const batch = 100;
 
 /**
- * Writes the audit event and the inbox entry of every new lock. The attempt that locks does not write them, so that it
+ * Writes the audit event and the inbox entry of every new lock, and ends the sign-ins that wait for their second factor,
+ * because the password must be proved again behind a lock. The attempt that locks does not write them, so that it
  * takes as long as an attempt on an address without an account. Replicas share the work.
  */
 export async function reportLocks(deps: {
@@ -32,6 +34,7 @@ export async function reportLocks(deps: {
 
 async function report(tx: Transactor<TenantDatabase>, lock: UnreportedLock, nowMs: number): Promise<void> {
   const { accountId, failures, untilMs, network } = lock;
+  await endSecrets(tx, 'sign-in', accountId, nowMs);
   const until = untilMs === undefined ? 'unlocked' : new Date(untilMs).toISOString();
   const eventId = await appendAuditEvent(tx, {
     organizationId: (await findHomeOrganization(tx, accountId)) ?? SYSTEM_ORGANIZATION_ID,

@@ -65,7 +65,7 @@ export function resetLink(baseUrl: string, token: string): string {
 
 function resetMail(to: string, link: string): Message {
   const text = [
-    'Somebody, perhaps you, asked for a new password for your account.',
+    'A new password was asked for, perhaps by you.',
     '',
     'Set it within one hour:',
     link,

@@ -30,7 +30,7 @@ function mountReset(app: App, deps: RecoveryRouteDeps): void {
   addRoute(app, {
     method: 'POST',
     path: '/api/auth/password/forgot',
-    operationId: 'requestPasswordReset',
+    operationId: 'recoverPassword',
     tag,
     summary: 'Have a link for a new password mailed',
     description: 'The answer is the same for an address without an account.',
@@ -50,7 +50,7 @@ function mountReset(app: App, deps: RecoveryRouteDeps): void {
   addRoute(app, {
     method: 'POST',
     path: '/api/auth/password/reset',
-    operationId: 'resetPassword',
+    operationId: 'executePasswordReset',
     tag,
     summary: 'Set a password by the token of a mail',
     policy: 'Anonymous',
@@ -79,7 +79,7 @@ function mountOwnPassword(app: App, deps: RecoveryRouteDeps): void {
   addRoute(app, {
     ...route,
     path: '/api/auth/password/set',
-    operationId: 'setPassword',
+    operationId: 'createPassword',
     summary: 'Give the account its first password',
     body: { schema: z.object({ password: secret }), example },
     answers: { 204: empty('It is set.') },
@@ -112,7 +112,7 @@ function mountOwnPassword(app: App, deps: RecoveryRouteDeps): void {
   addRoute(app, {
     ...route,
     path: '/api/auth/password/remove',
-    operationId: 'deletePassword',
+    operationId: 'removePassword',
     summary: 'Remove the password of the account',
     description: 'Every other session of the account ends. The last means of signing in cannot be removed.',
     answers: { 204: empty('It is removed.') },

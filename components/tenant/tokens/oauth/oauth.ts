@@ -8,6 +8,7 @@ type OAuthErrorCode =
   | 'invalid_grant'
   | 'invalid_scope'
   | 'unsupported_grant_type'
+  | 'mfa_required'
   | 'slow_down'
   | 'temporarily_unavailable'
   | 'server_error';
@@ -19,6 +20,8 @@ export class OAuthError extends Error {
   /** Additional code beside the members of the RFC, such as SHARED_SECRETS_DISABLED. */
   readonly code: string | undefined;
   readonly retryAfterSeconds: number | undefined;
+  /** Members of the answer beyond those of the RFC. */
+  readonly members: Readonly<Record<string, unknown>>;
 
   constructor(
     status: number,
@@ -28,6 +31,7 @@ export class OAuthError extends Error {
       readonly code?: string;
       readonly retryAfterSeconds?: number | undefined;
       readonly cause?: unknown;
+      readonly members?: Readonly<Record<string, unknown>>;
     } = {},
   ) {
     super(description, options.cause === undefined ? undefined : { cause: options.cause });
@@ -36,6 +40,7 @@ export class OAuthError extends Error {
     this.error = error;
     this.code = options.code;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.members = options.members ?? {};
   }
 }
 
@@ -46,7 +51,7 @@ interface OAuthErrorBody {
 }
 
 export function presentOAuthError(error: OAuthError): OAuthErrorBody {
-  const body = { error: error.error, error_description: error.message };
+  const body = { error: error.error, error_description: error.message, ...error.members };
   return error.code === undefined ? body : { ...body, code: error.code };
 }
 

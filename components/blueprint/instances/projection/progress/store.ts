@@ -15,7 +15,7 @@ export interface Cursor {
   /** While the rows are rebuilt, the position that they had been read up to before. Earlier steps were announced then. */
   readonly announced: LedgerPosition | undefined;
   /**
-   * When the rows were made from steps of instances that nobody had started in this database: it is new, as after a
+   * When the rows were made from steps of instances that were not started in this database: it is new, as after a
    * loss, or the register was replicated to it.
    */
   readonly restoredAt: Date | undefined;
