@@ -30,6 +30,7 @@ import { honourEarlierKeys } from './requests/earlier-keys.ts';
 import { createChallengeTokens } from './sign-in/challenge/gate.ts';
 import { createGuessCap } from './sign-in/lockout/guess-cap.ts';
 import { createUnknownAddresses } from './sign-in/lockout/unknown-address.ts';
+import { createCeremonies, relyingPartyOf } from './sign-in/passkeys/ceremony.ts';
 import { createPasswordPolicy, type PasswordPolicy } from './sign-in/passwords/policy.ts';
 import { createPasswords, type Passwords } from './sign-in/passwords/queue.ts';
 import { createResetTokens } from './sign-in/recovery/recover.ts';
@@ -232,13 +233,14 @@ interface Shared {
 function accountDeps(
   { parts, protection, messages, passwords, issuer, notifyInboxes }: Wiring,
   { notify, passwordPolicy, loginTokens }: Shared,
-): Pick<Deps, 'registration' | 'recovery' | 'secondStep'> {
+): Pick<Deps, 'registration' | 'recovery' | 'secondStep' | 'passkeys'> {
   const { config, runtime, db } = parts;
   const { clock, installation } = runtime;
   const secrets = { db, clock, protection };
   const baseUrl = config.CHANCERY_BASE_URL;
   const tokens = createAddressTokens(secrets);
   const challenges = createChallengeTokens(secrets);
+  const sessions = { issuer, refreshKey: protection.refreshKey };
   const common = { db, clock, passwords, passwordPolicy, messages, baseUrl, notify, notifyInboxes };
   return {
     registration: {
@@ -249,10 +251,23 @@ function accountDeps(
       recover: { ...common, resets: createResetTokens(secrets) },
       own: { ...common, challenges },
     },
+    passkeys: {
+      ...common,
+      ...sessions,
+      party: relyingPartyOf({
+        baseUrl,
+        installation,
+        rpId: config.CHANCERY_PASSKEY_RP_ID,
+        origins: config.CHANCERY_PASSKEY_ORIGINS,
+      }),
+      ceremonies: createCeremonies(secrets),
+      challenges,
+      loginTokens,
+      tokens,
+    },
     secondStep: {
       ...common,
-      issuer,
-      refreshKey: protection.refreshKey,
+      ...sessions,
       protection,
       installation,
       challenges,

@@ -91,6 +91,20 @@ export const tenantSettings = z.object({
     .string()
     .optional()
     .describe('Directory that mails and text messages are written to instead of being sent; local mode.'),
+  CHANCERY_PASSKEY_RP_ID: z
+    .string()
+    .regex(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/)
+    .optional()
+    .describe(
+      'Domain that passkeys are made for; the host of the base URL when absent. It must never change.',
+    ),
+  CHANCERY_PASSKEY_ORIGINS: z
+    .string()
+    .default('')
+    .transform((text) => text.split(',').map((origin) => origin.trim()))
+    .transform((origins) => origins.filter((origin) => origin !== ''))
+    .refine((origins) => origins.every((origin) => URL.parse(origin)?.origin === origin), 'expected origins')
+    .describe('Origins that may use passkeys, separated by commas; that of the base URL when empty.'),
   Auth__ReturnToAllowlist__Hosts: returnToHosts.describe(
     'Hosts that a sign-in may lead to, separated by commas: exact, or *.suffix; https, or http for localhost.',
   ),

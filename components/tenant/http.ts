@@ -14,6 +14,8 @@ import { mountRegistration, type RegistrationRouteDeps } from './people/registra
 import { mountUsers, type UserDeps } from './people/users/routes.ts';
 import { type InternalDeps, mountInternal } from './platform/principals/routes.ts';
 import { mountPlatform } from './platform/routes.ts';
+import { mountPasskeys } from './sign-in/passkeys/routes.ts';
+import type { PasskeySignInDeps } from './sign-in/passkeys/sign-in.ts';
 import { mountRecovery, type RecoveryRouteDeps } from './sign-in/recovery/routes.ts';
 import { mountSignIn, type SignInRouteDeps } from './sign-in/routes.ts';
 import { mountSecondFactors } from './sign-in/second-factors/routes.ts';
@@ -40,6 +42,7 @@ export interface Deps {
   readonly registration: RegistrationRouteDeps;
   readonly recovery: RecoveryRouteDeps;
   readonly secondStep: SecondStepDeps;
+  readonly passkeys: PasskeySignInDeps;
   readonly internal: InternalDeps;
 }
 
@@ -64,6 +67,7 @@ export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
   mountRecovery(app, deps.recovery);
   mountSecondFactors(app, deps.secondStep);
   mountSecondStep(app, deps.secondStep);
+  mountPasskeys(app, deps.passkeys);
   mountHub(app, tenantHubPath, hub);
 }
 

@@ -74,6 +74,7 @@ async function write(deps: RegisterDeps, tx: Transactor<TenantDatabase>, attempt
   const atMs = deps.clock.nowMs();
   const accountId = randomUUIDv7();
   const row = {
+    via: 'Local' as const,
     accountId,
     identityId,
     organizationId: organization.id,

@@ -8,9 +8,10 @@ interface Registration {
   readonly accountId: string;
   readonly identityId: string;
   readonly organizationId: string;
-  readonly email: string;
+  readonly email: string | undefined;
   readonly displayName: string;
-  readonly passwordHash: string;
+  readonly passwordHash: string | undefined;
+  readonly via: 'Local' | 'Passkey';
   readonly atMs: number;
 }
 
@@ -22,21 +23,22 @@ interface Registration {
  */
 export async function insertRegistration(tx: Transactor<DB>, row: Registration): Promise<boolean> {
   const at = new Date(row.atMs);
+  const [email, hash] = [row.email ?? null, row.passwordHash ?? null];
   const { rows } = await sql<{ id: string }>`
     WITH made AS (
       INSERT INTO platform_users (id, email, display_name, password_hash, password_changed_at, email_verified,
         home_organization_id, status, created_at)
-      SELECT ${row.accountId}, ${row.email}, ${row.displayName}, ${row.passwordHash}, ${at}::timestamptz, false,
+      SELECT ${row.accountId}, ${email}::text, ${row.displayName}, ${hash}::text, ${at}::timestamptz, false,
         ${row.organizationId}, 'Active', ${at}::timestamptz
       WHERE NOT EXISTS (SELECT FROM platform_users
-        WHERE email = ${row.email} AND (email_verified OR home_organization_id = ${row.organizationId}))
+        WHERE email = ${email}::text AND (email_verified OR home_organization_id = ${row.organizationId}))
       ON CONFLICT DO NOTHING
       RETURNING id
     )
     INSERT INTO user_identities (id, organization_id, platform_user_id, email, display_name, roles, status,
       provisioned_via, created_at)
-    SELECT ${row.identityId}, ${row.organizationId}, made.id, ${row.email}, ${row.displayName}, ARRAY['User'],
-      'Active', 'Local', ${at}::timestamptz FROM made
+    SELECT ${row.identityId}, ${row.organizationId}, made.id, ${email}::text, ${row.displayName}, ARRAY['User'],
+      'Active', ${row.via}, ${at}::timestamptz FROM made
     ON CONFLICT DO NOTHING
     RETURNING id`.execute(tx);
   return rows.length === 1;

@@ -1,0 +1,235 @@
+import { randomUUIDv7 } from 'node:crypto';
+import type { HumanTier } from '#core/identity/tiers.ts';
+import type { Transactor } from '#kit/db/db.ts';
+import { appendAudit } from '../../audit/log/store.ts';
+import type { TenantDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
+import { lockMembership } from '../../organizations/lock-membership.ts';
+import { findRegistrationTarget } from '../../organizations/store.ts';
+import { normalizeEmail } from '../../people/accounts/account.ts';
+import { lockAccount } from '../../people/accounts/store.ts';
+import { listMemberships } from '../../people/memberships/store.ts';
+import type { MessageQueue } from '../../people/messages/queue.ts';
+import { verificationMail } from '../../people/registration/mails.ts';
+import { insertRegistration } from '../../people/registration/store.ts';
+import type { AddressTokens } from '../../people/registration/tokens.ts';
+import type { Origin } from '../../requests/origin.ts';
+import {
+  type IssuedTokens,
+  issueSession,
+  type Session,
+  type SessionIssuer,
+} from '../../tokens/sessions/session.ts';
+import { chooseMembership } from '../opening/membership.ts';
+import { openSession } from '../opening/open-session.ts';
+import { resolveTier } from '../opening/tier.ts';
+import { requireLogin } from '../second-step/complete.ts';
+import type { LoginTokens } from '../second-step/login-token.ts';
+import { type Asserted, beginAssertion, judgeAssertion, useAssertion } from './assert.ts';
+import { beginCreation, judgeAttestation, type PasskeyDeps } from './enrol.ts';
+import { recordPasskey } from './record.ts';
+import type { Assertion, Attestation } from './schemas.ts';
+import { insertPasskey, listPasskeys } from './store.ts';
+
+type Tx = Transactor<TenantDatabase>;
+
+export interface PasskeySignInDeps extends PasskeyDeps, SessionIssuer {
+  readonly loginTokens: LoginTokens;
+  readonly messages: MessageQueue;
+  readonly tokens: AddressTokens;
+  readonly baseUrl: string;
+}
+
+/** Claims by RFC 8176 of a passkey with user verification. */
+const amr = ['hwk', 'user', 'mfa'];
+
+async function open(
+  tx: Tx,
+  opening: Omit<Parameters<typeof openSession>[1], 'amr' | 'basicProofAtMs' | 'strongProofAtMs'>,
+): Promise<Session> {
+  const { nowMs } = opening;
+  return openSession(tx, { ...opening, amr, basicProofAtMs: nowMs, strongProofAtMs: nowMs });
+}
+
+interface SignUp {
+  readonly displayName: string;
+  readonly email?: string | undefined;
+}
+
+/**
+ * Begins the sign-up of a person with a passkey alone. Nothing is made until the answer comes, and an address is not
+ * looked up.
+ * @throws PASSKEYS_UNAVAILABLE, REGISTRATION_CLOSED
+ */
+export async function beginSignUp(deps: PasskeySignInDeps, { displayName, email }: SignUp) {
+  await requirePublic(deps);
+  const accountId = randomUUIDv7();
+  const ceremony = {
+    purpose: 'sign-up',
+    accountId,
+    displayName,
+    ...(email !== undefined && { email: normalizeEmail(email) }),
+  } as const;
+  const creation = { ceremony, userName: email ?? displayName, known: [], residentKey: 'required' } as const;
+  return deps.db.transact((tx) => beginCreation(deps, tx, creation));
+}
+
+async function requirePublic(deps: PasskeySignInDeps) {
+  const found = await findRegistrationTarget(deps.db.read, 'public');
+  if (found?.takesRegistrations !== true) throw refusal('REGISTRATION_CLOSED');
+  return found.organization;
+}
+
+interface Answered<Response> {
+  readonly transactionId: string;
+  readonly response: Response;
+  readonly origin: Origin;
+}
+
+/**
+ * Makes the account of a sign-up and signs it in.
+ * @throws INVALID_ATTESTATION, KNOWN_CREDENTIAL, ADDRESS_TAKEN, REGISTRATION_CLOSED
+ */
+export async function finishSignUp(
+  deps: PasskeySignInDeps,
+  answered: Answered<Attestation>,
+): Promise<IssuedTokens> {
+  const { transactionId, response, origin } = answered;
+  const { ceremony, passkey } = await judgeAttestation(deps, transactionId, response);
+  const { accountId, email, displayName = '' } = ceremony;
+  if (ceremony.purpose !== 'sign-up' || accountId === undefined) throw refusal('INVALID_ATTESTATION');
+  const organization = await requirePublic(deps);
+  const session = await deps.db.transact(async (tx) => {
+    if (typeof (await deps.ceremonies.take(tx, transactionId)) === 'string')
+      throw refusal('INVALID_ATTESTATION');
+    const nowMs = deps.clock.nowMs();
+    const identityId = randomUUIDv7();
+    const row = { accountId, identityId, organizationId: organization.id, email, displayName, atMs: nowMs };
+    if (!(await insertRegistration(tx, { ...row, passwordHash: undefined, via: 'Passkey' }))) {
+      throw refusal('ADDRESS_TAKEN');
+    }
+    if (!(await insertPasskey(tx, { ...passkey, accountId, displayName, createdAtMs: nowMs }))) {
+      throw refusal('KNOWN_CREDENTIAL');
+    }
+    await record(deps, tx, { ...row, organizationName: organization.name, origin });
+    await recordPasskey(tx, { accountId, origin, event: 'added', passkeyId: passkey.id, atMs: nowMs });
+    const account = await lockAccount(tx, accountId);
+    const membership = await lockMembership(tx, { identityId, organizationId: organization.id });
+    if (account === undefined || membership === undefined) throw refusal('REGISTRATION_CLOSED');
+    return open(tx, { account, membership, tier: 'consumer', method: 'passkey', origin, nowMs });
+  });
+  deps.notifyInboxes();
+  return issueSession(deps, session);
+}
+
+interface Registered {
+  readonly accountId: string;
+  readonly identityId: string;
+  readonly organizationId: string;
+  readonly organizationName: string;
+  readonly email: string | undefined;
+  readonly atMs: number;
+  readonly origin: Origin;
+}
+
+async function record(deps: PasskeySignInDeps, tx: Tx, registered: Registered): Promise<void> {
+  const { accountId, identityId, organizationId, organizationName, email, atMs, origin } = registered;
+  await appendAudit(tx, {
+    organizationId,
+    occurredAtMs: atMs,
+    type: 'SelfRegistration',
+    identityId,
+    platformUserId: accountId,
+    origin,
+    success: true,
+    details: { method: 'passkey' },
+  });
+  if (email === undefined) return;
+  const token = await deps.tokens.verification.issue(tx, { subject: accountId, payload: { email } });
+  const disownToken = await deps.tokens.disowning.issue(tx, { subject: accountId, payload: {} });
+  const { ipAddress } = origin;
+  const { baseUrl } = deps;
+  const mail = { to: email, baseUrl, organizationName, token, disownToken, at: new Date(atMs), ipAddress };
+  await deps.messages.add(tx, verificationMail(mail), atMs);
+}
+
+/** Begins a sign-in by a passkey that tells who it is. @throws PASSKEYS_UNAVAILABLE */
+export function beginSignIn(deps: PasskeySignInDeps) {
+  return deps.db.transact((tx) =>
+    beginAssertion(deps, tx, { ceremony: { purpose: 'sign-in' }, allowed: [] }),
+  );
+}
+
+/** @throws UNKNOWN_CREDENTIAL, INVALID_ASSERTION */
+export async function finishSignIn(
+  deps: PasskeySignInDeps,
+  answered: Answered<Assertion> & { readonly tier: HumanTier | undefined },
+): Promise<IssuedTokens> {
+  const { origin } = answered;
+  const asserted = await judgeAssertion(deps, { ...answered, purpose: 'sign-in' });
+  const session = await deps.db.transact(async (tx) => {
+    if (!(await useAssertion(deps, tx, asserted, origin))) return undefined;
+    const account = await lockAccount(tx, asserted.passkey.accountId);
+    if (account?.isActive !== true) throw refusal('INVALID_ASSERTION');
+    const chosen = chooseMembership(account, await listMemberships(tx, account.id), undefined);
+    const membership = chosen && (await lockMembership(tx, chosen));
+    if (membership === undefined) throw refusal('INVALID_ASSERTION');
+    const { roles, orgType } = membership;
+    const wanted = answered.tier === 'consumer' ? 'consumer' : undefined;
+    const tier = resolveTier({ tier: wanted, roles, orgType });
+    const nowMs = deps.clock.nowMs();
+    const opening = {
+      account,
+      membership,
+      tier: tier === 'refused' ? 'consumer' : tier,
+      origin,
+      nowMs,
+    } as const;
+    return open(tx, { ...opening, method: 'passkey' });
+  });
+  return issueOrRefuse(deps, session);
+}
+
+/** A passkey that was disabled stays so: its transaction has committed. */
+function issueOrRefuse(deps: PasskeySignInDeps, session: Session | undefined): IssuedTokens {
+  deps.notifyInboxes();
+  if (session === undefined) throw refusal('INVALID_ASSERTION');
+  return issueSession(deps, session);
+}
+
+/** Begins the second step of a sign-in. @throws INVALID_LOGIN_TOKEN, FACTOR_NOT_ENABLED, RATE_LIMITED */
+export async function beginSecondStep(deps: PasskeySignInDeps, loginToken: string) {
+  const { subject: accountId } = requireLogin(await deps.loginTokens.find(deps.db.read, loginToken));
+  return deps.db.transact(async (tx) => {
+    const allowed = (await listPasskeys(tx, accountId)).filter(({ status }) => status === 'Active');
+    if (allowed.length === 0) throw refusal('FACTOR_NOT_ENABLED');
+    return beginAssertion(deps, tx, { ceremony: { purpose: 'second-step', accountId }, allowed });
+  });
+}
+
+interface SecondStepAnswer extends Answered<Assertion> {
+  readonly loginToken: string;
+  readonly tier: HumanTier | undefined;
+}
+
+/** @throws INVALID_LOGIN_TOKEN, UNKNOWN_CREDENTIAL, INVALID_ASSERTION, RATE_LIMITED */
+export async function finishSecondStep(
+  deps: PasskeySignInDeps,
+  answered: SecondStepAnswer,
+): Promise<IssuedTokens> {
+  const { loginToken, origin } = answered;
+  const login = requireLogin(await deps.loginTokens.count(loginToken));
+  const accountId = login.subject;
+  const asserted: Asserted = await judgeAssertion(deps, { ...answered, purpose: 'second-step', accountId });
+  const session = await deps.db.transact(async (tx) => {
+    if (!(await useAssertion(deps, tx, asserted, origin))) return undefined;
+    requireLogin(await deps.loginTokens.take(tx, loginToken));
+    const account = await lockAccount(tx, accountId);
+    const membership = account?.isActive === true ? await lockMembership(tx, login.payload) : undefined;
+    if (account === undefined || membership === undefined) throw refusal('INVALID_LOGIN_TOKEN');
+    const tier = answered.tier === 'consumer' ? 'consumer' : login.payload.tier;
+    const nowMs = deps.clock.nowMs();
+    return open(tx, { account, membership, tier, method: 'password+passkey', origin, nowMs });
+  });
+  return issueOrRefuse(deps, session);
+}
