@@ -15,6 +15,7 @@ import { appendAudit } from './audit/log/store.ts';
 import type { TenantConfig } from './config.ts';
 import type { TenantDatabase } from './database/schema.ts';
 import type { Deps } from './http.ts';
+import { createProofWays } from './people/account/proof-ways.ts';
 import { createMessageQueue, type MessageQueue } from './people/messages/queue.ts';
 import { createMessageSender, type MessageSender } from './people/messages/sender.ts';
 import { createTransports } from './people/messages/transports.ts';
@@ -233,7 +234,7 @@ interface Shared {
 function accountDeps(
   { parts, protection, messages, passwords, issuer, notifyInboxes }: Wiring,
   { notify, passwordPolicy, loginTokens }: Shared,
-): Pick<Deps, 'registration' | 'recovery' | 'secondStep' | 'passkeys'> {
+): Pick<Deps, 'registration' | 'recovery' | 'secondStep' | 'passkeys' | 'challenge' | 'account'> {
   const { config, runtime, db } = parts;
   const { clock, installation } = runtime;
   const secrets = { db, clock, protection };
@@ -242,6 +243,30 @@ function accountDeps(
   const challenges = createChallengeTokens(secrets);
   const sessions = { issuer, refreshKey: protection.refreshKey };
   const common = { db, clock, passwords, passwordPolicy, messages, baseUrl, notify, notifyInboxes };
+  const passkeys = {
+    ...common,
+    ...sessions,
+    party: relyingPartyOf({
+      baseUrl,
+      installation,
+      rpId: config.CHANCERY_PASSKEY_RP_ID,
+      origins: config.CHANCERY_PASSKEY_ORIGINS,
+    }),
+    ceremonies: createCeremonies(secrets),
+    challenges,
+    loginTokens,
+    tokens,
+  };
+  const secondStep = {
+    ...common,
+    ...sessions,
+    protection,
+    installation,
+    challenges,
+    loginTokens,
+    codes: createChannelCodes(secrets),
+    lockoutSteps: config.CHANCERY_LOCKOUT_STEPS,
+  };
   return {
     registration: {
       register: { ...common, tokens },
@@ -251,30 +276,14 @@ function accountDeps(
       recover: { ...common, resets: createResetTokens(secrets) },
       own: { ...common, challenges },
     },
-    passkeys: {
+    passkeys,
+    secondStep,
+    challenge: {
       ...common,
-      ...sessions,
-      party: relyingPartyOf({
-        baseUrl,
-        installation,
-        rpId: config.CHANCERY_PASSKEY_RP_ID,
-        origins: config.CHANCERY_PASSKEY_ORIGINS,
-      }),
-      ceremonies: createCeremonies(secrets),
       challenges,
-      loginTokens,
-      tokens,
+      ways: createProofWays({ step: secondStep, passkeys, passwords }),
     },
-    secondStep: {
-      ...common,
-      ...sessions,
-      protection,
-      installation,
-      challenges,
-      loginTokens,
-      codes: createChannelCodes(secrets),
-      lockoutSteps: config.CHANCERY_LOCKOUT_STEPS,
-    },
+    account: { ...secondStep, notify },
   };
 }
 

@@ -8,12 +8,16 @@ import { mountManaged } from './organizations/managed/routes.ts';
 import { mountOrganizations } from './organizations/routes.ts';
 import type { StatusDeps } from './organizations/status.ts';
 import { mountPages, type PageDeps } from './pages/routes.ts';
+import type { ResetFactorsDeps } from './people/account/reset-factors.ts';
+import { mountAccount } from './people/account/routes.ts';
 import { tenantHubPath } from './people/inbox/hub.ts';
 import { type InboxDeps, mountInbox } from './people/inbox/routes.ts';
 import { mountRegistration, type RegistrationRouteDeps } from './people/registration/routes.ts';
 import { mountUsers, type UserDeps } from './people/users/routes.ts';
 import { type InternalDeps, mountInternal } from './platform/principals/routes.ts';
 import { mountPlatform } from './platform/routes.ts';
+import type { ProveDeps } from './sign-in/challenge/prove.ts';
+import { mountChallenge } from './sign-in/challenge/routes.ts';
 import { mountPasskeys } from './sign-in/passkeys/routes.ts';
 import type { PasskeySignInDeps } from './sign-in/passkeys/sign-in.ts';
 import { mountRecovery, type RecoveryRouteDeps } from './sign-in/recovery/routes.ts';
@@ -43,6 +47,8 @@ export interface Deps {
   readonly recovery: RecoveryRouteDeps;
   readonly secondStep: SecondStepDeps;
   readonly passkeys: PasskeySignInDeps;
+  readonly challenge: ProveDeps;
+  readonly account: ResetFactorsDeps;
   readonly internal: InternalDeps;
 }
 
@@ -68,6 +74,8 @@ export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
   mountSecondFactors(app, deps.secondStep);
   mountSecondStep(app, deps.secondStep);
   mountPasskeys(app, deps.passkeys);
+  mountChallenge(app, deps.challenge);
+  mountAccount(app, deps.account);
   mountHub(app, tenantHubPath, hub);
 }
 

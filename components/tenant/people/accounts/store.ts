@@ -172,10 +172,26 @@ function toAccount(row: Selectable<PlatformUserTable>): Account {
   };
 }
 
+/** The hash of the password of an account; undefined when it has none. */
+export async function findPasswordHash(db: Reader<DB>, accountId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('platform_users')
+    .select('password_hash')
+    .where('id', '=', accountId)
+    .executeTakeFirst();
+  return row?.password_hash ?? undefined;
+}
+
+/** Removes what confirms a password: passkeys, authenticator app, backup codes, codes by mail and text message. */
+export async function dropSecondFactors(tx: Transactor<DB>, accountId: string): Promise<void> {
+  for (const table of ['second_factors', 'backup_codes', 'passkeys'] as const) {
+    await tx.deleteFrom(table).where('platform_user_id', '=', accountId).execute();
+  }
+}
+
 /** Removes every means of signing in that was enrolled for an account, and its second factors and numbers. */
 export async function dropCredentials(tx: Transactor<DB>, accountId: string): Promise<void> {
   await removePassword(tx, accountId);
-  for (const table of ['second_factors', 'backup_codes', 'passkeys', 'social_links'] as const) {
-    await tx.deleteFrom(table).where('platform_user_id', '=', accountId).execute();
-  }
+  await dropSecondFactors(tx, accountId);
+  await tx.deleteFrom('social_links').where('platform_user_id', '=', accountId).execute();
 }

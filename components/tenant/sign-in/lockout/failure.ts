@@ -14,7 +14,14 @@ import { auditKeyOf } from './unknown-address.ts';
 
 type Tx = Transactor<TenantDatabase>;
 
-export type FailureReason = 'closed' | 'locked' | 'password' | 'second-factor' | 'account' | 'organization';
+export type FailureReason =
+  | 'closed'
+  | 'locked'
+  | 'password'
+  | 'second-factor'
+  | 'challenge'
+  | 'account'
+  | 'organization';
 
 /** @throws AppError rate_limited when the guesses are used up, equally for addresses without an account */
 export function requireAdmission(

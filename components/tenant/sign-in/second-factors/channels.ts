@@ -25,6 +25,8 @@ const lifetimeMs = 10 * 60_000;
 export interface ChannelCodes {
   readonly emailSignIn: OneTimeCodes;
   readonly smsSignIn: OneTimeCodes;
+  readonly emailProof: OneTimeCodes;
+  readonly smsProof: OneTimeCodes;
   readonly emailChannel: OneTimeCodes;
   readonly phone: OneTimeCodes;
 }
@@ -33,6 +35,8 @@ export function createChannelCodes(deps: Parameters<typeof createCodes>[0]): Cha
   return {
     emailSignIn: createCodes(deps, { purpose: 'email-sign-in-code', lifetimeMs }),
     smsSignIn: createCodes(deps, { purpose: 'sms-sign-in-code', lifetimeMs }),
+    emailProof: createCodes(deps, { purpose: 'email-challenge-code', lifetimeMs }),
+    smsProof: createCodes(deps, { purpose: 'sms-challenge-code', lifetimeMs }),
     emailChannel: createCodes(deps, { purpose: 'email-channel-code', lifetimeMs }),
     phone: createCodes(deps, { purpose: 'phone-code', lifetimeMs }),
   };
