@@ -8,7 +8,7 @@ import type { ExternalParts } from './infrastructure.ts';
 import { type Local, startLocal } from './local.ts';
 import { parseEndpoints, parseOptions, usage } from './options.ts';
 import { describeChange, describeStart } from './screen.ts';
-import { installedServices } from './starters.ts';
+import { installedServices, recoverAccount } from './starters.ts';
 import { askControl } from './state/control.ts';
 import { openStateDirectory, type StateDirectory } from './state/directory.ts';
 import { lockDirectory } from './state/lock.ts';
@@ -22,6 +22,7 @@ async function main(): Promise<number> {
   const options = parseOptions(process.argv.slice(2));
   const directory = openStateDirectory(options.dataDir);
   if (options.again !== undefined) return again(directory, options.again);
+  if (options.recover !== undefined) return recover(directory, options.recover);
   const unlock = await lockDirectory(directory.sockets, directory.root);
   const destination = pino.destination({
     dest: join(directory.logs, 'chancery.log'),
@@ -39,6 +40,7 @@ async function main(): Promise<number> {
     directory,
     external: externalParts(),
     services: installedServices,
+    recover: recoverAccount,
     log,
     logOf,
     onChange,
@@ -62,6 +64,12 @@ async function main(): Promise<number> {
 /**
  * Requests from the running Chancery of the directory to restart one of its validators, and waits until it is ready.
  */
+async function recover(directory: StateDirectory, address: string): Promise<number> {
+  const link = await askControl(directory.sockets, directory.root, `recover ${address}`);
+  process.stdout.write(`The account is unlocked. Within one hour, this link sets a new password:\n${link}\n`);
+  return 0;
+}
+
 async function again(directory: StateDirectory, name: string): Promise<number> {
   const pid = await askControl(directory.sockets, directory.root, `again ${name}`);
   process.stdout.write(`${name} runs again, process ${pid}.\n`);

@@ -75,6 +75,11 @@ export function clientIdsOf(services: readonly Service[], validators: number): r
   return [...single.map(({ name }) => clientIdOf(name)), ...validatorIds(validators)];
 }
 
+/** Browsers know passkeys for `localhost`, and not for an address. */
+export function baseUrlOf({ gatewayPort }: Pick<Layout, 'gatewayPort'>): string {
+  return `http://localhost:${gatewayPort}`;
+}
+
 const at = (port: number): string => `127.0.0.1:${port}`;
 
 /** Ports of a service with one process. */
@@ -132,7 +137,7 @@ const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<st
     CHANCERY_PROTECTION_KEY_FILE: layout.files.protectionKey,
     CHANCERY_PUBLIC_ORG_ENABLED: 'true',
     CHANCERY_MESSAGES_DIR: layout.messagesDir,
-    CHANCERY_BASE_URL: `http://${at(layout.gatewayPort)}`,
+    CHANCERY_BASE_URL: baseUrlOf(layout),
   }),
   wallet: ({ files }) => ({
     CHANCERY_KEK_FILE: files.keyEncryptionKey,

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isAppError } from '#core/errors/errors.ts';
 import { systemClock } from '#kit/clock/clock.ts';
@@ -8,6 +9,7 @@ import { localError } from './errors.ts';
 import { type ExternalParts, type Infrastructure, startInfrastructure } from './infrastructure.ts';
 import { launchInProcess, launchProcesses } from './launch.ts';
 import {
+  baseUrlOf,
   clientIdsOf,
   isLocal,
   type Layout,
@@ -75,6 +77,16 @@ interface LocalOptions {
   readonly logOf: (name: string) => Logger;
   /** Called after one of several validators ended or runs again; `local.json` is already up to date. */
   readonly onChange: (event: FleetEvent) => void;
+  /** Makes a link that sets a new password for an account, by its address. */
+  readonly recover: (
+    settings: {
+      readonly databaseUrl: string;
+      readonly protectionKey: Uint8Array;
+      readonly baseUrl: string;
+      readonly log: Logger;
+    },
+    address: string,
+  ) => Promise<string>;
 }
 
 /** Starts with other ports, when another process bound a chosen one first. */
@@ -178,7 +190,12 @@ async function run(
   });
   running = supervision;
   const state = write(supervision);
-  cleanup.add('control', await serveControl(directory.sockets, (line) => executeCommand(supervision, line)));
+  cleanup.add(
+    'control',
+    await serveControl(directory.sockets, (line) =>
+      executeCommand({ recover: local.recover, layout, supervision, log }, line),
+    ),
+  );
   const broken = Promise.race([
     supervision.broken,
     infrastructure.broken.then((reason) => `PostgreSQL ended: ${reason}`),
@@ -186,10 +203,28 @@ async function run(
   return { state, embedded: infrastructure.embedded, broken, stop: () => cleanup.run(log) };
 }
 
-/** Handles `again NAME`: restarts an ended validator and answers with its process id. */
-async function executeCommand(supervision: Supervision, line: string): Promise<string> {
+interface Controlled {
+  readonly recover: LocalOptions['recover'];
+  readonly layout: Layout;
+  readonly supervision: Supervision;
+  readonly log: Logger;
+}
+
+/**
+ * Handles `again NAME`, which restarts an ended validator and answers with its process id, and `recover EMAIL`, which
+ * answers with a link that sets a new password.
+ */
+async function executeCommand(
+  { recover, layout, supervision, log }: Controlled,
+  line: string,
+): Promise<string> {
   const [command, name = ''] = line.split(' ');
   if (command === 'again') return String(await supervision.again(name));
+  if (command === 'recover') {
+    const databaseUrl = layout.databaseUrl('tenant');
+    const protectionKey = readFileSync(layout.files.protectionKey);
+    return recover({ databaseUrl, protectionKey, baseUrl: baseUrlOf(layout), log }, name);
+  }
   throw localError('INVALID_REQUEST', `unknown command ${command}`);
 }
 

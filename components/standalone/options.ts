@@ -14,6 +14,8 @@ export interface Options {
   readonly validators: number | undefined;
   /** Instead of a start: the running Chancery of this directory is requested to restart this validator's process. */
   readonly again: string | undefined;
+  /** Instead of a start: the running Chancery of this directory makes a link that sets a new password. */
+  readonly recover: string | undefined;
 }
 
 const portOf = z.coerce.number().int().min(0).max(65_535);
@@ -21,12 +23,14 @@ const validatorsOf = z.coerce.number().int().min(1).max(7);
 
 export const usage = `npm start -- [--data DIR] [--port N] [--validators N] [--processes]
 npm start -- [--data DIR] --again NAME
+npm start -- [--data DIR] --recover EMAIL
 
   --data DIR       where state lives (default ./.chancery)
   --port N         the gateway's port on 127.0.0.1 (default 8080; 0 takes any free one)
   --validators N   how many validators, 1 to 7 (default 1); the first start of a directory fixes it
   --processes      run each component as a process of its own
   --again NAME     start the ended validator NAME of a running Chancery again (validator-0, ...)
+  --recover EMAIL  print a link that sets a new password for an account of a running Chancery
 `;
 
 /** Parses the command line; throws `invalid` with one clear line for any unknown option. */
@@ -42,6 +46,7 @@ export function parseOptions(args: readonly string[]): Options {
     processes: values.processes,
     validators: parseValidators(values.validators),
     again: values.again,
+    recover: values.recover,
   };
 }
 
@@ -76,6 +81,7 @@ function parse(args: readonly string[]) {
         processes: { type: 'boolean', default: false },
         validators: { type: 'string' },
         again: { type: 'string' },
+        recover: { type: 'string' },
       },
     });
   } catch (cause) {

@@ -3,6 +3,7 @@ import { type Catalogue, listServices, SERVICES, type Service } from '#core/iden
 import type { Env } from '#kit/config/config.ts';
 import { type Component, type Create, start } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { recoverByAddress } from '../tenant/sign-in/recovery/compose.ts';
 
 /** Starts a service, or a member of one, in this process: the same `create` as in a pod, from the same environment. */
 export type Starter = (process: LocalProcess) => Promise<Component>;
@@ -95,3 +96,6 @@ export const starters: Readonly<Record<LocalName<typeof SERVICES>, Starter>> = {
 
 /** The services of an installation. */
 export const installedServices: LocalServices = localServicesOf(SERVICES, starters);
+
+/** Makes a link that sets a new password for an account, by its address. */
+export const recoverAccount = recoverByAddress;

@@ -65,13 +65,21 @@ describe('a service that is one folder and one row of the catalogue', () => {
       directory = openStateDirectory(join(folder, 'state'));
       const log = createLogger({ service: 'hello-journey', level: 'silent' });
       local = await startLocal({
-        options: { dataDir: directory.root, port: 0, processes: false, validators: 1, again: undefined },
+        options: {
+          dataDir: directory.root,
+          port: 0,
+          processes: false,
+          validators: 1,
+          again: undefined,
+          recover: undefined,
+        },
         directory,
         external: {},
         services: localServicesOf(catalogueOf(folder), { ...starters, hello: starterIn(folder) }),
         log,
         logOf: () => log,
         onChange: () => undefined,
+        recover: async () => '',
       });
       api = createApi(local.state.gatewayUrl);
       token = (await signIn(api, local.state)).access_token;

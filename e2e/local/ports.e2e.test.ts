@@ -49,8 +49,15 @@ describe('ports of local mode', () => {
   const start = (services: LocalServices, port = 0) => {
     const log = createLogger({ service: 'local', level: 'silent' });
     const directory = openStateDirectory(root);
-    const options = { dataDir: root, port, processes: false, validators: 1, again: undefined };
-    const quiet = { log, logOf: () => log, onChange: () => undefined };
+    const options = {
+      dataDir: root,
+      port,
+      processes: false,
+      validators: 1,
+      again: undefined,
+      recover: undefined,
+    };
+    const quiet = { log, logOf: () => log, onChange: () => undefined, recover: async () => '' };
     return startLocal({ options, directory, external: {}, services, ...quiet });
   };
 

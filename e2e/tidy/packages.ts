@@ -19,7 +19,6 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   undici: [
     'components/gateway/*',
     'components/kit/auth/*',
-    'components/kit/outbound/*',
     'components/svid-issuer/kubernetes/*',
     'operator/kube/http.ts',
   ],
@@ -61,9 +60,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   nodemailer: ['components/tenant/people/messages/*'],
   otplib: ['components/tenant/sign-in/second-factors/*'],
   '@simplewebauthn/server': ['components/tenant/sign-in/passkeys/*'],
-  'openid-client': ['components/tenant/sign-in/federation/*'],
   'qrcode-generator': ['components/tenant/sign-in/second-factors/*'],
-  '@zxcvbn-ts/language-common': ['tools/passwords/*'],
   // blueprints
   ajv: ['components/core/blueprint/schemas/*'],
   'ajv-formats': ['components/core/blueprint/schemas/*'],
@@ -77,8 +74,6 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   vitest: [],
   'fast-check': [],
   'json-logic-engine': [],
-  'oidc-provider': [],
-  'playwright-core': [],
   'smtp-server': [],
 };
 

@@ -71,7 +71,7 @@ function call(exchange: Exchange, upstream: Upstream, options: ForwardOptions, b
     attempts++;
     const target = upstream.current();
     carrier = new ResponseCarrier(response, {
-      headersOf: (answer) => clientHeaders(answer, exchange.client.secure),
+      headersOf: (answer) => clientHeaders(answer, exchange.client.secure, exchange.path),
       asksElsewhere: () => {
         // a request that cannot be retried fails, but later ones use the next endpoint
         upstream.leave(target);

@@ -75,7 +75,7 @@ function call(exchange: Exchange, upstream: Upstream, options: HoldOptions): () 
     attempts += 1;
     const mayRepeat = attempts < 2;
     carrier = new ResponseCarrier(response, {
-      headersOf: (answer) => clientHeaders(answer, client.secure),
+      headersOf: (answer) => clientHeaders(answer, client.secure, exchange.path),
       asksElsewhere: () => mayRepeat,
       settle: (failure) => {
         const isOver = failure === undefined || response.destroyed || response.writableEnded;

@@ -152,7 +152,7 @@ const bodiless = new Set([204, 304]);
 function passOn({ client, socket }: Handshake, answer: Extract<UpgradeAnswer, { kind: 'answered' }>): number {
   const { status } = answer;
   const { 'content-length': _length, ...kept } = answer.headers;
-  const headers = clientHeaders(kept, client.secure);
+  const headers = clientHeaders(kept, client.secure, '');
   const body = bodiless.has(status) ? Buffer.alloc(0) : answer.body;
   if (!bodiless.has(status)) headers.push('content-length', String(body.length));
   headers.push('connection', 'close');

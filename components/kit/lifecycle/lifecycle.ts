@@ -1,5 +1,6 @@
 import { argv, env } from 'node:process';
 import type { z } from 'zod';
+import { isAppError } from '#core/errors/errors.ts';
 import { type Clock, systemClock } from '#kit/clock/clock.ts';
 import {
   ConfigError,
@@ -43,6 +44,15 @@ export type Create<C> = (config: C, runtime: Runtime) => Promise<Component>;
 /** Brings the schema of a component up to date; resolves with the names of the migrations that it applied. */
 export type Migrate = (where: { readonly url: string; readonly log: Logger }) => Promise<readonly string[]>;
 
+/**
+ * One act of an operator, in a process of its own. @returns the text to print; undefined when arguments are missing, which
+ * exits with 64. An AppError is printed without its stack.
+ */
+type Command = (
+  words: readonly string[],
+  context: { readonly env: Env; readonly log: Logger },
+) => Promise<string | undefined>;
+
 /** Declaration of a component for `run` and `start`. */
 interface Definition<S extends z.ZodObject> {
   readonly service: string;
@@ -50,6 +60,8 @@ interface Definition<S extends z.ZodObject> {
   readonly create: Create<z.output<S>>;
   /** Only of a component with a database. */
   readonly migrate?: Migrate;
+  /** Acts of an operator by their argument, such as `node main.js recover ADDRESS`. */
+  readonly commands?: Readonly<Record<string, Command>>;
 }
 
 interface StartOptions<S extends z.ZodObject> extends Definition<S> {
@@ -122,7 +134,7 @@ const stopDeadlineMs = 25_000;
  * process exits with 0 after a clean stop, 78 on invalid configuration, 69 when an address to listen on is in use, 1
  * otherwise; a second signal exits at once.
  * With the argument `migrate` a component with a database brings its schema up to date and exits: a job before an
- * upgrade. Other arguments exit with 64.
+ * upgrade. Arguments that name a command of the component run it. Other arguments exit with 64.
  */
 export async function run<S extends z.ZodObject>(definition: Definition<S>): Promise<void> {
   const log = createLogger({ service: definition.service, level: 'info' });
@@ -130,10 +142,12 @@ export async function run<S extends z.ZodObject>(definition: Definition<S>): Pro
     log.fatal({ err: error }, 'uncaught');
     process.exit(exitCodes.failure);
   });
-  const [act] = argv.slice(2);
+  const [act, ...words] = argv.slice(2);
   const { migrate } = definition;
   if (act === undefined) return serve(definition, log);
   if (act === 'migrate' && migrate !== undefined) return migrateOnly({ ...definition, migrate }, log);
+  const command = definition.commands?.[act];
+  if (command !== undefined) return execute(definition.service, log, () => command(words, { env, log }));
   process.stderr.write(`${definition.service}: unknown argument ${act}\n`);
   finish(exitCodes.usage);
 }
@@ -151,6 +165,27 @@ async function migrateOnly<S extends z.ZodObject>(
     finish(0);
   } catch (error) {
     report(definition.service, log, error);
+  }
+}
+
+async function execute(
+  service: string,
+  log: Logger,
+  command: () => Promise<string | undefined>,
+): Promise<void> {
+  try {
+    const text = await command();
+    if (text === undefined) {
+      process.stderr.write(`${service}: an argument is missing\n`);
+      finish(exitCodes.usage);
+      return;
+    }
+    process.stdout.write(`${text}\n`);
+    finish(0);
+  } catch (error) {
+    if (!isAppError(error) || error.kind === 'internal') return report(service, log, error);
+    process.stderr.write(`${service}: ${error.message}\n`);
+    finish(exitCodes.failure);
   }
 }
 

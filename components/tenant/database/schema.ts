@@ -223,7 +223,7 @@ export interface OneTimeSecretTable {
 }
 
 /** A mail or text message that is not sent yet. */
-export interface MessageTable {
+interface MessageTable {
   id: string;
   sealed: Buffer;
   attempts: Generated<number>;
@@ -248,7 +248,7 @@ export interface SecondFactorTable {
   updated_at: Date;
 }
 
-export interface BackupCodeTable {
+interface BackupCodeTable {
   platform_user_id: string;
   hash: Buffer;
   /** The set-up is not verified yet. */
@@ -278,7 +278,7 @@ export interface PasskeyTable {
 }
 
 /** An account of a social provider that signs a person in. */
-export interface SocialLinkTable {
+interface SocialLinkTable {
   id: string;
   platform_user_id: string;
   provider: string;
@@ -290,7 +290,7 @@ export interface SocialLinkTable {
 }
 
 /** The identity provider of an organisation. */
-export interface IdpConfigurationTable {
+interface IdpConfigurationTable {
   id: string;
   organization_id: string;
   provider_preset: string;

@@ -45,8 +45,10 @@ export const document1: readonly SpecifiedRoute[] = [
     'POST /api/auth/oidc/initiate Anonymous',
     'GET /api/auth/callback/{orgSubdomain} Anonymous',
     'POST /api/auth/oidc/complete-profile RequireAuthenticated',
+  ]),
+  ...routes('tenant', 'served', [
     'POST /api/auth/verify-email Anonymous',
-    'POST /api/auth/resend-verification RequireAuthenticated',
+    'POST /api/auth/resend-verification RequirePlatformUser',
   ]),
   // Login and token management
   ...routes('tenant', 'served', [
@@ -59,34 +61,34 @@ export const document1: readonly SpecifiedRoute[] = [
     'GET /api/auth/me RequireAuthenticated',
     'POST /api/auth/logout RequireAuthenticated',
   ]),
-  ...routes('tenant', 'pending', [
+  ...routes('tenant', 'served', [
     'POST /api/auth/verify-2fa Anonymous',
     'POST /api/auth/register Anonymous',
     'POST /api/auth/login/2fa/send-email Anonymous',
   ]),
   // TOTP
-  ...routes('tenant', 'pending', [
-    'POST /api/totp/setup RequireAuthenticated',
-    'POST /api/totp/verify RequireAuthenticated',
+  ...routes('tenant', 'served', [
+    'POST /api/totp/setup RequirePlatformUser',
+    'POST /api/totp/verify RequirePlatformUser',
     'POST /api/totp/validate Anonymous',
     'POST /api/totp/backup-validate Anonymous',
-    'DELETE /api/totp RequireAuthenticated',
-    'GET /api/totp/status RequireAuthenticated',
+    'DELETE /api/totp RequirePlatformUser',
+    'GET /api/totp/status RequirePlatformUser',
   ]),
   // Passkeys
-  ...routes('tenant', 'pending', [
-    'POST /api/passkey/register/options RequireAuthenticated',
-    'POST /api/passkey/register/verify RequireAuthenticated',
-    'GET /api/passkey/credentials RequireAuthenticated',
-    'DELETE /api/passkey/credentials/{id} RequireAuthenticated',
+  ...routes('tenant', 'served', [
+    'POST /api/passkey/register/options RequirePlatformUser',
+    'POST /api/passkey/register/verify RequirePlatformUser',
+    'GET /api/passkey/credentials RequirePlatformUser',
+    'DELETE /api/passkey/credentials/{id} RequirePlatformUser',
     'POST /api/auth/verify-passkey/options Anonymous',
     'POST /api/auth/verify-passkey Anonymous',
     'POST /api/auth/public/passkey/register/options Anonymous',
     'POST /api/auth/public/passkey/register/verify Anonymous',
     'POST /api/auth/passkey/assertion/options Anonymous',
     'POST /api/auth/passkey/assertion/verify Anonymous',
-    'POST /api/auth/public/passkey/add/options RequireAuthenticated',
-    'POST /api/auth/public/passkey/add/verify RequireAuthenticated',
+    'POST /api/auth/public/passkey/add/options RequirePlatformUser',
+    'POST /api/auth/public/passkey/add/verify RequirePlatformUser',
   ]),
   // Social login
   ...routes('tenant', 'pending', [
@@ -161,10 +163,10 @@ export const document1: readonly SpecifiedRoute[] = [
     'GET /api/v1/me/devices/has-any RequirePlatformUser',
   ]),
   // Account security
-  ...routes('tenant', 'pending', [
+  ...routes('tenant', 'served', [
     'GET /api/me/auth-methods RequirePlatformUser',
-    'POST /api/auth/challenge/initiate RequireAuthenticated',
-    'POST /api/auth/challenge/verify RequireAuthenticated',
+    'POST /api/auth/challenge/initiate RequirePlatformUser',
+    'POST /api/auth/challenge/verify RequirePlatformUser',
     'POST /api/me/2fa/email/enable RequirePlatformUser',
     'POST /api/me/2fa/email/verify RequirePlatformUser',
     'DELETE /api/me/2fa/email RequirePlatformUser',

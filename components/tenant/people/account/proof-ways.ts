@@ -16,7 +16,7 @@ import { acceptTotp } from '../../sign-in/second-factors/totp.ts';
 import type { SecondStepDeps } from '../../sign-in/second-step/complete.ts';
 import { findPasswordHash, lockAccount } from '../accounts/store.ts';
 
-export interface ProofWayDeps {
+interface ProofWayDeps {
   readonly step: SecondStepDeps;
   readonly passkeys: PasskeySignInDeps;
   readonly passwords: Passwords;

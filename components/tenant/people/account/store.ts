@@ -4,7 +4,7 @@ import type { TenantDatabase } from '../../database/schema.ts';
 type DB = TenantDatabase;
 
 /** A session of a person, as the account page shows it. */
-export interface OwnSession {
+interface OwnSession {
   readonly id: string;
   readonly organizationId: string;
   readonly tier: string;
@@ -41,7 +41,7 @@ export async function listSessions(
 }
 
 /** An account of a social provider that signs a person in. */
-export interface SocialLink {
+interface SocialLink {
   readonly id: string;
   readonly provider: string;
   readonly email: string | undefined;
@@ -68,7 +68,7 @@ export async function listSocialLinks(db: Reader<DB>, accountId: string): Promis
 }
 
 /** What the account page shows of the account itself. */
-export interface OwnAccount {
+interface OwnAccount {
   readonly email: string | undefined;
   readonly emailVerified: boolean;
   readonly passwordChangedAtMs: number | undefined;

@@ -22,13 +22,13 @@ export const SCOPED_OPERATIONS = [
 export type ScopedOperation = (typeof SCOPED_OPERATIONS)[number];
 
 /** What a challenge token was given for; its subject is the account. */
-export const challengePayload = z.object({
+const challengePayload = z.object({
   operation: z.enum(SCOPED_OPERATIONS),
   strength: z.enum(['basic', 'strong']),
   /** Of the link-pending token that the proof is for: one provider, one subject, one account. */
   linkPending: z.string().optional(),
 });
-export type ChallengePayload = z.output<typeof challengePayload>;
+type ChallengePayload = z.output<typeof challengePayload>;
 
 /** A proof holds for this time. */
 export const proofLifetimeMs = 300_000;

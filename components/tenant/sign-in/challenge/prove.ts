@@ -15,7 +15,7 @@ type Tx = Transactor<TenantDatabase>;
 
 /** In the order in which they are offered: strong ones first. */
 export const PROOF_METHODS = ['Totp', 'Passkey', 'ReOAuth', 'Password', 'EmailOtp', 'SmsOtp'] as const;
-export type ProofMethod = (typeof PROOF_METHODS)[number];
+type ProofMethod = (typeof PROOF_METHODS)[number];
 
 export const TARGET_KINDS = ['Password', 'Social', 'Passkey'] as const;
 export type TargetKind = (typeof TARGET_KINDS)[number];
@@ -46,7 +46,7 @@ export interface ProveDeps extends GateDeps {
   readonly ways: ProofWays;
 }
 
-export interface Operation {
+interface Operation {
   readonly operation: ScopedOperation;
   readonly target: TargetKind | undefined;
 }

@@ -93,7 +93,7 @@ export async function beginEnrolment(deps: PasskeyDeps, caller: Caller, displayN
 }
 
 /** A verified attestation that is not stored yet. */
-export interface Attested {
+interface Attested {
   readonly ceremony: Ceremony;
   readonly passkey: Omit<Parameters<typeof insertPasskey>[1], 'accountId' | 'displayName' | 'createdAtMs'>;
 }

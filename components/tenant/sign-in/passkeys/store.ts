@@ -6,7 +6,7 @@ import { refusal } from '../../errors.ts';
 type DB = TenantDatabase;
 
 /** Disabled: its counter went back, so a copy of it may exist; it signs in no longer and can be removed. */
-export type PasskeyStatus = 'Active' | 'Disabled';
+type PasskeyStatus = 'Active' | 'Disabled';
 
 /** A passkey of a person (WebAuthn Level 3). */
 export interface Passkey {
@@ -43,7 +43,7 @@ interface NewPasskey
   readonly createdAtMs: number;
 }
 
-/** @returns false when the credential is known, whoever has it */
+/** @returns false when the credential is known, of any account */
 export async function insertPasskey(tx: Transactor<DB>, passkey: NewPasskey): Promise<boolean> {
   const row = await tx
     .insertInto('passkeys')

@@ -31,7 +31,7 @@ import type { Passwords } from '../passwords/queue.ts';
 type Tx = Transactor<TenantDatabase>;
 
 const nothing = z.object({});
-export type ResetTokens = OneTimeTokens<z.output<typeof nothing>>;
+type ResetTokens = OneTimeTokens<z.output<typeof nothing>>;
 
 const hourMs = 3_600_000;
 
@@ -131,8 +131,8 @@ export async function resetPassword(deps: RecoverDeps, reset: Reset): Promise<vo
   deps.notifyInboxes();
 }
 
-/** @returns the networks that had been counted */
-async function clearLock(tx: Tx, accountId: string, nowMs: number): Promise<readonly string[]> {
+/** Lifts the lock of an account and clears its count. @returns the networks that had been counted */
+export async function clearLock(tx: Tx, accountId: string, nowMs: number): Promise<readonly string[]> {
   const subject = accountSubject(accountId);
   const ladder = await lockLadder(tx, subject, nowMs);
   await saveLadder(tx, subject, emptyLadder, []);

@@ -22,7 +22,7 @@ type Tx = Transactor<TenantDatabase>;
 const lifetimeMs = 10 * 60_000;
 
 /** Codes that are sent: for a sign-in, for a challenge, for switching a channel on, and for a number. */
-export interface ChannelCodes {
+interface ChannelCodes {
   readonly emailSignIn: OneTimeCodes;
   readonly smsSignIn: OneTimeCodes;
   readonly emailProof: OneTimeCodes;
@@ -58,7 +58,7 @@ export async function findPhone(
   return phone === undefined ? undefined : protection.open(phone, placeOf(accountId)).toString();
 }
 
-export function codeMessage(
+function codeMessage(
   receiver: { readonly mail: string } | { readonly phone: string },
   code: string,
 ): Message {
@@ -89,7 +89,7 @@ export async function sendCode(
 }
 
 /** @throws WRONG_CODE, CODE_EXPIRED for none and an expired one, RATE_LIMITED after five wrong ones */
-export function requireRight(judged: Judged): RightCode {
+function requireRight(judged: Judged): RightCode {
   if (typeof judged !== 'string') return judged;
   if (judged === 'wrong') throw refusal('WRONG_CODE');
   if (judged === 'spent')

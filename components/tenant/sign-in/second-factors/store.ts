@@ -5,7 +5,7 @@ import type { SecondFactorTable, TenantDatabase } from '../../database/schema.ts
 type DB = TenantDatabase;
 
 /** Second factors of a person; what is sealed is opened by the caller. */
-export interface StoredFactors {
+interface StoredFactors {
   readonly totpSecret: Buffer | undefined;
   readonly totpVerifiedAtMs: number | undefined;
   readonly totpLastStep: number | undefined;

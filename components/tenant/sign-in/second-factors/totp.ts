@@ -53,7 +53,7 @@ const toleranceSeconds = 30;
 const placeOf = (accountId: string) => `second_factors.totp_secret:${accountId}`;
 
 /** What the person needs to add an authenticator app; nothing of it is shown again. */
-export interface TotpSetup {
+interface TotpSetup {
   /** 20 bytes in base32. */
   readonly secret: string;
   readonly qrUri: string;
@@ -169,7 +169,7 @@ async function dropTotp(tx: Tx, accountId: string, atMs: number): Promise<void> 
   await dropBackupCodes(tx, accountId);
 }
 
-export interface TotpState {
+interface TotpState {
   readonly isEnabled: boolean;
   readonly verifiedAtMs: number | undefined;
   readonly backupCodesRemaining: number;

@@ -41,7 +41,7 @@ export interface SecondStepDeps extends SessionIssuer, ChannelDeps {
 }
 
 /** What confirms a sign-in behind its password. */
-export type CodeMethod = 'totp' | 'backup' | 'email' | 'sms';
+type CodeMethod = 'totp' | 'backup' | 'email' | 'sms';
 
 interface Confirmation {
   readonly loginToken: string;
