@@ -61,6 +61,16 @@ export default defineConfig({
         },
       },
       {
+        // needs Chromium at /usr/bin/chromium
+        test: {
+          ...shared,
+          name: 'browser',
+          include: ['e2e/browser/**/*.browser.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
+        },
+      },
+      {
         // needs a Kubernetes that KUBECONFIG names
         test: {
           ...shared,

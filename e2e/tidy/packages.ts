@@ -74,6 +74,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   vitest: [],
   'fast-check': [],
   'json-logic-engine': [],
+  'playwright-core': [],
   'smtp-server': [],
 };
 

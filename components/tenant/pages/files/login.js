@@ -179,20 +179,6 @@ function organization() {
   return text === '' ? undefined : text;
 }
 
-async function signInByOrganization() {
-  const orgSubdomain = organization();
-  if (orgSubdomain === undefined) {
-    byId('organization').focus();
-    return tell('Enter the subdomain of your organisation first.', 'fault');
-  }
-  const answer = await call('POST', '/api/auth/oidc/initiate', {
-    orgSubdomain,
-    redirectUrl: new URL('/app/', location.origin).href,
-  });
-  if (!answer.ok) return tell(textOf(answer), 'fault');
-  location.assign(answer.body.authorizationUrl);
-}
-
 async function signInByProvider(provider) {
   const answer = await call('POST', '/api/auth/public/social/initiate', { provider, returnUrl: returnTo() });
   if (!answer.ok) return tell(textOf(answer), 'fault');
@@ -227,7 +213,6 @@ onSubmit(byId('forgot-form'), forgot);
 onClick(byId('send-code'), sendCode);
 onClick(byId('passkey'), signInByPasskey);
 onClick(byId('register-passkey'), registerByPasskey);
-onClick(byId('organization-sign-in'), signInByOrganization);
 byId('method').addEventListener('change', showMethod);
 byId('to-register').addEventListener('click', () => show('register'));
 byId('forgot').addEventListener('click', () => show('forgotten'));
