@@ -1,9 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateSync } from 'otplib';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { linkTo } from '../harness/mails.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { until } from '../harness/wait.ts';
 
@@ -53,17 +54,7 @@ describe('a person in a browser', () => {
 
   const says = (text: string) => page.locator('#status', { hasText: text }).waitFor();
   const isSignedIn = () => page.waitForURL('**/app/').then(() => page.locator('#account').waitFor());
-  const linkIn = (address: string, target: string) =>
-    until(`a mail to ${address}`, 15_000, async () => {
-      const folder = join(dataDir, 'mail');
-      const mails = readdirSync(folder)
-        .toSorted()
-        .map((file) => readFileSync(join(folder, file), 'utf8'));
-      // quoted-printable (RFC 2045, 6.7)
-      const texts = mails.map((mail) => mail.replaceAll('=\n', '').replaceAll('=3D', '='));
-      const own = texts.filter((text) => text.includes(`To: ${address}`)).join('\n');
-      return own.match(new RegExp(`http://\\S+/auth/${target}#token=\\S+`))?.[0];
-    });
+  const linkIn = (address: string, target: string) => linkTo(dataDir, address, target);
   const register = async (address: string) => {
     await page.goto(`${base}/auth/login`);
     await page.click('#to-register');

@@ -22,10 +22,11 @@ import { inParallel, until } from '../harness/wait.ts';
 import { fourValidators } from './four-validators.ts';
 import { createSteps, duration, explain, type Steps } from './steps.ts';
 import { walletKeys } from './wallet-keys.ts';
+import { waysIn } from './ways-in.ts';
 import { workflow } from './workflow.ts';
 
 /** Parts of the demonstration that run alone by name: `CHAPTERS=workflow`. */
-const CHAPTERS = ['keys', 'ledger', 'workflow', 'validators'] as const;
+const CHAPTERS = ['people', 'keys', 'ledger', 'workflow', 'validators'] as const;
 type Chapter = (typeof CHAPTERS)[number];
 
 const throughRegister = 200;
@@ -225,13 +226,14 @@ async function ledgerChapter(stage: Stage, system: LocalSystem, caller: Caller):
 async function perform(stage: Stage, chapters: ReadonlySet<Chapter>): Promise<Told | undefined> {
   const { steps, dataDir } = stage;
   let told: Told | undefined;
-  if (chapters.has('keys') || chapters.has('ledger') || chapters.has('workflow')) {
+  if ((['people', 'keys', 'ledger', 'workflow'] as const).some((chapter) => chapters.has(chapter))) {
     const system = await steps.run('start local mode on an empty directory', async () => {
       const started = await startSystem({ dataDir });
       return [`gateway ${started.state.gatewayUrl}`, started];
     });
     stage.system = system;
     const caller = await signInAndVerify(steps, system);
+    if (chapters.has('people')) await waysIn(steps, caller.api, dataDir);
     if (chapters.has('keys')) await walletKeys(steps, caller);
     if (chapters.has('ledger')) told = await ledgerChapter(stage, system, caller);
     if (chapters.has('workflow')) {
