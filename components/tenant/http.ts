@@ -16,6 +16,7 @@ import { mountRegistration, type RegistrationRouteDeps } from './people/registra
 import { mountUsers, type UserDeps } from './people/users/routes.ts';
 import { type InternalDeps, mountInternal } from './platform/principals/routes.ts';
 import { mountPlatform } from './platform/routes.ts';
+import { acceptSpellings } from './requests/spellings.ts';
 import type { ProveDeps } from './sign-in/challenge/prove.ts';
 import { mountChallenge } from './sign-in/challenge/routes.ts';
 import { mountPasskeys } from './sign-in/passkeys/routes.ts';
@@ -57,6 +58,7 @@ export interface Deps {
  * call. `hub` is called by handlers only.
  */
 export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
+  acceptSpellings(app);
   mountMetadata(app, deps.metadata);
   mountPages(app, deps.pages);
   const { idempotency } = deps;

@@ -20,7 +20,9 @@ export function recordStatements(pool: pg.Pool): { take(): SentStatement[] } {
       query: async (...args: unknown[]) => {
         const result: pg.QueryResult = await Reflect.apply(query, client, args);
         const rowsWritten = writes.has(result.command) ? (result.rowCount ?? 0) : 0;
-        sent.push({ text: textOf(args[0]), rowsWritten });
+        const text = textOf(args[0]);
+        // A view of revocations reads them at times of its own.
+        if (!/FROM revocations/i.test(text)) sent.push({ text, rowsWritten });
         return result;
       },
     });

@@ -1,10 +1,17 @@
 import { z } from 'zod';
 import type { Caller } from '#core/identity/claims.ts';
 import { TIERS } from '#core/identity/tiers.ts';
+import { FIRST_PARTY_CLIENT_ID } from '#core/identity/well-known.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import { parseRefreshToken } from './sessions/refresh-token.ts';
+import { judgeRotation } from './sessions/rotation.ts';
+import { findFamily, type RefreshFamily } from './sessions/store.ts';
 
 const text = z.string().optional();
 const seconds = z.int().optional().describe('Seconds since the epoch.');
-const tokenType = z.enum(['user', 'service']).optional();
+const tokenType = z.enum(['Bearer', 'refresh_token']).optional();
 
 /** Only `active` when the token is not valid. */
 export const introspectionSchema = z
@@ -41,8 +48,8 @@ export function presentIntrospection(caller: Caller | undefined): z.output<typeo
     client_id: claims.client_id,
     clientId: claims.client_id,
     username: claims.email,
-    token_type: claims.token_type,
-    tokenType: claims.token_type,
+    token_type: 'Bearer',
+    tokenType: 'Bearer',
     exp: claims.exp,
     iat: claims.iat,
     nbf: claims.nbf,
@@ -55,5 +62,36 @@ export function presentIntrospection(caller: Caller | undefined): z.output<typeo
     roles: claims.roles,
     platform_user_id: claims.platform_user_id,
     tier: claims.tier,
+  };
+}
+
+/** A refresh token that the next refresh would accept; undefined for any other text. */
+export async function findLivingRefreshToken(
+  {
+    db,
+    clock,
+    refreshKey,
+  }: { readonly db: Database<TenantDatabase>; readonly clock: Clock; readonly refreshKey: Uint8Array },
+  text: string,
+): Promise<RefreshFamily | undefined> {
+  const token = parseRefreshToken(text, refreshKey);
+  const family = token && (await findFamily(db.read, token.familyId));
+  if (token === undefined || family === undefined) return undefined;
+  return judgeRotation(token.generation, family, clock.nowMs()) === 'rotate' ? family : undefined;
+}
+
+export function presentRefreshToken(family: RefreshFamily): z.output<typeof introspectionSchema> {
+  return {
+    active: true,
+    client_id: FIRST_PARTY_CLIENT_ID,
+    clientId: FIRST_PARTY_CLIENT_ID,
+    token_type: 'refresh_token',
+    tokenType: 'refresh_token',
+    exp: Math.floor(family.expiresAtMs / 1000),
+    sub: family.identityId,
+    org_id: family.organizationId,
+    orgId: family.organizationId,
+    platform_user_id: family.platformUserId,
+    tier: family.tier,
   };
 }

@@ -130,8 +130,8 @@ describe('revocation and policies', () => {
     expect(answer.headers['content-type']).toMatch(/^application\/json(?:;|$)/);
     expect(answer.json()).toMatchObject({
       active: true,
-      token_type: 'user',
-      tokenType: 'user',
+      token_type: 'Bearer',
+      tokenType: 'Bearer',
       client_id: 'first-party',
       org_id: SYSTEM_ORGANIZATION_ID,
       tier: 'platform',
@@ -139,6 +139,28 @@ describe('revocation and policies', () => {
     const dead = await post('/api/auth/token/introspect', service, { token: 'x' });
     expect(dead.body).toBe('{"active":false}');
     expect((await post('/api/auth/token/introspect', access_token, { token: 'x' })).statusCode).toBe(403);
+  });
+
+  it('introspects and revokes refresh tokens; who has one needs no bearer to end its session', async () => {
+    const service = await serviceToken();
+    const { access_token, refresh_token } = await grant(tenant);
+    const introspect = async (token: string) =>
+      (await post('/api/auth/token/introspect', service, { token })).json();
+    expect(await introspect(refresh_token)).toMatchObject({ active: true, token_type: 'refresh_token' });
+    const { refresh_token: next } = (
+      await post('/api/auth/token/refresh', undefined, { refreshToken: refresh_token })
+    ).json();
+    expect([await introspect(refresh_token), (await introspect(next)).active]).toEqual([
+      { active: false },
+      true,
+    ]);
+    const revoke = (token: string) => post('/api/auth/token/revoke', undefined, { token });
+    expect((await revoke(access_token)).statusCode).toBe(401);
+    expect((await revoke('rt_unknown')).statusCode).toBe(200);
+    expect((await revoke(next)).statusCode).toBe(200);
+    expect(await introspect(next)).toEqual({ active: false });
+    expect((await post('/api/auth/token/refresh', undefined, { refreshToken: next })).statusCode).toBe(401);
+    await expect.poll(() => introspect(access_token)).toEqual({ active: false });
   });
 
   it('each kind of token passes exactly the policies it should', async () => {

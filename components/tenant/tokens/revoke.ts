@@ -1,3 +1,4 @@
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { RevocationKind } from '#kit/auth/auth.ts';
@@ -29,17 +30,28 @@ interface RevocationRequest {
   readonly families?: FamilyFilter | undefined;
   readonly reason: string;
   readonly organizationId?: string | undefined;
-  readonly by: Caller;
+  readonly by: Caller | undefined;
   readonly origin: Origin;
 }
 
-/** RFC 7009: an unknown token and a token of another user have no effect and get the same answer. */
+/**
+ * RFC 7009: an unknown token and a token of another user have no effect and get the same answer. A refresh token may be
+ * revoked by its possession alone, since a client may hold an expired access token.
+ * @throws UNAUTHORIZED for an access token without a caller
+ */
 export async function revokeToken(
   deps: RevokeDeps,
-  by: Caller,
+  by: Caller | undefined,
   request: { readonly token: string; readonly origin: Origin },
 ): Promise<void> {
   if (looksLikeRefreshToken(request.token)) return revokeRefreshToken(deps, by, request);
+  if (by === undefined) {
+    throw new AppError(
+      'unauthenticated',
+      genericCode('unauthenticated'),
+      'An access token is revoked by its person',
+    );
+  }
   const target = await deps.findCaller(request.token);
   if (target === undefined || !mayRevoke(by, target)) return;
   await end(deps, {
@@ -54,12 +66,13 @@ export async function revokeToken(
 
 async function revokeRefreshToken(
   deps: RevokeDeps,
-  by: Caller,
+  by: Caller | undefined,
   request: { readonly token: string; readonly origin: Origin },
 ): Promise<void> {
   const token = parseRefreshToken(request.token, deps.refreshKey);
   const family = token && (await findFamily(deps.db.read, token.familyId));
-  if (family === undefined || family.revoked || !mayRevoke(by, ownerOf(family))) return;
+  if (family === undefined || family.revoked) return;
+  if (by !== undefined && !mayRevoke(by, ownerOf(family))) return;
   await end(deps, {
     kind: 'family',
     key: family.id,
@@ -136,14 +149,14 @@ async function audit(
 ): Promise<void> {
   const { by, reason, kind, key } = revocation;
   await appendAudit(tx, {
-    organizationId: revocation.organizationId ?? by.organizationId ?? SYSTEM_ORGANIZATION_ID,
+    organizationId: revocation.organizationId ?? by?.organizationId ?? SYSTEM_ORGANIZATION_ID,
     occurredAtMs: atMs,
     type: 'TokenRevoked',
-    identityId: by.kind === 'user' ? by.subject : undefined,
-    platformUserId: by.platformUserId,
+    identityId: by?.kind === 'user' ? by.subject : undefined,
+    platformUserId: by?.platformUserId,
     origin: revocation.origin,
     success: true,
-    details: { reason, kind, key, by: by.clientId },
+    details: { reason, kind, key, by: by?.clientId ?? 'bearer' },
   });
 }
 

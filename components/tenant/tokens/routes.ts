@@ -7,7 +7,12 @@ import { doneSchema, unstored } from '../requests/answers.ts';
 import { originOf } from '../requests/origin.ts';
 import { tier } from '../requests/tier.ts';
 import { type GrantDeps, grantTokens } from './grant.ts';
-import { introspectionSchema, presentIntrospection } from './introspect.ts';
+import {
+  findLivingRefreshToken,
+  introspectionSchema,
+  presentIntrospection,
+  presentRefreshToken,
+} from './introspect.ts';
 import { acceptForms, parametersOf } from './oauth/form-body.ts';
 import { formRoute } from './oauth/form-route.ts';
 import { grantForm, tokenForm } from './oauth/form-schemas.ts';
@@ -92,6 +97,8 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
     noStore: true,
     handle: async ({ body }) => {
       const token = getParameter(parametersOf(body), 'token');
+      const refreshToken = await findLivingRefreshToken(deps.revoke, token);
+      if (refreshToken !== undefined) return unstored(presentRefreshToken(refreshToken));
       return unstored(presentIntrospection(await deps.revoke.findCaller(token)));
     },
   });
@@ -100,7 +107,9 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
     path: '/api/auth/token/revoke',
     operationId: 'revokeToken',
     summary: 'Revoke a token',
-    policy: 'RequireAuthenticated',
+    description: 'A refresh token needs no bearer: who has it may end its session (RFC 7009).',
+    policy: 'Anonymous',
+    optionalToken: true,
     rateLimit: 'none',
     body: tokenBody,
     answers: { 200: json('The token is not valid any more, or never was.', doneSchema) },

@@ -54,7 +54,7 @@ export const document1: readonly SpecifiedRoute[] = [
   ...routes('tenant', 'served', [
     'POST /api/auth/login Anonymous',
     'POST /api/auth/token/refresh Anonymous',
-    'POST /api/auth/token/revoke RequireAuthenticated',
+    'POST /api/auth/token/revoke Anonymous',
     'POST /api/auth/token/introspect RequireService',
     'POST /api/auth/token/revoke-user RequireAdministrator',
     'POST /api/auth/token/revoke-organization RequireAdministrator',
