@@ -3,6 +3,9 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { readCommonPasswords } from '../../components/tenant/sign-in/passwords/common-passwords.ts';
+import { encodeWords } from '../../tools/passwords/encode.ts';
+import { listCommonPasswords } from '../../tools/passwords/list.ts';
 import { root } from './repository.ts';
 
 function listGenerated(folder: string): Map<string, string> {
@@ -12,6 +15,15 @@ function listGenerated(folder: string): Map<string, string> {
   }
   return files;
 }
+
+it('has the list of common passwords that its sources give', async () => {
+  const own = readFileSync(join(root, 'tools/passwords/own-words.txt'), 'utf8').split('\n');
+  const kept = readFileSync(join(root, 'components/tenant/sign-in/passwords/common-passwords.txt'), 'utf8');
+  const words = await listCommonPasswords(own);
+  expect(words.length).toBeGreaterThan(10_000);
+  expect(kept).toBe(encodeWords(words));
+  expect([...readCommonPasswords()]).toEqual(words);
+});
 
 it('has the code that the protos generate', () => {
   const folder = mkdtempSync(join(tmpdir(), 'chancery-protos-'));

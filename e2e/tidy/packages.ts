@@ -59,6 +59,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   // ways in
   nodemailer: ['components/tenant/people/messages/*'],
   otplib: ['components/tenant/sign-in/second-factors/*'],
+  '@zxcvbn-ts/language-common': ['tools/passwords/*'],
   '@simplewebauthn/server': ['components/tenant/sign-in/passkeys/*'],
   'qrcode-generator': ['components/tenant/sign-in/second-factors/*'],
   // blueprints

@@ -18,7 +18,7 @@ const notBundled = ['@fastify/swagger-ui', 'sodium-native'];
 
 const workerForm = /new URL\(\s*'(\.[^']+)\.ts'\s*,\s*import\.meta\.url\s*\)/g;
 /** Files that a program reads from beside itself. */
-const fileForm = /new URL\(\s*'(\.[^']+\.(?:html|css|js))'\s*,\s*import\.meta\.url\s*\)/g;
+const fileForm = /new URL\(\s*'(\.[^']+\.(?:html|css|js|txt))'\s*,\s*import\.meta\.url\s*\)/g;
 const requireForm = /createRequire\(import\.meta\.url\)\('([^']+)'\)/g;
 
 /** One file for a program and one for each of its lazy parts and worker threads, all in one folder. */

@@ -1,4 +1,4 @@
-import { commonPasswords } from './common-passwords.ts';
+import { readCommonPasswords } from './common-passwords.ts';
 
 type PasswordFault = 'too_short' | 'too_long' | 'breached' | 'contextual';
 
@@ -18,7 +18,7 @@ export interface PasswordPolicy {
 const maxDecoration = 8;
 
 export function createPasswordPolicy(minLength: number): PasswordPolicy {
-  const listed = new Set(commonPasswords.split(/\s+/).filter((word) => word.length > 0));
+  const listed = readCommonPasswords();
   return {
     judge(password, context) {
       const text = normalizePassword(password);
