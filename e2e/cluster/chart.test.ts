@@ -292,6 +292,34 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(blueprint).toContain(`{ name: CHANCERY_FILE_QUOTA_BYTES, value: "${bytes}" }`);
   });
 
+  it('gives the tenant service its mail server and webhook, and opens their ports to it alone', () => {
+    const values = [
+      ['tenant.mail.existingSecret', 'mail-server'],
+      ['tenant.mail.port', '2525'],
+      ['tenant.mail.from', 'City <no-reply@city.example>'],
+      ['tenant.sms.existingSecret', 'text-messages'],
+      ['tenant.returnToHosts', '{app.city.example,*.city.example}'],
+    ].flatMap(([name, value]) => ['--set', `${name}=${value}`]);
+    const rendered = render(...given, ...values);
+    const [tenant = ''] = ofKind(rendered, 'Deployment').filter((text) => nameOf(text) === 'service-tenant');
+    for (const setting of [
+      '{ name: CHANCERY_SMTP_URL_FILE, value: /etc/chancery/mail/url }',
+      '{ name: CHANCERY_MAIL_FROM, value: "City <no-reply@city.example>" }',
+      '{ name: CHANCERY_SMS_WEBHOOK_FILE, value: /etc/chancery/sms/webhook }',
+      '{ name: Auth__ReturnToAllowlist__Hosts, value: "app.city.example,*.city.example" }',
+    ]) {
+      expect(tenant).toContain(setting);
+    }
+    const opened = (text: string) => /port: (?:2525|443) \}\]\s*$/m.test(text);
+    const policies = ofKind(rendered, 'NetworkPolicy').filter(opened).map(nameOf);
+    expect(policies).toEqual(['service-tenant']);
+    const [plain = ''] = ofKind(render(...given), 'Deployment').filter(
+      (text) => nameOf(text) === 'service-tenant',
+    );
+    expect(plain).not.toMatch(/SMTP|SMS|MAIL_FROM|ReturnTo/);
+    expect(ofKind(render(...given), 'NetworkPolicy').filter(opened)).toEqual([]);
+  });
+
   it.each([
     ['a missing Secret', [], 'wallet.keyEncryptionKey.existingSecret (key key, 32 random bytes)'],
     [
