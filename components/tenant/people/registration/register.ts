@@ -11,6 +11,7 @@ import type { PasswordPolicy } from '../../sign-in/passwords/policy.ts';
 import type { Passwords } from '../../sign-in/passwords/queue.ts';
 import { normalizeEmail } from '../accounts/account.ts';
 import type { MessageQueue } from '../messages/queue.ts';
+import { mayMail } from '../messages/unasked.ts';
 import { knownAddressMail, verificationMail } from './mails.ts';
 import { insertRegistration } from './store.ts';
 import type { AddressTokens } from './tokens.ts';
@@ -48,7 +49,8 @@ export async function register(deps: RegisterDeps, applicant: Applicant): Promis
   if (faults.length > 0) throw refusal('PASSWORD_REFUSED', { details: { errors: { password: faults } } });
   const passwordHash = await deps.passwords.hash(applicant.password);
   const identityId = randomUUIDv7();
-  const attempt = { ...applicant, email, passwordHash, identityId, organization };
+  const isMailed = await mayMail(deps.db, email, 'registration');
+  const attempt = { ...applicant, email, passwordHash, identityId, organization, isMailed };
   await deps.db.transact((tx) => write(deps, tx, attempt));
   return identityId;
 }
@@ -66,6 +68,7 @@ interface Attempt extends Applicant {
   readonly passwordHash: string;
   readonly identityId: string;
   readonly organization: Organization;
+  readonly isMailed: boolean;
 }
 
 async function write(deps: RegisterDeps, tx: Transactor<TenantDatabase>, attempt: Attempt): Promise<void> {
@@ -92,7 +95,7 @@ async function write(deps: RegisterDeps, tx: Transactor<TenantDatabase>, attempt
   const mail = isNew
     ? verificationMail({ ...notice, token, disownToken, at: new Date(atMs), ipAddress })
     : knownAddressMail(notice);
-  await messages.add(tx, mail, atMs);
+  await messages.add(tx, attempt.isMailed ? mail : { channel: 'none' }, atMs);
   await appendAudit(tx, {
     organizationId: organization.id,
     occurredAtMs: atMs,

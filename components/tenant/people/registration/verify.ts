@@ -15,6 +15,7 @@ import { endTokens } from '../../tokens/sessions/end-tokens.ts';
 import { type Account, normalizeEmail } from '../accounts/account.ts';
 import { dropCredentials, lockAccount } from '../accounts/store.ts';
 import type { MessageQueue } from '../messages/queue.ts';
+import { mayMail } from '../messages/unasked.ts';
 import { addressChangeMail, knownAddressMail, verificationMail } from './mails.ts';
 import {
   closeAccount,
@@ -212,6 +213,7 @@ interface EmailChange {
 export async function changeEmail(deps: VerifyDeps, change: EmailChange): Promise<void> {
   const accountId = requirePerson(change.caller);
   const email = normalizeEmail(change.email);
+  const isMailed = await mayMail(deps.db, email, 'address-change');
   await deps.db.transact(async (tx) => {
     const { caller, challenge, origin } = change;
     await requireRecentProof(deps, tx, { caller, challenge, operation: 'ChangeEmail', strength: 'basic' });
@@ -227,7 +229,7 @@ export async function changeEmail(deps: VerifyDeps, change: EmailChange): Promis
     const mail = isTaken
       ? knownAddressMail(notice)
       : verificationMail({ ...notice, token, disownToken: undefined, at: new Date(atMs), ipAddress });
-    await deps.messages.add(tx, mail, atMs);
+    await deps.messages.add(tx, isMailed ? mail : { channel: 'none' }, atMs);
     if (account.email !== undefined && account.emailVerified) {
       await deps.messages.add(tx, addressChangeMail(account.email, false), atMs);
     }

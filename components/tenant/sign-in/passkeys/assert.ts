@@ -63,7 +63,9 @@ export async function judgeAssertion(deps: PasskeyDeps, answer: Answer): Promise
   const isTheirs = [accountId, found.payload.accountId].every(
     (id) => id === undefined || id === passkey.accountId,
   );
-  if (!isTheirs || passkey.status !== 'Active' || !isOfAccount(response, passkey)) {
+  // Where the passkey tells who signs in, its handle must name the account (7.2, step 6).
+  const isNamed = purpose !== 'sign-in' || (response.response.userHandle ?? '') !== '';
+  if (!isTheirs || !isNamed || passkey.status !== 'Active' || !isOfAccount(response, passkey)) {
     throw refusal('INVALID_ASSERTION');
   }
   const { verified, authenticationInfo } = await verifyAuthenticationResponse({

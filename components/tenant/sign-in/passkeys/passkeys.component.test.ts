@@ -107,6 +107,7 @@ describe('passkeys', () => {
     expect((await signIn(key, { userHandle: Buffer.alloc(16).toString('base64url') })).json().code).toBe(
       'INVALID_ASSERTION',
     );
+    expect((await signIn(key, { userHandle: '' })).json().code).toBe('INVALID_ASSERTION');
     expect((await signIn(new SoftAuthenticator())).json().code).toBe('UNKNOWN_CREDENTIAL');
   });
 

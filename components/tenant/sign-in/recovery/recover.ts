@@ -15,6 +15,7 @@ import {
 import { notifyPerson } from '../../people/inbox/notify-person.ts';
 import type { Message } from '../../people/messages/message.ts';
 import type { MessageQueue } from '../../people/messages/queue.ts';
+import { mayMail } from '../../people/messages/unasked.ts';
 import type { Origin } from '../../requests/origin.ts';
 import type { Protection } from '../../tokens/keys/protection.ts';
 import { createTokens, type OneTimeTokens } from '../../tokens/one-time/one-time.ts';
@@ -85,12 +86,17 @@ interface Forgotten {
 export async function forgotPassword(deps: RecoverDeps, forgotten: Forgotten): Promise<void> {
   const email = normalizeEmail(forgotten.email);
   const subdomain = forgotten.organizationSubdomain?.trim().toLowerCase();
+  const isMailed = await mayMail(deps.db, email, 'password-forgotten');
   await deps.db.transact(async (tx) => {
     const account = await findAddressedAccount(tx, email, subdomain);
     const subject = account?.isActive === true ? account.id : undefined;
     const token = await deps.resets.issue(tx, { subject: subject ?? randomUUIDv7(), payload: {} });
     const mail = resetMail(email, resetLink(deps.baseUrl, token));
-    await deps.messages.add(tx, subject === undefined ? { channel: 'none' } : mail, deps.clock.nowMs());
+    await deps.messages.add(
+      tx,
+      subject === undefined || !isMailed ? { channel: 'none' } : mail,
+      deps.clock.nowMs(),
+    );
   });
 }
 

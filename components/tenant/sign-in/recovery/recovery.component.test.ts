@@ -74,6 +74,15 @@ describe('passwords of the own account', () => {
     expect(await readMails(tenant, 'nobody@example.org')).toEqual([]);
   });
 
+  it('no mailbox is flooded: ten mails an hour to one address, and the answer stays the same', async () => {
+    await register('flooded@example.org');
+    const before = (await readMails(tenant, 'flooded@example.org')).length;
+    const answers = [];
+    for (let count = 0; count < 12; count++) answers.push((await forgot('flooded@example.org')).statusCode);
+    expect(new Set(answers)).toEqual(new Set([202]));
+    expect((await readMails(tenant, 'flooded@example.org')).length - before).toBe(10);
+  });
+
   it('of 50 parallel uses of a link on two replicas one sets the password', async () => {
     await register('race@example.org');
     await forgot('race@example.org');
