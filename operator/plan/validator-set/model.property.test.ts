@@ -144,6 +144,15 @@ function isDone(world: World): boolean {
   );
 }
 
+/** Two members are lost and come back with a bad version while another one is to be removed. */
+const brokenWhileOneLeaves: Happening[] = [
+  { what: 'lose', ordinal: 0 },
+  { what: 'replicas', to: 1 },
+  { what: 'lose', ordinal: 1 },
+  { what: 'version', to: 'v1', isBad: true },
+  { what: 'reconcile', steps: 0 },
+];
+
 test('under any events quorums remain, listed members are not removed, volumes stay, and the state converges', () => {
   fc.assert(
     fc.property(
@@ -178,6 +187,6 @@ test('under any events quorums remain, listed members are not removed, volumes s
         expect(world.writes).toBe(writes);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: 150, examples: [[5, brokenWhileOneLeaves]] },
   );
 }, 60_000);

@@ -15,7 +15,7 @@ import {
   tallies,
 } from './quorum.ts';
 import { type ClaimAction, planRetainedClaims } from './retained-claims.ts';
-import { findFork, isFresh, planRollout, type Replacement, type RolloutPlan } from './rollout.ts';
+import { findFork, isFresh, planRepair, planRollout, type Replacement, type RolloutPlan } from './rollout.ts';
 import { planScaling, type ScalingStep } from './scaling.ts';
 import { type Growth, planGrowth } from './storage.ts';
 
@@ -65,8 +65,11 @@ export function planSet(facts: SetFacts): SetPlan {
   const arithmetic = quorumArithmetic(spec.suspend ? spec.replicas : Math.max(scaling.replicas, 1), tallied);
   const members = memberStatuses(facts, scaling);
   // volumes and scaling first; a rollout waits for them anyway
-  const isScalingOrSuspended = spec.suspend || scaling.leaving !== undefined;
-  const rollout = isScalingOrSuspended ? { outdated: [] } : planRollout(facts);
+  const rollout = spec.suspend
+    ? { outdated: [] }
+    : scaling.leaving === undefined
+      ? planRollout(facts)
+      : planRepair(facts);
   const state = { facts, scaling, growth, rollout, tallied, arithmetic, members };
   return {
     replicas: scaling.replicas,

@@ -249,6 +249,22 @@ export function planRollout(facts: SetFacts): RolloutPlan {
   return { outdated, ...chooseReplacement(facts, stale) };
 }
 
+/**
+ * What is replaced while a member is being removed: broken members that answer nothing, by the revision of now. Their
+ * removal from lists needs a quorum, which may need them.
+ */
+export function planRepair(facts: SetFacts): RolloutPlan {
+  const { strategy, paused } = facts.set.spec.update;
+  const revision = facts.statefulSet?.updateRevision;
+  if (revision === undefined || strategy === 'OnDelete' || paused) return { outdated: [] };
+  const lost = definitelyLost(tallies(facts)).length > 0;
+  const broken = facts.members
+    .filter(isRunning)
+    .filter(({ pod, report }) => pod.revision !== revision && pod.isBroken && (report === undefined || lost));
+  const { next } = chooseReplacement(facts, broken);
+  return { outdated: [], ...(next !== undefined && { next }) };
+}
+
 function forcedReplacement(member: Running): Replacement {
   const proof = `${member.name} is replaced because of its force-roll annotation; no gate was checked`;
   return { member, uid: member.pod.uid, how: 'delete', isForced: true, proof };
