@@ -9,7 +9,7 @@ type Cause = 'registration' | 'password-forgotten' | 'address-change';
 const mailsPerHour = 10;
 
 /**
- * Counts a mail that a stranger can cause, by its address and cause: no mailbox is flooded through this installation. The
+ * Counts a mail that anyone can cause, by its address and cause: no mailbox is flooded through this installation. The
  * request that is not mailed any more gets the same answer, after the same statements.
  */
 export async function mayMail(db: Database<TenantDatabase>, address: string, cause: Cause): Promise<boolean> {
