@@ -91,8 +91,13 @@ test('an ownership conflict is throttled within a minute, names the manager in c
 
   await bot.stop();
   const format = 'jsonpath={range .items[*]}{.reason}: {.message}{.note}{"\\n"}{end}';
-  const events = (await kubectl('-n', namespace, 'get', 'events', '-o', format)).split('\n');
-  expect(events.filter((line) => line === `ReconcileThrottled: ${message}`)).toHaveLength(1);
+  const throttled = async () => {
+    const events = (await kubectl('-n', namespace, 'get', 'events', '-o', format)).split('\n');
+    return events.filter((line) => line === `ReconcileThrottled: ${message}`).length;
+  };
+  // an event is written after its condition
+  await within('the event', 20_000, async () => (await throttled()) > 0);
+  expect(await throttled()).toBe(1);
   const wonMs = await within('the field to be put back', 20_000, async () => {
     return (await readBudget(server)) === desired;
   });

@@ -112,7 +112,8 @@ export function interruptionSince({ samples, pod }: Observer, fromMs: number): I
   const after = samples.filter(({ atMs, ready }) => atMs > fromMs && ready !== 0);
   const last = after.at(-1);
   if (before === undefined || last === undefined) throw new Error(`nothing was seen of ${pod}`);
-  const informers = [...before.lists.keys()];
+  // a kind that is no longer served keeps its counts and has no age
+  const informers = [...before.lists.keys()].filter((each) => before.ages.has(each));
   const noticed = informers.flatMap((each): (readonly [string, number])[] => {
     const known = before.failures.get(each) ?? 0;
     const first = after.find(({ failures }) => (failures.get(each) ?? 0) > known);
