@@ -250,6 +250,7 @@ function accountDeps(
       baseUrl,
       installation,
       rpId: config.CHANCERY_PASSKEY_RP_ID,
+      rpName: config.CHANCERY_PASSKEY_RP_NAME,
       origins: config.CHANCERY_PASSKEY_ORIGINS,
     }),
     ceremonies: createCeremonies(secrets),

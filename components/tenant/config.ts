@@ -1,4 +1,6 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
+import { readableName } from '#core/encoding/readable.ts';
 import { commonSettings, databaseSettings, endpoint, flag, secretFile } from '#kit/config/config.ts';
 import { returnToHosts } from './pages/return-to.ts';
 import { isWebhook } from './people/messages/webhook.ts';
@@ -94,10 +96,15 @@ export const tenantSettings = z.object({
   CHANCERY_PASSKEY_RP_ID: z
     .string()
     .regex(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/)
+    .refine((domain) => isIP(domain) === 0, 'expected a domain, not an IP address')
     .optional()
     .describe(
       'Domain that passkeys are made for; the host of the base URL when absent. It must never change.',
     ),
+  CHANCERY_PASSKEY_RP_NAME: readableName
+    .max(64)
+    .optional()
+    .describe('Name that authenticators show beside a passkey; that of the installation when absent.'),
   CHANCERY_PASSKEY_ORIGINS: z
     .string()
     .default('')

@@ -45,6 +45,8 @@ export function requireDomain(party: RelyingParty): string {
 export function relyingPartyOf(settings: {
   readonly baseUrl: string;
   readonly rpId: string | undefined;
+  /** Shown by authenticators; the name of the installation when absent. */
+  readonly rpName: string | undefined;
   readonly origins: readonly string[];
   readonly installation: string;
 }): RelyingParty {
@@ -52,7 +54,7 @@ export function relyingPartyOf(settings: {
   const isAddress = /^[\d.]+$/.test(hostname) || hostname.startsWith('[');
   return {
     id: settings.rpId ?? (isAddress ? undefined : hostname),
-    name: settings.installation,
+    name: settings.rpName ?? settings.installation,
     origins: settings.origins.length > 0 ? settings.origins : [origin],
   };
 }
