@@ -99,6 +99,19 @@ const genericCodes = {
 /** Declares codes as refusals of a route. */
 export const refusals = createRefusals({ ...table, ...genericCodes });
 
+const publicOrganizationRefusal = {
+  PUBLIC_ORG_DISABLED: ['forbidden', 'The Public organisation is closed.'],
+} as const satisfies Record<string, readonly [ErrorKind, string]>;
+
+/** Declares the refusal of sign-ups while the Public organisation is closed. */
+export const publicOrganizationRefusals = createRefusals(publicOrganizationRefusal);
+
+/** Refuses a sign-up; the same code as for operators, to whom it is a conflict with the platform settings. */
+export function publicOrganizationClosed(): AppError {
+  const [kind, text] = publicOrganizationRefusal.PUBLIC_ORG_DISABLED;
+  return new AppError(kind, 'PUBLIC_ORG_DISABLED', text);
+}
+
 type TenantCode = keyof typeof table;
 
 interface RefusalOptions {

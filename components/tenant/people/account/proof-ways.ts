@@ -115,7 +115,7 @@ function passkey({ passkeys }: ProofWayDeps): ProofWay {
       const parsed = passkeyProof.safeParse(proof);
       if (!parsed.success) return undefined;
       const { transactionId: transaction, assertionResponse: response } = parsed.data;
-      const answer = { transactionId: transaction, response, purpose: 'proof', accountId } as const;
+      const answer = { transactionId: transaction, response, purpose: 'proof', accountId, origin } as const;
       const asserted = await judgeAssertion(passkeys, answer);
       return { use: (tx) => useAssertion(passkeys, tx, asserted, origin) };
     },

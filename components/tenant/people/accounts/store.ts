@@ -12,6 +12,11 @@ export async function accountExists(db: Reader<DB>, id: string): Promise<boolean
   return row !== undefined;
 }
 
+export async function findAccount(db: Reader<DB>, id: string): Promise<Account | undefined> {
+  const row = await db.selectFrom('platform_users').selectAll().where('id', '=', id).executeTakeFirst();
+  return row && toAccount(row);
+}
+
 /** Locks the row until the transaction ends. */
 export async function lockAccount(tx: Transactor<DB>, id: string): Promise<Account | undefined> {
   const row = await tx

@@ -20,6 +20,7 @@ export type FailureReason =
   | 'password'
   | 'second-factor'
   | 'challenge'
+  | 'passkey'
   | 'account'
   | 'organization';
 

@@ -1,12 +1,16 @@
 import { generateAuthenticationOptions, verifyAuthenticationResponse } from '@simplewebauthn/server';
+import { isAppError } from '#core/errors/errors.ts';
 import type { Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { Origin } from '../../requests/origin.ts';
+import { recordFailure } from '../lockout/failure.ts';
+import { accountSubject } from '../lockout/subject.ts';
 import { type Ceremony, createChallenge, requireDomain } from './ceremony.ts';
-import { type PasskeyDeps, userHandleOf } from './enrol.ts';
+import type { PasskeyDeps } from './enrol.ts';
 import { recordPasskey } from './record.ts';
 import type { Assertion } from './schemas.ts';
+import { isUsable, userHandleOf } from './signals.ts';
 import { disablePasskey, findPasskey, lockPasskey, type Passkey, recordUse } from './store.ts';
 
 type Tx = Transactor<TenantDatabase>;
@@ -48,24 +52,62 @@ interface Answer {
   readonly purpose: Ceremony['purpose'];
   /** The person that the ceremony was begun for; any when absent. */
   readonly accountId?: string | undefined;
+  /** The login token of a second step; the ceremony must have been begun with the same one. */
+  readonly loginHash?: string | undefined;
+  readonly origin: Origin;
 }
 
 /**
  * Verifies an assertion (WebAuthn Level 3, 7.2). Counters are judged by `useAssertion`, in the transaction of the effect.
+ * A refusal is written to the audit log of the account that it concerns.
+ *
  * @throws UNKNOWN_CREDENTIAL when no account has the passkey, INVALID_ASSERTION
  */
 export async function judgeAssertion(deps: PasskeyDeps, answer: Answer): Promise<Asserted> {
-  const { transactionId, response, purpose, accountId } = answer;
+  const passkey = await findPasskey(deps.db.read, Buffer.from(answer.response.id, 'base64url'));
+  try {
+    return await verifyAssertion(deps, answer, passkey);
+  } catch (error) {
+    const accountId = answer.accountId ?? passkey?.accountId;
+    if (accountId !== undefined && isAppError(error, 'unauthenticated')) {
+      await deps.db.transact((tx) => recordRefusal(deps, tx, accountId, answer.origin));
+    }
+    throw error;
+  }
+}
+
+/** Passkeys cannot be guessed: a refused one is audited, and counts toward no lock. */
+export function recordRefusal(
+  { clock }: Pick<PasskeyDeps, 'clock'>,
+  tx: Tx,
+  accountId: string,
+  origin: Origin,
+): Promise<void> {
+  const subject = accountSubject(accountId);
+  return recordFailure(tx, { subject, reason: 'passkey', origin, nowMs: clock.nowMs() });
+}
+
+async function verifyAssertion(
+  deps: PasskeyDeps,
+  answer: Answer,
+  passkey: Passkey | undefined,
+): Promise<Asserted> {
+  const { transactionId, response, purpose, accountId, loginHash } = answer;
   const found = await deps.ceremonies.find(deps.db.read, transactionId);
-  if (typeof found === 'string' || found.payload.purpose !== purpose) throw refusal('INVALID_ASSERTION');
-  const passkey = await findPasskey(deps.db.read, Buffer.from(response.id, 'base64url'));
+  if (
+    typeof found === 'string' ||
+    found.payload.purpose !== purpose ||
+    found.payload.loginHash !== loginHash
+  ) {
+    throw refusal('INVALID_ASSERTION');
+  }
   if (passkey === undefined) throw refusal('UNKNOWN_CREDENTIAL');
   const isTheirs = [accountId, found.payload.accountId].every(
     (id) => id === undefined || id === passkey.accountId,
   );
   // Where the passkey tells who signs in, its handle must name the account (7.2, step 6).
   const isNamed = purpose !== 'sign-in' || (response.response.userHandle ?? '') !== '';
-  if (!isTheirs || !isNamed || passkey.status !== 'Active' || !isOfAccount(response, passkey)) {
+  if (!isTheirs || !isNamed || !isUsable(passkey) || !isOfAccount(response, passkey)) {
     throw refusal('INVALID_ASSERTION');
   }
   const { verified, authenticationInfo } = await verifyAuthenticationResponse({
@@ -95,10 +137,11 @@ function isOfAccount({ response }: Assertion, { accountId }: Passkey): boolean {
 
 /**
  * Uses an assertion in the transaction of its effect. A counter that goes back, or stands still, is a sign of a copy: the
- * passkey is disabled, which the caller commits before it refuses.
+ * passkey is disabled. The caller commits what is written here before it refuses.
  *
- * @returns false when the passkey was disabled
- * @throws INVALID_ASSERTION when another request has used the transaction
+ * The account is locked before (`lockAccount`), as in every change of its passkeys.
+ *
+ * @returns false when the passkey was disabled, or another request has used the transaction or removed the passkey
  */
 export async function useAssertion(
   deps: PasskeyDeps,
@@ -106,9 +149,12 @@ export async function useAssertion(
   { transactionId, passkey, counter, isBackedUp }: Asserted,
   origin: Origin,
 ): Promise<boolean> {
-  if (typeof (await deps.ceremonies.take(tx, transactionId)) === 'string') throw refusal('INVALID_ASSERTION');
-  const present = await lockPasskey(tx, passkey.id);
-  if (present?.status !== 'Active') throw refusal('INVALID_ASSERTION');
+  const isFirst = typeof (await deps.ceremonies.take(tx, transactionId)) !== 'string';
+  const present = isFirst ? await lockPasskey(tx, passkey.id) : undefined;
+  if (present === undefined || !isUsable(present)) {
+    await recordRefusal(deps, tx, passkey.accountId, origin);
+    return false;
+  }
   const atMs = deps.clock.nowMs();
   // Passkeys that are synchronised between devices count nothing: both are 0.
   if ((counter > 0 || present.counter > 0) && counter <= present.counter) {

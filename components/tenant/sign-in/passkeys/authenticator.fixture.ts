@@ -1,26 +1,53 @@
-import { createHash, createSign, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
-/** An authenticator in software: ES256, attestation `none`, one credential (WebAuthn Level 3, 6). */
+const bytesOf = (hex: string) => Buffer.from(hex, 'hex');
+
+/** A key pair, its COSE_Key (RFC 9052, 7) and the hash that it signs with. */
+interface Pair {
+  readonly key: KeyObject;
+  readonly cose: Buffer;
+  readonly hash: string | null;
+}
+
+function ellipticPair(namedCurve: string, head: string, between: string, hash: string): Pair {
+  const { privateKey: key, publicKey } = generateKeyPairSync('ec', { namedCurve });
+  const { x = '', y = '' } = publicKey.export({ format: 'jwk' });
+  const [left, right] = [Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')];
+  return { key, hash, cose: Buffer.concat([bytesOf(head), left, bytesOf(between), right]) };
+}
+
+/** By the name of the algorithm; each first byte string is the map with kty, alg and crv. */
+const pairs = {
+  ES256: () => ellipticPair('P-256', 'a5010203262001215820', '225820', 'sha256'),
+  ES384: () => ellipticPair('P-384', 'a501020338222002215830', '225830', 'sha384'),
+  EdDSA: (): Pair => {
+    const { privateKey: key, publicKey } = generateKeyPairSync('ed25519');
+    const { x = '' } = publicKey.export({ format: 'jwk' });
+    return {
+      key,
+      hash: null,
+      cose: Buffer.concat([bytesOf('a4010103272006215820'), Buffer.from(x, 'base64url')]),
+    };
+  },
+  RS256: (): Pair => {
+    const { privateKey: key, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const { n = '' } = publicKey.export({ format: 'jwk' });
+    const cose = [bytesOf('a401030339010020590100'), Buffer.from(n, 'base64url'), bytesOf('2143010001')];
+    return { key, hash: 'sha256', cose: Buffer.concat(cose) };
+  },
+};
+
+/** An authenticator in software: attestation `none`, one credential (WebAuthn Level 3, 6). */
 export class SoftAuthenticator {
   readonly credentialId = randomBytes(32);
-  readonly #key: KeyObject;
-  readonly #cose: Buffer;
+  readonly #pair: Pair;
   /** Of a passkey that is synchronised, 0. */
   counter: number;
   userHandle = '';
 
-  constructor(counter = 0) {
-    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const { x = '', y = '' } = publicKey.export({ format: 'jwk' });
-    this.#key = privateKey;
+  constructor(counter = 0, algorithm: keyof typeof pairs = 'ES256') {
+    this.#pair = pairs[algorithm]();
     this.counter = counter;
-    // COSE_Key of RFC 9052: kty EC2, alg ES256, crv P-256.
-    this.#cose = Buffer.concat([
-      Buffer.from('a5010203262001215820', 'hex'),
-      Buffer.from(x, 'base64url'),
-      Buffer.from('225820', 'hex'),
-      Buffer.from(y, 'base64url'),
-    ]);
   }
 
   get id(): string {
@@ -32,7 +59,7 @@ export class SoftAuthenticator {
     this.userHandle = options.user?.id ?? '';
     const length = Buffer.alloc(2);
     length.writeUInt16BE(this.credentialId.length);
-    const attested = Buffer.concat([Buffer.alloc(16), length, this.credentialId, this.#cose]);
+    const attested = Buffer.concat([Buffer.alloc(16), length, this.credentialId, this.#pair.cose]);
     const authData = Buffer.concat([this.#head(options, change, 0x40), attested]);
     const size = Buffer.alloc(2);
     size.writeUInt16BE(authData.length);
@@ -57,9 +84,7 @@ export class SoftAuthenticator {
     const authenticatorData = this.#head(options, change, 0);
     const clientDataJSON = clientData('webauthn.get', options, change);
     const hash = createHash('sha256').update(clientDataJSON).digest();
-    const signature = createSign('sha256')
-      .update(Buffer.concat([authenticatorData, hash]))
-      .sign(this.#key);
+    const signature = sign(this.#pair.hash, Buffer.concat([authenticatorData, hash]), this.#pair.key);
     if (change.spoilsSignature === true) signature[signature.length - 1] = (signature.at(-1) ?? 0) ^ 1;
     return {
       ...this.#credential(),

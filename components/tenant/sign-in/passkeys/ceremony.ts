@@ -20,6 +20,8 @@ const payload = z.object({
   accountId: z.string().optional(),
   displayName: z.string().optional(),
   email: z.string().optional(),
+  /** Of the second step: the hash of the login token that it was begun with, base64url. */
+  loginHash: z.string().optional(),
 });
 export type Ceremony = z.output<typeof payload>;
 export type Ceremonies = OneTimeTokens<Ceremony>;

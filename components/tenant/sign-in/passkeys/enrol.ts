@@ -10,7 +10,7 @@ import { countFirstFactors } from '../../people/means/means.ts';
 import { findMeans } from '../../people/means/store.ts';
 import type { Origin } from '../../requests/origin.ts';
 import { requirePerson } from '../../requests/person.ts';
-import { stampProof } from '../../tokens/sessions/store.ts';
+import { findFamily, stampProof } from '../../tokens/sessions/store.ts';
 import { type GateDeps, requireRecentProof } from '../challenge/gate.ts';
 import {
   type Ceremonies,
@@ -21,6 +21,7 @@ import {
 } from './ceremony.ts';
 import { recordPasskey } from './record.ts';
 import type { Attestation } from './schemas.ts';
+import { isUsable, userHandleOf, userNamesOf } from './signals.ts';
 import { deletePasskey, insertPasskey, listPasskeys, lockPasskey, type Passkey } from './store.ts';
 
 type Tx = Transactor<TenantDatabase>;
@@ -39,17 +40,13 @@ export const MAX_PASSKEYS = 10;
 const algorithms = [-7, -8, -257];
 const timeoutMs = 300_000;
 
-/** The user handle: the 16 bytes of the account's id, which tell nothing about the person. */
-export function userHandleOf(accountId: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.from(accountId.replaceAll('-', ''), 'hex'));
-}
-
 interface Creation {
   readonly ceremony: Omit<Ceremony, 'challenge'> & {
     readonly accountId: string;
     readonly displayName: string;
   };
-  readonly userName: string;
+  /** The person, not the passkey: what authenticators show when they offer it. */
+  readonly user: { readonly name: string; readonly displayName: string };
   readonly known: readonly Passkey[];
   /** Of sign-up; a second factor need not be discoverable. */
   readonly residentKey: 'required' | 'preferred';
@@ -57,18 +54,20 @@ interface Creation {
 
 /** Options for `navigator.credentials.create`, and the transaction that its answer belongs to. */
 export async function beginCreation(deps: PasskeyDeps, tx: Tx, creation: Creation) {
-  const { ceremony, userName, known, residentKey } = creation;
+  const { ceremony, user, known, residentKey } = creation;
   const challenge = createChallenge();
   const options = await generateRegistrationOptions({
     rpID: requireDomain(deps.party),
     rpName: deps.party.name,
     userID: userHandleOf(ceremony.accountId),
-    userName,
-    userDisplayName: ceremony.displayName,
+    userName: user.name,
+    userDisplayName: user.displayName,
     challenge: new Uint8Array(Buffer.from(challenge, 'base64url')),
     attestationType: 'none',
     timeout: timeoutMs,
-    excludeCredentials: known.map(({ credentialId }) => ({ id: credentialId.toString('base64url') })),
+    excludeCredentials: known.filter(isUsable).map(({ credentialId }) => ({
+      id: credentialId.toString('base64url'),
+    })),
     authenticatorSelection: { residentKey, userVerification: 'required' },
     supportedAlgorithmIDs: algorithms,
   });
@@ -79,16 +78,19 @@ export async function beginCreation(deps: PasskeyDeps, tx: Tx, creation: Creatio
   return { transactionId, options };
 }
 
-/** Begins to add a passkey to the caller's account. @throws PASSKEYS_UNAVAILABLE, TOO_MANY_PASSKEYS */
+/**
+ * Begins to add a passkey to the caller's account.
+ * @throws PASSKEYS_UNAVAILABLE, TOO_MANY_PASSKEYS, SESSION_ENDED
+ */
 export async function beginEnrolment(deps: PasskeyDeps, caller: Caller, displayName: string) {
   const accountId = requirePerson(caller);
   return deps.db.transact(async (tx) => {
     const account = await lockAccount(tx, accountId);
+    if (account === undefined) throw refusal('SESSION_ENDED');
     const known = await listPasskeys(tx, accountId);
     if (known.length >= MAX_PASSKEYS) throw refusal('TOO_MANY_PASSKEYS');
     const ceremony = { purpose: 'enrol', accountId, displayName } as const;
-    const userName = account?.email ?? account?.displayName ?? displayName;
-    return beginCreation(deps, tx, { ceremony, userName, known, residentKey: 'preferred' });
+    return beginCreation(deps, tx, { ceremony, user: userNamesOf(account), known, residentKey: 'preferred' });
   });
 }
 
@@ -144,7 +146,7 @@ interface Enrolment {
 
 /**
  * Adds a passkey to the caller's account; it is a strong proof of this session.
- * @throws INVALID_ATTESTATION, KNOWN_CREDENTIAL, TOO_MANY_PASSKEYS
+ * @throws INVALID_ATTESTATION, KNOWN_CREDENTIAL, TOO_MANY_PASSKEYS, SESSION_ENDED
  */
 export async function finishEnrolment(deps: PasskeyDeps, enrolment: Enrolment): Promise<Passkey> {
   const { caller, transactionId, origin } = enrolment;
@@ -154,7 +156,7 @@ export async function finishEnrolment(deps: PasskeyDeps, enrolment: Enrolment): 
   const stored = await deps.db.transact(async (tx) => {
     if (typeof (await deps.ceremonies.take(tx, transactionId)) === 'string')
       throw refusal('INVALID_ATTESTATION');
-    await lockAccount(tx, accountId);
+    await requireSession(tx, caller, accountId);
     if ((await listPasskeys(tx, accountId)).length >= MAX_PASSKEYS) throw refusal('TOO_MANY_PASSKEYS');
     const createdAtMs = deps.clock.nowMs();
     const displayName = ceremony.displayName ?? 'Passkey';
@@ -177,6 +179,19 @@ export async function finishEnrolment(deps: PasskeyDeps, enrolment: Enrolment): 
   deps.notifyInboxes();
   if (stored === undefined) throw refusal('ROW_MISSING');
   return stored;
+}
+
+/**
+ * Locks the account and judges the session again. A reset of the password or the end of an unverified account may have
+ * committed since the token was verified; it drops credentials, and none may follow it.
+ *
+ * @throws SESSION_ENDED
+ */
+async function requireSession(tx: Tx, { sessionId }: Caller, accountId: string): Promise<void> {
+  const account = await lockAccount(tx, accountId);
+  const family = sessionId === undefined ? undefined : await findFamily(tx, sessionId);
+  const hasEnded = sessionId !== undefined && family?.revoked !== false;
+  if (account?.isActive !== true || hasEnded) throw refusal('SESSION_ENDED');
 }
 
 interface Removal {

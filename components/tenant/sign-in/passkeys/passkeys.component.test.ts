@@ -1,17 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { liftCap } from '#kit/rate-limit/security-cap.ts';
 import { readMails } from '../../people/messages/messages.fixture.ts';
-import { bearer, passTime, startReplica, startTestTenant, type TestTenant } from '../../tenant.fixture.ts';
+import { passTime, startReplica, startTestTenant, type TestTenant } from '../../tenant.fixture.ts';
 import { origin, SoftAuthenticator } from './authenticator.fixture.ts';
-
-const password = 'marble orchard seldom rains';
-const register = '/api/auth/public/passkey/register';
-const assertion = '/api/auth/passkey/assertion';
+import { assertion, claimsOf, passkeyClient, register } from './passkeys.fixture.ts';
 
 describe('passkeys', () => {
   let tenant: TestTenant;
   let other: TestTenant;
-  let count = 0;
 
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_passkeys', {
@@ -26,41 +21,7 @@ describe('passkeys', () => {
     await tenant.stop();
   });
 
-  const post = (url: string, payload: object = {}, token?: string, on = tenant) =>
-    on.app.inject({ method: 'POST', url, payload, ...(token && { headers: bearer(token) }) });
-  const call = (method: 'GET' | 'DELETE', url: string, token: string) =>
-    tenant.app.inject({ method, url, headers: bearer(token) });
-  const claimsOf = (jwt: string) => JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString());
-  const signUp = async (key: SoftAuthenticator, body: object = { display_name: 'Ada' }, change = {}) => {
-    const { transaction_id, options } = (await post(`${register}/options`, body)).json();
-    return post(`${register}/verify`, { transaction_id, attestation_response: key.create(options, change) });
-  };
-  const signIn = async (key: SoftAuthenticator, change = {}, extra = {}) => {
-    const { transaction_id, options } = (await post(`${assertion}/options`)).json();
-    return post(`${assertion}/verify`, {
-      transaction_id,
-      assertion_response: key.get(options, change),
-      ...extra,
-    });
-  };
-  const add = async (key: SoftAuthenticator, token: string, path = '/api/auth/public/passkey/add') => {
-    const { transaction_id, options } = (
-      await post(`${path}/options`, { display_name: 'Laptop' }, token)
-    ).json();
-    return post(`${path}/verify`, { transaction_id, attestation_response: key.create(options) }, token);
-  };
-  /** A verified person with a password. */
-  const person = async () => {
-    const email = `person-${count++}@example.org`;
-    await post('/api/auth/register', { orgSubdomain: 'public', email, password, displayName: 'Ada' });
-    const mail = (await readMails(tenant, email))[0]?.text ?? '';
-    await post('/api/auth/verify-email', { token: /#token=([\w-]{43})/.exec(mail)?.[1] });
-    return { email, token: (await login(email)).json().access_token as string };
-  };
-  const login = async (email: string) => {
-    await liftCap(tenant.db, { name: 'login-email', key: email });
-    return post('/api/auth/login', { email, password });
-  };
+  const { post, call, login, signUp, signIn, add, person } = passkeyClient(() => tenant);
 
   it('a person signs up with a passkey alone, without an address, and signs in with it', async () => {
     const key = new SoftAuthenticator();
@@ -231,7 +192,7 @@ describe('passkeys', () => {
   it('a closed Public organisation takes no sign-ups, and an IP address has no passkeys', async () => {
     const closed = await startTestTenant('tenant_passkeys_closed');
     const answer = await post(`${register}/options`, { display_name: 'Ada' }, undefined, closed);
-    expect([answer.statusCode, answer.json().code]).toEqual([403, 'REGISTRATION_CLOSED']);
+    expect([answer.statusCode, answer.json().code]).toEqual([403, 'PUBLIC_ORG_DISABLED']);
     expect((await post(`${assertion}/options`, {}, undefined, closed)).json().code).toBe(
       'PASSKEYS_UNAVAILABLE',
     );

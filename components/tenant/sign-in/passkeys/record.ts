@@ -15,6 +15,12 @@ interface PasskeyEvent {
   readonly atMs: number;
 }
 
+const types = {
+  added: 'PassKeyRegistered',
+  removed: 'PassKeyRemoved',
+  disabled: 'PassKeyAuthentication',
+} as const;
+
 /** Writes the audit event of a change of passkeys, and tells the person by the inbox. */
 export async function recordPasskey(
   tx: Transactor<TenantDatabase>,
@@ -25,11 +31,11 @@ export async function recordPasskey(
   const naturalKey = await appendAuditEvent(tx, {
     organizationId,
     occurredAtMs: atMs,
-    type: event === 'added' ? 'PassKeyRegistered' : 'PassKeyRemoved',
+    type: types[event],
     identityId: caller?.subject,
     platformUserId: accountId,
     origin,
-    success: true,
+    success: event !== 'disabled',
     details: { passkeyId, event },
   });
   await notifyPerson(tx, {

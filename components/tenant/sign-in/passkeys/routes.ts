@@ -2,14 +2,15 @@ import { z } from 'zod';
 import { readableName } from '#core/encoding/readable.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { type App, addRoute, answer, empty, json } from '#kit/http/http.ts';
-import { refusals } from '../../errors.ts';
+import { publicOrganizationRefusals, refusal, refusals } from '../../errors.ts';
+import { findAccount } from '../../people/accounts/store.ts';
 import { unstored } from '../../requests/answers.ts';
 import { originOf } from '../../requests/origin.ts';
 import { requirePerson } from '../../requests/person.ts';
 import { tier } from '../../requests/tier.ts';
 import { presentTokens, tokenSchema } from '../../tokens/sessions/token-response.ts';
 import { challengeHeaders, challengeOf } from '../challenge/gate.ts';
-import { beginEnrolment, finishEnrolment, MAX_PASSKEYS, removePasskey, userHandleOf } from './enrol.ts';
+import { beginEnrolment, finishEnrolment, MAX_PASSKEYS, removePasskey } from './enrol.ts';
 import { assertionSchema, attestationSchema, transactionId } from './schemas.ts';
 import {
   beginSecondStep,
@@ -19,7 +20,9 @@ import {
   finishSignIn,
   finishSignUp,
   type PasskeySignInDeps,
+  type SignedIn,
 } from './sign-in.ts';
+import { type Signals, signalsOf } from './signals.ts';
 import { listPasskeys, type Passkey } from './store.ts';
 
 const tag = 'Passkeys';
@@ -51,11 +54,17 @@ const signalSchema = z
   .object({
     rp_id: z.string().nullable(),
     user_id: z.string().describe('The user handle, base64url.'),
-    all_accepted_credential_ids: z.array(z.string()),
+    name: z.string(),
+    display_name: z.string(),
+    all_accepted_credential_ids: z.array(z.string()).describe('base64url; disabled passkeys are left out.'),
   })
   .meta({ id: 'PasskeySignals' });
 
-const signedInSchema = tokenSchema.extend({ is_new_user: z.boolean() }).meta({ id: 'PasskeySession' });
+const confirmedSchema = tokenSchema.extend({ signals: signalSchema }).meta({ id: 'PasskeyConfirmation' });
+const signedInSchema = confirmedSchema.extend({ is_new_user: z.boolean() }).meta({ id: 'PasskeySession' });
+
+/** An attestation with a chain of certificates has a few KiB. */
+const bodyLimitBytes = 65_536;
 
 const exampleCredential = { id: 'AQ', rawId: 'AQ', type: 'public-key' as const };
 const attested = {
@@ -90,6 +99,20 @@ function presentPasskey(passkey: Passkey): z.output<typeof passkeySchema> {
   };
 }
 
+function presentSignals(signals: Signals): z.output<typeof signalSchema> {
+  return {
+    rp_id: signals.rpId ?? null,
+    user_id: signals.userId,
+    name: signals.name,
+    display_name: signals.displayName,
+    all_accepted_credential_ids: [...signals.acceptedIds],
+  };
+}
+
+function presentSignedIn({ tokens, signals }: SignedIn): z.output<typeof confirmedSchema> {
+  return { ...presentTokens(tokens), signals: presentSignals(signals) };
+}
+
 export function mountPasskeys(app: App, deps: PasskeySignInDeps): void {
   mountEnrolment(app, deps, {
     path: '/api/passkey/register',
@@ -119,7 +142,7 @@ function mountEnrolment(app: App, deps: PasskeySignInDeps, { path, ids }: Enrolm
     summary: 'Begin to add a passkey to the account',
     body: { schema: z.object({ display_name: displayName }), example: { display_name: 'Laptop' } },
     answers: { 200: json('Options for navigator.credentials.create.', optionsSchema) },
-    refusals: refusals('PASSKEYS_UNAVAILABLE', 'TOO_MANY_PASSKEYS'),
+    refusals: refusals('PASSKEYS_UNAVAILABLE', 'TOO_MANY_PASSKEYS', 'SESSION_ENDED'),
     noStore: true,
     handle: async ({ caller, body }) => presentOptions(await beginEnrolment(deps, caller, body.display_name)),
   });
@@ -129,12 +152,14 @@ function mountEnrolment(app: App, deps: PasskeySignInDeps, { path, ids }: Enrolm
     operationId: ids[1],
     summary: 'Add the passkey',
     body: attested,
+    bodyLimitBytes,
     answers: { 201: json('It is added.', passkeySchema) },
     refusals: refusals(
       'INVALID_ATTESTATION',
       'KNOWN_CREDENTIAL',
       'TOO_MANY_PASSKEYS',
       'PASSKEYS_UNAVAILABLE',
+      'SESSION_ENDED',
     ),
     handle: async ({ caller, body, request }) => {
       const { transaction_id, attestation_response: response } = body;
@@ -161,19 +186,17 @@ function mountOwn(app: App, deps: PasskeySignInDeps): void {
           .meta({ id: 'PasskeyList' }),
       ),
     },
-    refusals: [],
+    refusals: refusals('SESSION_ENDED'),
     noStore: true,
     handle: async ({ caller }) => {
       const accountId = requirePerson(caller);
+      const account = await findAccount(deps.db.read, accountId);
+      if (account === undefined) throw refusal('SESSION_ENDED');
       const passkeys = await listPasskeys(deps.db.read, accountId);
       return {
         credentials: passkeys.map(presentPasskey),
         max_credentials: MAX_PASSKEYS,
-        rp_id: deps.party.id ?? null,
-        user_id: Buffer.from(userHandleOf(accountId)).toString('base64url'),
-        all_accepted_credential_ids: passkeys
-          .filter(({ status }) => status === 'Active')
-          .map(({ credentialId }) => credentialId.toString('base64url')),
+        ...presentSignals(signalsOf(deps.party, account, passkeys)),
       };
     },
   });
@@ -200,6 +223,7 @@ function mountOwn(app: App, deps: PasskeySignInDeps): void {
 }
 
 function mountSignUp(app: App, deps: PasskeySignInDeps): void {
+  const closed = [...publicOrganizationRefusals('PUBLIC_ORG_DISABLED'), ...refusals('REGISTRATION_CLOSED')];
   const route = {
     method: 'POST',
     tag,
@@ -220,7 +244,7 @@ function mountSignUp(app: App, deps: PasskeySignInDeps): void {
       example: { display_name: 'Ada' },
     },
     answers: { 200: json('Options for navigator.credentials.create.', optionsSchema) },
-    refusals: refusals('PASSKEYS_UNAVAILABLE', 'REGISTRATION_CLOSED'),
+    refusals: [...closed, ...refusals('PASSKEYS_UNAVAILABLE')],
     handle: async ({ body }) =>
       presentOptions(await beginSignUp(deps, { displayName: body.display_name, email: body.email })),
   });
@@ -230,12 +254,16 @@ function mountSignUp(app: App, deps: PasskeySignInDeps): void {
     operationId: 'registerByPasskey',
     summary: 'Register with a passkey alone',
     body: attested,
+    bodyLimitBytes,
     answers: { 200: json('The tokens.', signedInSchema) },
-    refusals: refusals('INVALID_ATTESTATION', 'KNOWN_CREDENTIAL', 'ADDRESS_TAKEN', 'REGISTRATION_CLOSED'),
+    refusals: [
+      ...closed,
+      ...refusals('INVALID_ATTESTATION', 'KNOWN_CREDENTIAL', 'ADDRESS_TAKEN', 'PASSKEYS_UNAVAILABLE'),
+    ],
     handle: async ({ body, request }) => {
       const { transaction_id, attestation_response: response } = body;
       const answered = { transactionId: transaction_id, response, origin: originOf(request) };
-      return unstored({ ...presentTokens(await finishSignUp(deps, answered)), is_new_user: true });
+      return unstored({ ...presentSignedIn(await finishSignUp(deps, answered)), is_new_user: true });
     },
   });
 }
@@ -272,6 +300,7 @@ function mountSignIn(app: App, deps: PasskeySignInDeps): void {
       }),
       example: { transaction_id: exampleToken, assertion_response: exampleAssertion },
     },
+    bodyLimitBytes,
     answers: { 200: json('The tokens.', signedInSchema) },
     refusals: refusals('UNKNOWN_CREDENTIAL', 'INVALID_ASSERTION', 'PASSKEYS_UNAVAILABLE'),
     handle: async ({ body, request }) => {
@@ -282,7 +311,7 @@ function mountSignIn(app: App, deps: PasskeySignInDeps): void {
         tier: body.tier,
         origin: originOf(request),
       };
-      return unstored({ ...presentTokens(await finishSignIn(deps, answered)), is_new_user: false });
+      return unstored({ ...presentSignedIn(await finishSignIn(deps, answered)), is_new_user: false });
     },
   });
 }
@@ -323,7 +352,8 @@ function mountSecondStep(app: App, deps: PasskeySignInDeps): void {
         assertion_response: exampleAssertion,
       },
     },
-    answers: { 200: json('The tokens.', tokenSchema) },
+    bodyLimitBytes,
+    answers: { 200: json('The tokens.', confirmedSchema) },
     refusals: refusals(
       'INVALID_LOGIN_TOKEN',
       'UNKNOWN_CREDENTIAL',
@@ -340,7 +370,7 @@ function mountSecondStep(app: App, deps: PasskeySignInDeps): void {
         tier: body.tier,
         origin,
       };
-      return unstored(presentTokens(await finishSecondStep(deps, answered)));
+      return unstored(presentSignedIn(await finishSecondStep(deps, answered)));
     },
   });
 }

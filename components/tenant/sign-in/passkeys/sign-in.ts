@@ -3,11 +3,12 @@ import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Transactor } from '#kit/db/db.ts';
 import { appendAudit } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
-import { refusal } from '../../errors.ts';
+import { publicOrganizationClosed, refusal } from '../../errors.ts';
 import { lockMembership } from '../../organizations/lock-membership.ts';
 import { findRegistrationTarget } from '../../organizations/store.ts';
-import { normalizeEmail } from '../../people/accounts/account.ts';
+import { type Account, normalizeEmail } from '../../people/accounts/account.ts';
 import { lockAccount } from '../../people/accounts/store.ts';
+import type { Membership } from '../../people/memberships/membership.ts';
 import { listMemberships } from '../../people/memberships/store.ts';
 import type { MessageQueue } from '../../people/messages/queue.ts';
 import { verificationMail } from '../../people/registration/mails.ts';
@@ -25,10 +26,11 @@ import { openSession } from '../opening/open-session.ts';
 import { resolveTier } from '../opening/tier.ts';
 import { requireLogin } from '../second-step/complete.ts';
 import type { LoginTokens } from '../second-step/login-token.ts';
-import { type Asserted, beginAssertion, judgeAssertion, useAssertion } from './assert.ts';
+import { type Asserted, beginAssertion, judgeAssertion, recordRefusal, useAssertion } from './assert.ts';
 import { beginCreation, judgeAttestation, type PasskeyDeps } from './enrol.ts';
 import { recordPasskey } from './record.ts';
 import type { Assertion, Attestation } from './schemas.ts';
+import { isUsable, type Signals, signalsOf, userNamesOf } from './signals.ts';
 import { insertPasskey, listPasskeys } from './store.ts';
 
 type Tx = Transactor<TenantDatabase>;
@@ -43,12 +45,25 @@ export interface PasskeySignInDeps extends PasskeyDeps, SessionIssuer {
 /** Claims by RFC 8176 of a passkey with user verification. */
 const amr = ['hwk', 'user', 'mfa'];
 
+interface Opened {
+  readonly session: Session;
+  readonly signals: Signals;
+}
+
+/** Tokens of a sign-in, and what the page signals to the authenticator. */
+export interface SignedIn {
+  readonly tokens: IssuedTokens;
+  readonly signals: Signals;
+}
+
 async function open(
+  { party }: PasskeySignInDeps,
   tx: Tx,
   opening: Omit<Parameters<typeof openSession>[1], 'amr' | 'basicProofAtMs' | 'strongProofAtMs'>,
-): Promise<Session> {
-  const { nowMs } = opening;
-  return openSession(tx, { ...opening, amr, basicProofAtMs: nowMs, strongProofAtMs: nowMs });
+): Promise<Opened> {
+  const { account, nowMs } = opening;
+  const session = await openSession(tx, { ...opening, amr, basicProofAtMs: nowMs, strongProofAtMs: nowMs });
+  return { session, signals: signalsOf(party, account, await listPasskeys(tx, account.id)) };
 }
 
 interface SignUp {
@@ -59,7 +74,7 @@ interface SignUp {
 /**
  * Begins the sign-up of a person with a passkey alone. Nothing is made until the answer comes, and an address is not
  * looked up.
- * @throws PASSKEYS_UNAVAILABLE, REGISTRATION_CLOSED
+ * @throws PASSKEYS_UNAVAILABLE, PUBLIC_ORG_DISABLED, REGISTRATION_CLOSED
  */
 export async function beginSignUp(deps: PasskeySignInDeps, { displayName, email }: SignUp) {
   await requirePublic(deps);
@@ -68,15 +83,17 @@ export async function beginSignUp(deps: PasskeySignInDeps, { displayName, email 
     purpose: 'sign-up',
     accountId,
     displayName,
-    ...(email !== undefined && { email: normalizeEmail(email) }),
+    email: email === undefined ? undefined : normalizeEmail(email),
   } as const;
-  const creation = { ceremony, userName: email ?? displayName, known: [], residentKey: 'required' } as const;
+  const user = userNamesOf({ email: ceremony.email, displayName });
+  const creation = { ceremony, user, known: [], residentKey: 'required' } as const;
   return deps.db.transact((tx) => beginCreation(deps, tx, creation));
 }
 
 async function requirePublic(deps: PasskeySignInDeps) {
   const found = await findRegistrationTarget(deps.db.read, 'public');
-  if (found?.takesRegistrations !== true) throw refusal('REGISTRATION_CLOSED');
+  if (found?.organization.status !== 'Active') throw publicOrganizationClosed();
+  if (!found.takesRegistrations) throw refusal('REGISTRATION_CLOSED');
   return found.organization;
 }
 
@@ -88,18 +105,18 @@ interface Answered<Response> {
 
 /**
  * Makes the account of a sign-up and signs it in.
- * @throws INVALID_ATTESTATION, KNOWN_CREDENTIAL, ADDRESS_TAKEN, REGISTRATION_CLOSED
+ * @throws INVALID_ATTESTATION, KNOWN_CREDENTIAL, ADDRESS_TAKEN, PUBLIC_ORG_DISABLED, REGISTRATION_CLOSED
  */
 export async function finishSignUp(
   deps: PasskeySignInDeps,
   answered: Answered<Attestation>,
-): Promise<IssuedTokens> {
+): Promise<SignedIn> {
   const { transactionId, response, origin } = answered;
   const { ceremony, passkey } = await judgeAttestation(deps, transactionId, response);
   const { accountId, email, displayName = '' } = ceremony;
   if (ceremony.purpose !== 'sign-up' || accountId === undefined) throw refusal('INVALID_ATTESTATION');
   const organization = await requirePublic(deps);
-  const session = await deps.db.transact(async (tx) => {
+  const opened = await deps.db.transact(async (tx) => {
     if (typeof (await deps.ceremonies.take(tx, transactionId)) === 'string')
       throw refusal('INVALID_ATTESTATION');
     const nowMs = deps.clock.nowMs();
@@ -115,11 +132,10 @@ export async function finishSignUp(
     await recordPasskey(tx, { accountId, origin, event: 'added', passkeyId: passkey.id, atMs: nowMs });
     const account = await lockAccount(tx, accountId);
     const membership = await lockMembership(tx, { identityId, organizationId: organization.id });
-    if (account === undefined || membership === undefined) throw refusal('REGISTRATION_CLOSED');
-    return open(tx, { account, membership, tier: 'consumer', method: 'passkey', origin, nowMs });
+    if (account === undefined || membership === undefined) throw publicOrganizationClosed();
+    return open(deps, tx, { account, membership, tier: 'consumer', method: 'passkey', origin, nowMs });
   });
-  deps.notifyInboxes();
-  return issueSession(deps, session);
+  return issueOrRefuse(deps, opened);
 }
 
 interface Registered {
@@ -164,16 +180,18 @@ export function beginSignIn(deps: PasskeySignInDeps) {
 export async function finishSignIn(
   deps: PasskeySignInDeps,
   answered: Answered<Assertion> & { readonly tier: HumanTier | undefined },
-): Promise<IssuedTokens> {
+): Promise<SignedIn> {
   const { origin } = answered;
   const asserted = await judgeAssertion(deps, { ...answered, purpose: 'sign-in' });
-  const session = await deps.db.transact(async (tx) => {
+  const opened = await deps.db.transact(async (tx) => {
+    const { accountId } = asserted.passkey;
+    const account = await lockAccount(tx, accountId);
     if (!(await useAssertion(deps, tx, asserted, origin))) return undefined;
-    const account = await lockAccount(tx, asserted.passkey.accountId);
-    if (account?.isActive !== true) throw refusal('INVALID_ASSERTION');
-    const chosen = chooseMembership(account, await listMemberships(tx, account.id), undefined);
-    const membership = chosen && (await lockMembership(tx, chosen));
-    if (membership === undefined) throw refusal('INVALID_ASSERTION');
+    const membership = account?.isActive === true ? await lockChosen(tx, account) : undefined;
+    if (account === undefined || membership === undefined) {
+      await recordRefusal(deps, tx, accountId, origin);
+      return undefined;
+    }
     const { roles, orgType } = membership;
     const wanted = answered.tier === 'consumer' ? 'consumer' : undefined;
     const tier = resolveTier({ tier: wanted, roles, orgType });
@@ -185,25 +203,31 @@ export async function finishSignIn(
       origin,
       nowMs,
     } as const;
-    return open(tx, { ...opening, method: 'passkey' });
+    return open(deps, tx, { ...opening, method: 'passkey' });
   });
-  return issueOrRefuse(deps, session);
+  return issueOrRefuse(deps, opened);
 }
 
-/** A passkey that was disabled stays so: its transaction has committed. */
-function issueOrRefuse(deps: PasskeySignInDeps, session: Session | undefined): IssuedTokens {
+async function lockChosen(tx: Tx, account: Account): Promise<Membership | undefined> {
+  const chosen = chooseMembership(account, await listMemberships(tx, account.id), undefined);
+  return chosen && lockMembership(tx, chosen);
+}
+
+/** A refusal comes after the commit: a passkey that was disabled stays so, and the audit event of the refusal is kept. */
+function issueOrRefuse(deps: PasskeySignInDeps, opened: Opened | undefined): SignedIn {
   deps.notifyInboxes();
-  if (session === undefined) throw refusal('INVALID_ASSERTION');
-  return issueSession(deps, session);
+  if (opened === undefined) throw refusal('INVALID_ASSERTION');
+  return { tokens: issueSession(deps, opened.session), signals: opened.signals };
 }
 
 /** Begins the second step of a sign-in. @throws INVALID_LOGIN_TOKEN, FACTOR_NOT_ENABLED, RATE_LIMITED */
 export async function beginSecondStep(deps: PasskeySignInDeps, loginToken: string) {
-  const { subject: accountId } = requireLogin(await deps.loginTokens.find(deps.db.read, loginToken));
+  const { subject: accountId, hash } = requireLogin(await deps.loginTokens.find(deps.db.read, loginToken));
+  const loginHash = hash.toString('base64url');
   return deps.db.transact(async (tx) => {
-    const allowed = (await listPasskeys(tx, accountId)).filter(({ status }) => status === 'Active');
+    const allowed = (await listPasskeys(tx, accountId)).filter(isUsable);
     if (allowed.length === 0) throw refusal('FACTOR_NOT_ENABLED');
-    return beginAssertion(deps, tx, { ceremony: { purpose: 'second-step', accountId }, allowed });
+    return beginAssertion(deps, tx, { ceremony: { purpose: 'second-step', accountId, loginHash }, allowed });
   });
 }
 
@@ -216,20 +240,22 @@ interface SecondStepAnswer extends Answered<Assertion> {
 export async function finishSecondStep(
   deps: PasskeySignInDeps,
   answered: SecondStepAnswer,
-): Promise<IssuedTokens> {
+): Promise<SignedIn> {
   const { loginToken, origin } = answered;
   const login = requireLogin(await deps.loginTokens.count(loginToken));
   const accountId = login.subject;
-  const asserted: Asserted = await judgeAssertion(deps, { ...answered, purpose: 'second-step', accountId });
-  const session = await deps.db.transact(async (tx) => {
+  const loginHash = login.hash.toString('base64url');
+  const answer = { ...answered, purpose: 'second-step', accountId, loginHash } as const;
+  const asserted: Asserted = await judgeAssertion(deps, answer);
+  const opened = await deps.db.transact(async (tx) => {
+    const account = await lockAccount(tx, accountId);
     if (!(await useAssertion(deps, tx, asserted, origin))) return undefined;
     requireLogin(await deps.loginTokens.take(tx, loginToken));
-    const account = await lockAccount(tx, accountId);
     const membership = account?.isActive === true ? await lockMembership(tx, login.payload) : undefined;
     if (account === undefined || membership === undefined) throw refusal('INVALID_LOGIN_TOKEN');
     const tier = answered.tier === 'consumer' ? 'consumer' : login.payload.tier;
     const nowMs = deps.clock.nowMs();
-    return open(tx, { account, membership, tier, method: 'password+passkey', origin, nowMs });
+    return open(deps, tx, { account, membership, tier, method: 'password+passkey', origin, nowMs });
   });
-  return issueOrRefuse(deps, session);
+  return issueOrRefuse(deps, opened);
 }
