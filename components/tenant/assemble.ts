@@ -9,6 +9,7 @@ import type { Bus } from '#kit/bus/bus.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createIdempotency, findAnswer, type Idempotency } from '#kit/db/idempotency.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createOutbound } from '#kit/outbound/outbound.ts';
 import { createRateLimiter, type RateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createMintLog, type MintLog } from './audit/log/mint-log.ts';
 import { appendAudit } from './audit/log/store.ts';
@@ -29,6 +30,13 @@ import { seed } from './platform/seeding/seed.ts';
 import { readServiceSecrets } from './platform/seeding/service-secrets.ts';
 import { honourEarlierKeys } from './requests/earlier-keys.ts';
 import { createChallengeTokens } from './sign-in/challenge/gate.ts';
+import type { PendingLinkDeps } from './sign-in/federation/linking/pending.ts';
+import { createReauthentication } from './sign-in/federation/linking/proof.ts';
+import type { ProfileDeps } from './sign-in/federation/organization/profile.ts';
+import { createSocialProviders } from './sign-in/federation/providers/providers.ts';
+import { parseSocialSettings } from './sign-in/federation/providers/settings.ts';
+import { createLinkPendingTokens, createOAuthStates } from './sign-in/federation/state.ts';
+import { createUpstreamClient } from './sign-in/federation/upstream/upstream.ts';
 import { createGuessCap } from './sign-in/lockout/guess-cap.ts';
 import { createUnknownAddresses } from './sign-in/lockout/unknown-address.ts';
 import { createCeremonies, relyingPartyOf } from './sign-in/passkeys/ceremony.ts';
@@ -230,11 +238,21 @@ interface Shared {
   readonly loginTokens: LoginTokens;
 }
 
-/** What people do with their own accounts: registration, addresses, passwords. */
+type AccountPart =
+  | 'registration'
+  | 'recovery'
+  | 'secondStep'
+  | 'passkeys'
+  | 'challenge'
+  | 'account'
+  | 'identityProvider'
+  | 'federation';
+
+/** What people do with their own accounts: registration, addresses, passwords, ways in. */
 function accountDeps(
   { parts, protection, messages, passwords, issuer, notifyInboxes }: Wiring,
   { notify, passwordPolicy, loginTokens }: Shared,
-): Pick<Deps, 'registration' | 'recovery' | 'secondStep' | 'passkeys' | 'challenge' | 'account'> {
+): Pick<Deps, AccountPart> {
   const { config, runtime, db } = parts;
   const { clock, installation } = runtime;
   const secrets = { db, clock, protection };
@@ -268,6 +286,20 @@ function accountDeps(
     codes: createChannelCodes(secrets),
     lockoutSteps: config.CHANCERY_LOCKOUT_STEPS,
   };
+  const federation = federate(parts, protection, {
+    ...common,
+    ...sessions,
+    installation,
+    challenges,
+    loginTokens,
+    tokens,
+  });
+  const ways = createProofWays({
+    step: secondStep,
+    passkeys,
+    passwords,
+    reauthentication: createReauthentication(federation),
+  });
   return {
     registration: {
       register: { ...common, tokens },
@@ -279,12 +311,39 @@ function accountDeps(
     },
     passkeys,
     secondStep,
-    challenge: {
-      ...common,
-      challenges,
-      ways: createProofWays({ step: secondStep, passkeys, passwords }),
-    },
+    challenge: { ...common, challenges, ways },
     account: { ...secondStep, notify },
+    identityProvider: federation.identityProvider,
+    federation: { ...federation, ways },
+  };
+}
+
+type FederationCommon = Omit<
+  ProfileDeps & PendingLinkDeps,
+  'client' | 'states' | 'pending' | 'providers' | 'identityProvider' | 'returnToHosts' | 'ways' | 'log'
+>;
+
+/** Sign-in by the providers of others. */
+function federate(
+  { config, runtime, db }: Parts,
+  protection: Protection,
+  common: FederationCommon,
+): Omit<ProfileDeps & PendingLinkDeps, 'ways'> {
+  const { clock, log } = runtime;
+  const door = createOutbound({ allowed: config.CHANCERY_OUTBOUND_ALLOWED });
+  const client = createUpstreamClient({ door, clock });
+  const secrets = { db, clock, protection };
+  const file = config.CHANCERY_SOCIAL_PROVIDERS_FILE?.text();
+  const settings = file === undefined ? [] : (parseSocialSettings(file) ?? []);
+  return {
+    ...common,
+    log,
+    client,
+    states: createOAuthStates(secrets),
+    pending: createLinkPendingTokens(secrets),
+    providers: createSocialProviders(settings, { door, clock }),
+    identityProvider: { db, clock, log, protection, door, client },
+    returnToHosts: config.Auth__ReturnToAllowlist__Hosts,
   };
 }
 

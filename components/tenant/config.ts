@@ -2,8 +2,10 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { readableName } from '#core/encoding/readable.ts';
 import { commonSettings, databaseSettings, endpoint, flag, secretFile } from '#kit/config/config.ts';
-import { returnToHosts } from './pages/return-to.ts';
+import { outboundAllowed } from '#kit/outbound/outbound.ts';
 import { isWebhook } from './people/messages/webhook.ts';
+import { returnToHosts } from './requests/return-to.ts';
+import { parseSocialSettings } from './sign-in/federation/providers/settings.ts';
 import { defaultLockoutSteps, lockoutSteps } from './sign-in/lockout/lockout.ts';
 
 function isSmtpUrl(text: string): boolean {
@@ -112,6 +114,18 @@ export const tenantSettings = z.object({
     .transform((origins) => origins.filter((origin) => origin !== ''))
     .refine((origins) => origins.every((origin) => URL.parse(origin)?.origin === origin), 'expected origins')
     .describe('Origins that may use passkeys, separated by commas; that of the base URL when empty.'),
+  CHANCERY_SOCIAL_PROVIDERS_FILE: secretFile
+    .refine(
+      (secret) => parseSocialSettings(secret.text()) !== undefined,
+      'the file must hold a JSON list of providers',
+    )
+    .optional()
+    .describe(
+      'File with the social providers, JSON [{"name": "google", "clientId", "clientSecret"}, …]; google, microsoft, github, apple.',
+    ),
+  CHANCERY_OUTBOUND_ALLOWED: outboundAllowed.describe(
+    'Exact origins, separated by commas, that may be asked though they are private or without TLS; identity providers.',
+  ),
   Auth__ReturnToAllowlist__Hosts: returnToHosts.describe(
     'Hosts that a sign-in may lead to, separated by commas: exact, or *.suffix; https, or http for localhost.',
   ),

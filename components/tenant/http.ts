@@ -4,6 +4,8 @@ import { type Hub, mountHub } from '#kit/hub/hub.ts';
 import type { AuditDeps } from './audit/refusals.ts';
 import { mountAudit } from './audit/routes.ts';
 import type { CreateOrganizationDeps } from './organizations/create.ts';
+import type { ProviderDeps } from './organizations/identity-provider/configure.ts';
+import { mountIdentityProvider } from './organizations/identity-provider/routes.ts';
 import { mountManaged } from './organizations/managed/routes.ts';
 import { mountOrganizations } from './organizations/routes.ts';
 import type { StatusDeps } from './organizations/status.ts';
@@ -19,6 +21,11 @@ import { mountPlatform } from './platform/routes.ts';
 import { acceptSpellings } from './requests/spellings.ts';
 import type { ProveDeps } from './sign-in/challenge/prove.ts';
 import { mountChallenge } from './sign-in/challenge/routes.ts';
+import type { PendingLinkDeps } from './sign-in/federation/linking/pending.ts';
+import { mountLinking } from './sign-in/federation/linking/routes.ts';
+import type { ProfileDeps } from './sign-in/federation/organization/profile.ts';
+import { mountOrganizationSignIn } from './sign-in/federation/organization/routes.ts';
+import { mountSocial } from './sign-in/federation/social/routes.ts';
 import { mountPasskeys } from './sign-in/passkeys/routes.ts';
 import type { PasskeySignInDeps } from './sign-in/passkeys/sign-in.ts';
 import { mountRecovery, type RecoveryRouteDeps } from './sign-in/recovery/routes.ts';
@@ -50,6 +57,8 @@ export interface Deps {
   readonly passkeys: PasskeySignInDeps;
   readonly challenge: ProveDeps;
   readonly account: ResetFactorsDeps;
+  readonly identityProvider: ProviderDeps;
+  readonly federation: PendingLinkDeps & ProfileDeps;
   readonly internal: InternalDeps;
 }
 
@@ -78,6 +87,10 @@ export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
   mountPasskeys(app, deps.passkeys);
   mountChallenge(app, deps.challenge);
   mountAccount(app, deps.account);
+  mountIdentityProvider(app, deps.identityProvider);
+  mountSocial(app, deps.federation);
+  mountLinking(app, deps.federation);
+  mountOrganizationSignIn(app, deps.federation);
   mountHub(app, tenantHubPath, hub);
 }
 

@@ -19,6 +19,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   undici: [
     'components/gateway/*',
     'components/kit/auth/*',
+    'components/kit/outbound/*',
     'components/svid-issuer/kubernetes/*',
     'operator/kube/http.ts',
   ],
@@ -52,11 +53,17 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   '@scure/bip39': ['components/core/crypto/*'],
   'sodium-native': ['components/kit/crypto/*'],
   'js-yaml': ['operator/cli/*', 'components/blueprint/evaluation/*'],
-  jose: ['components/kit/auth/*', 'components/tenant/tokens/keys/*', 'components/wallet/encryption/*'],
+  jose: [
+    'components/kit/auth/*',
+    'components/tenant/tokens/keys/*',
+    'components/tenant/sign-in/federation/*',
+    'components/wallet/encryption/*',
+  ],
   '@peculiar/x509': ['components/kit/workload/*', 'components/svid-issuer/*'],
   'reflect-metadata': ['components/kit/workload/*', 'components/svid-issuer/*'],
   canonicalize: ['components/core/encoding/*'],
   // ways in
+  oauth4webapi: ['components/tenant/sign-in/federation/upstream/*'],
   nodemailer: ['components/tenant/people/messages/*'],
   otplib: ['components/tenant/sign-in/second-factors/*'],
   '@zxcvbn-ts/language-common': ['tools/passwords/*'],
@@ -75,6 +82,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   vitest: [],
   'fast-check': [],
   'json-logic-engine': [],
+  'oidc-provider': [],
   'playwright-core': [],
   'smtp-server': [],
 };

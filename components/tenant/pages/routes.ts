@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { type App, addRoute, answer, json, media } from '#kit/http/http.ts';
 import { refusal, refusals } from '../errors.ts';
+import { judgeDestination, type ReturnToHosts } from '../requests/return-to.ts';
 import { PAGE_FILES, PAGES, type PageFile } from './files.ts';
-import { judgeDestination, type ReturnToHosts } from './return-to.ts';
 
 export interface PageDeps {
   readonly baseUrl: string;

@@ -32,7 +32,7 @@ export const document1: readonly SpecifiedRoute[] = [
     'POST /api/auth/switch-org RequireAuthenticated',
   ]),
   // Identity provider configuration
-  ...routes('tenant', 'pending', [
+  ...routes('tenant', 'served', [
     'GET /api/organizations/{orgId}/idp RequireAdministrator',
     'PUT /api/organizations/{orgId}/idp RequireAdministrator',
     'DELETE /api/organizations/{orgId}/idp RequireAdministrator',
@@ -41,7 +41,7 @@ export const document1: readonly SpecifiedRoute[] = [
     'POST /api/organizations/{orgId}/idp/toggle RequireAdministrator',
   ]),
   // OIDC sign-in and email verification
-  ...routes('tenant', 'pending', [
+  ...routes('tenant', 'served', [
     'POST /api/auth/oidc/initiate Anonymous',
     'GET /api/auth/callback/{orgSubdomain} Anonymous',
     'POST /api/auth/oidc/complete-profile RequireAuthenticated',
@@ -91,17 +91,17 @@ export const document1: readonly SpecifiedRoute[] = [
     'POST /api/auth/public/passkey/add/verify RequirePlatformUser',
   ]),
   // Social login
-  ...routes('tenant', 'pending', [
+  ...routes('tenant', 'served', [
     'GET /api/auth/social/providers Anonymous',
     'POST /api/auth/public/social/initiate Anonymous',
     'POST /api/auth/public/social/callback Anonymous',
     'GET /auth/social/callback Anonymous',
-    'GET /api/auth/public/methods RequireAuthenticated',
-    'POST /api/auth/public/social/link RequireAuthenticated',
-    'DELETE /api/auth/public/social/{linkId} RequireAuthenticated',
+    'GET /api/auth/public/methods RequirePlatformUser',
+    'POST /api/auth/public/social/link RequirePlatformUser',
+    'DELETE /api/auth/public/social/{linkId} RequirePlatformUser',
   ]),
   // Step-up social linking
-  ...routes('tenant', 'pending', [
+  ...routes('tenant', 'served', [
     'POST /api/auth/social/link/challenge/initiate Anonymous',
     'POST /api/auth/social/link/challenge/verify Anonymous',
     'POST /api/auth/social/link/confirm Anonymous',

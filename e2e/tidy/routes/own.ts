@@ -22,6 +22,14 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'DELETE /api/organizations/{organizationId}/users/{userId} RequireAdministrator',
     'PUT /api/platform/settings/max-orgs RequireSystemAdmin',
   ]),
+  // The answer of a social provider that posts a form; paths of clients that were written for the reference
+  ...routes('tenant', 'served', [
+    'POST /auth/social/callback Anonymous',
+    'POST /api/auth/social/initiate Anonymous',
+    'POST /api/auth/social/callback Anonymous',
+    'POST /api/auth/social/link RequirePlatformUser',
+    'DELETE /api/auth/social/{linkId} RequirePlatformUser',
+  ]),
   // Organisations of custom resources, for the operator alone
   ...routes('tenant', 'served', [
     'POST /api/internal/organizations RequireOperator',

@@ -20,6 +20,8 @@ interface ProofWayDeps {
   readonly step: SecondStepDeps;
   readonly passkeys: PasskeySignInDeps;
   readonly passwords: Passwords;
+  /** A visit at a connected provider. */
+  readonly reauthentication: ProofWay;
 }
 
 const codeProof = z.object({ code: z.string().min(1).max(16) });
@@ -33,6 +35,7 @@ export function createProofWays(deps: ProofWayDeps): ProofWays {
   return {
     Totp: totp(deps),
     Passkey: passkey(deps),
+    ReOAuth: deps.reauthentication,
     Password: password(deps),
     EmailOtp: sent(deps, 'email'),
     SmsOtp: sent(deps, 'sms'),

@@ -7,6 +7,7 @@ import { originOf } from '../../requests/origin.ts';
 import { requirePerson } from '../../requests/person.ts';
 import { challengeHeaders, challengeOf } from '../../sign-in/challenge/gate.ts';
 import { floorOf, type TargetKind } from '../../sign-in/challenge/prove.ts';
+import { passkeySchema, presentPasskey } from '../../sign-in/passkeys/routes.ts';
 import { listPasskeys } from '../../sign-in/passkeys/store.ts';
 import { findFactors } from '../../sign-in/second-factors/store.ts';
 import { findTotpState } from '../../sign-in/second-factors/totp.ts';
@@ -14,7 +15,7 @@ import { endTokens } from '../../tokens/sessions/end-tokens.ts';
 import { countFirstFactors, type Means } from '../means/means.ts';
 import { findMeans } from '../means/store.ts';
 import { type ResetFactorsDeps, resetFactors } from './reset-factors.ts';
-import { findOwnAccount, listSessions, listSocialLinks } from './store.ts';
+import { findOwnAccount, listSessions, listSocialLinks, type SocialLink } from './store.ts';
 
 const tag = 'Account security';
 const tiers = z.enum(['Basic', 'Strong']);
@@ -85,6 +86,7 @@ export function mountAccount(app: App, deps: ResetFactorsDeps): void {
     noStore: true,
     handle: ({ caller }) => readMethods(deps, requirePerson(caller)),
   });
+  mountPublicMethods(app, deps);
   mountSessions(app, deps);
   addRoute(app, {
     method: 'POST',
@@ -105,6 +107,51 @@ export function mountAccount(app: App, deps: ResetFactorsDeps): void {
         platformUserId: params.platformUserId,
         origin: originOf(request),
       }),
+  });
+}
+
+const linkSchema = z
+  .object({
+    linkId: z.string(),
+    provider: z.string(),
+    email: z.string().nullable(),
+    displayName: z.string().nullable(),
+    linkedAt: z.string(),
+    lastUsedAt: time,
+  })
+  .meta({ id: 'SocialLink' });
+
+function presentLink(link: SocialLink): z.output<typeof linkSchema> {
+  const { id: linkId, provider, email = null, displayName = null, linkedAtMs, lastUsedAtMs } = link;
+  const linkedAt = apiTimestamp(linkedAtMs);
+  return { linkId, provider, email, displayName, linkedAt, lastUsedAt: at(lastUsedAtMs) };
+}
+
+function mountPublicMethods(app: App, deps: ResetFactorsDeps): void {
+  addRoute(app, {
+    method: 'GET',
+    path: '/api/auth/public/methods',
+    operationId: 'listPublicMethods',
+    tag,
+    summary: 'Passkeys and social connections of the account',
+    policy: 'RequirePlatformUser',
+    rateLimit: 'Api',
+    answers: {
+      200: json(
+        'They.',
+        z
+          .object({ passkeys: z.array(passkeySchema), socialLinks: z.array(linkSchema) })
+          .meta({ id: 'PublicMethods' }),
+      ),
+    },
+    refusals: [],
+    noStore: true,
+    handle: async ({ caller }) => {
+      const accountId = requirePerson(caller);
+      const passkeys = await listPasskeys(deps.db.read, accountId);
+      const links = await listSocialLinks(deps.db.read, accountId);
+      return { passkeys: passkeys.map(presentPasskey), socialLinks: links.map(presentLink) };
+    },
   });
 }
 
@@ -140,17 +187,7 @@ async function readMethods(
       ...password,
       canRemove: isSet && password.canRemove,
     },
-    socials: links.map(
-      ({ id: linkId, provider, email = null, displayName = null, linkedAtMs, lastUsedAtMs }) => ({
-        linkId,
-        provider,
-        email,
-        displayName,
-        linkedAt: apiTimestamp(linkedAtMs),
-        lastUsedAt: at(lastUsedAtMs),
-        ...gradeOf(means, 'Social', false),
-      }),
-    ),
+    socials: links.map((link) => ({ ...presentLink(link), ...gradeOf(means, 'Social', false) })),
     passkeys: passkeys.map((passkey) => {
       const grade = gradeOf(means, 'Passkey', true);
       return {

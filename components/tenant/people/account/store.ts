@@ -41,7 +41,7 @@ export async function listSessions(
 }
 
 /** An account of a social provider that signs a person in. */
-interface SocialLink {
+export interface SocialLink {
   readonly id: string;
   readonly provider: string;
   readonly email: string | undefined;

@@ -199,4 +199,9 @@ export async function dropCredentials(tx: Transactor<DB>, accountId: string): Pr
   await removePassword(tx, accountId);
   await dropSecondFactors(tx, accountId);
   await tx.deleteFrom('social_links').where('platform_user_id', '=', accountId).execute();
+  await tx
+    .updateTable('user_identities')
+    .set({ external_issuer: null, external_subject: null })
+    .where('platform_user_id', '=', accountId)
+    .execute();
 }

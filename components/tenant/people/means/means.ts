@@ -3,7 +3,8 @@ export interface Means {
   readonly hasPassword: boolean;
   /** Number of those that are active. */
   readonly passkeys: number;
-  readonly socialLinks: number;
+  /** Names of the social providers that are connected, one for each connection. */
+  readonly socialProviders: readonly string[];
   readonly hasTotp: boolean;
   /** Codes by mail; they need a verified address. */
   readonly hasEmailCodes: boolean;
@@ -28,7 +29,7 @@ export function secondFactorsOf(means: Means): readonly SecondFactor[] {
 
 /** Means that open a session by themselves; the last of them cannot be removed. */
 export function countFirstFactors(means: Means): number {
-  return (means.hasPassword ? 1 : 0) + means.passkeys + means.socialLinks;
+  return (means.hasPassword ? 1 : 0) + means.passkeys + means.socialProviders.length;
 }
 
 /** Whether the account can prove more than knowledge of a password. */

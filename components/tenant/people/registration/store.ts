@@ -97,11 +97,11 @@ export async function findPendingEmail(tx: Transactor<DB>, accountId: string): P
 
 /**
  * Gives the memberships of an account to another one. A membership in an organisation that has had the other person
- * already ends.
+ * already ends. The provider of an organisation signs in none of them until the person has connected it.
  */
 export async function moveMemberships(tx: Transactor<DB>, from: string, to: string): Promise<void> {
   await sql`
-    UPDATE user_identities SET platform_user_id = ${to}
+    UPDATE user_identities SET platform_user_id = ${to}, external_issuer = NULL, external_subject = NULL
     WHERE platform_user_id = ${from} AND status <> 'Deleted' AND organization_id NOT IN (
       SELECT organization_id FROM user_identities WHERE platform_user_id = ${to})`.execute(tx);
   await sql`

@@ -15,7 +15,7 @@ type Tx = Transactor<TenantDatabase>;
 
 /** In the order in which they are offered: strong ones first. */
 export const PROOF_METHODS = ['Totp', 'Passkey', 'ReOAuth', 'Password', 'EmailOtp', 'SmsOtp'] as const;
-type ProofMethod = (typeof PROOF_METHODS)[number];
+export type ProofMethod = (typeof PROOF_METHODS)[number];
 
 export const TARGET_KINDS = ['Password', 'Social', 'Passkey'] as const;
 export type TargetKind = (typeof TARGET_KINDS)[number];

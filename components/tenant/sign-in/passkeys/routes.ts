@@ -37,7 +37,7 @@ const optionsSchema = z
   })
   .meta({ id: 'PasskeyOptions' });
 
-const passkeySchema = z
+export const passkeySchema = z
   .object({
     id: z.string(),
     display_name: z.string(),
@@ -87,7 +87,7 @@ function presentOptions(begun: { readonly transactionId: string; readonly option
   return { transaction_id: begun.transactionId, options };
 }
 
-function presentPasskey(passkey: Passkey): z.output<typeof passkeySchema> {
+export function presentPasskey(passkey: Passkey): z.output<typeof passkeySchema> {
   return {
     id: passkey.id,
     display_name: passkey.displayName,

@@ -5,7 +5,7 @@ import { appendAudit } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { publicOrganizationClosed, refusal } from '../../errors.ts';
 import { lockMembership } from '../../organizations/lock-membership.ts';
-import { findRegistrationTarget } from '../../organizations/store.ts';
+import { requirePublicOrganization } from '../../organizations/public.ts';
 import { type Account, normalizeEmail } from '../../people/accounts/account.ts';
 import { lockAccount } from '../../people/accounts/store.ts';
 import type { Membership } from '../../people/memberships/membership.ts';
@@ -77,7 +77,7 @@ interface SignUp {
  * @throws PASSKEYS_UNAVAILABLE, PUBLIC_ORG_DISABLED, REGISTRATION_CLOSED
  */
 export async function beginSignUp(deps: PasskeySignInDeps, { displayName, email }: SignUp) {
-  await requirePublic(deps);
+  await requirePublicOrganization(deps.db.read);
   const accountId = randomUUIDv7();
   const ceremony = {
     purpose: 'sign-up',
@@ -88,13 +88,6 @@ export async function beginSignUp(deps: PasskeySignInDeps, { displayName, email 
   const user = userNamesOf({ email: ceremony.email, displayName });
   const creation = { ceremony, user, known: [], residentKey: 'required' } as const;
   return deps.db.transact((tx) => beginCreation(deps, tx, creation));
-}
-
-async function requirePublic(deps: PasskeySignInDeps) {
-  const found = await findRegistrationTarget(deps.db.read, 'public');
-  if (found?.organization.status !== 'Active') throw publicOrganizationClosed();
-  if (!found.takesRegistrations) throw refusal('REGISTRATION_CLOSED');
-  return found.organization;
 }
 
 interface Answered<Response> {
@@ -115,7 +108,7 @@ export async function finishSignUp(
   const { ceremony, passkey } = await judgeAttestation(deps, transactionId, response);
   const { accountId, email, displayName = '' } = ceremony;
   if (ceremony.purpose !== 'sign-up' || accountId === undefined) throw refusal('INVALID_ATTESTATION');
-  const organization = await requirePublic(deps);
+  const organization = await requirePublicOrganization(deps.db.read);
   const opened = await deps.db.transact(async (tx) => {
     if (typeof (await deps.ceremonies.take(tx, transactionId)) === 'string')
       throw refusal('INVALID_ATTESTATION');
