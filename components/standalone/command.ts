@@ -76,11 +76,24 @@ async function again(directory: StateDirectory, name: string): Promise<number> {
   return 0;
 }
 
+/** Settings of the tenant service that local mode takes from its own environment. */
+const tenantSettings = [
+  'CHANCERY_SOCIAL_PROVIDERS_FILE',
+  'CHANCERY_OUTBOUND_ALLOWED',
+  'Auth__ReturnToAllowlist__Hosts',
+] as const;
+
 function externalParts(): ExternalParts {
   const { DATABASE_URL, NATS_URL, SPIFFE_ENDPOINT_SOCKET, CHANCERY_VALIDATOR_ENDPOINTS } = process.env;
   const { CHANCERY_KEY_FILTERS } = process.env;
   return {
     ...(CHANCERY_KEY_FILTERS ? { keyFilters: CHANCERY_KEY_FILTERS } : {}),
+    tenantSettings: Object.fromEntries(
+      tenantSettings.flatMap((name) => {
+        const value = process.env[name];
+        return value ? [[name, value] as const] : [];
+      }),
+    ),
     ...(DATABASE_URL ? { databaseUrl: DATABASE_URL } : {}),
     ...(NATS_URL ? { natsUrl: NATS_URL } : {}),
     ...(SPIFFE_ENDPOINT_SOCKET ? { spiffeSocket: SPIFFE_ENDPOINT_SOCKET } : {}),

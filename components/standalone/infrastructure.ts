@@ -18,6 +18,7 @@ export interface ExternalParts {
   readonly validatorEndpoints?: readonly string[] | undefined;
   /** `CHANCERY_KEY_FILTERS` of the validators; their default when absent. */
   readonly keyFilters?: string | undefined;
+  readonly tenantSettings?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Database, bus and identity, embedded or external. */

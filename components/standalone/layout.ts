@@ -43,6 +43,8 @@ export interface Layout {
   readonly validators: readonly ValidatorLayout[];
   /** `CHANCERY_KEY_FILTERS` of all validators; their default when absent. */
   readonly keyFilters?: string | undefined;
+  /** Settings of the tenant service that are passed on as they are. */
+  readonly tenantSettings?: Readonly<Record<string, string>> | undefined;
   readonly tenantMtlsPort: number;
   readonly tenantInternalPort: number;
   readonly natsUrl: string;
@@ -138,6 +140,7 @@ const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<st
     CHANCERY_PUBLIC_ORG_ENABLED: 'true',
     CHANCERY_MESSAGES_DIR: layout.messagesDir,
     CHANCERY_BASE_URL: baseUrlOf(layout),
+    ...layout.tenantSettings,
   }),
   wallet: ({ files }) => ({
     CHANCERY_KEK_FILE: files.keyEncryptionKey,

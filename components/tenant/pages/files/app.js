@@ -3,11 +3,13 @@ import {
   call,
   create,
   createPasskey,
+  currentSession,
   endSession,
   keepSession,
   knowsPasskeys,
   onClick,
   onSubmit,
+  refusalOf,
   takeFragment,
   tell,
   textOf,
@@ -28,16 +30,16 @@ let channel;
 
 /** Goes on after a provider has signed the person in again: with the proof, or with the new connection. */
 async function returnFromProvider(outcome) {
-  const { provider, code, state } = Object.fromEntries(fragment);
+  const { provider, code, state, iss } = Object.fromEntries(fragment);
   if (outcome === 'Link') {
-    const linked = await request('POST', '/api/auth/public/social/link', { provider, code, state });
+    const linked = await request('POST', '/api/auth/public/social/link', { provider, code, state, iss });
     tell(linked.ok ? 'The accounts are connected.' : textOf(linked), linked.ok ? 'done' : 'fault');
     return;
   }
   const { wanted, linkPendingToken } = JSON.parse(sessionStorage.getItem(proofKey) ?? '{}');
   sessionStorage.removeItem(proofKey);
   const requests = linkPendingToken === undefined ? ofSession(wanted) : ofLink(linkPendingToken);
-  const answer = await requests.verify('ReOAuth', { provider, code, state });
+  const answer = await requests.verify('ReOAuth', { provider, code, state, iss });
   if (!answer.ok) tell(textOf(answer), 'fault');
   else if (linkPendingToken === undefined) tell('Confirmed. Repeat what you wanted to do.');
   else await confirmLink(linkPendingToken, answer.body.token);
@@ -131,6 +133,12 @@ async function refresh() {
   if (methods.status === 401) {
     endSession();
     location.assign('/auth/login?returnUrl=/app/');
+    return;
+  }
+  if (methods.body?.code === 'PROFILE_INCOMPLETE') {
+    byId('profile').hidden = false;
+    byId('profile-name').focus();
+    tell('Your organisation tells too little about you.');
     return;
   }
   byId('account').hidden = false;
@@ -236,6 +244,16 @@ async function confirmChannel(form) {
   return after(answer, 'Codes by e-mail are on.');
 }
 
+async function completeProfile(form) {
+  const profile = { displayName: form.get('displayName'), email: form.get('email') };
+  const answer = await request('POST', '/api/auth/oidc/complete-profile', profile);
+  if (!answer.ok) return tell(textOf(answer), 'fault');
+  keepSession(answer.body);
+  byId('profile').hidden = true;
+  tell('The profile is complete. Confirm the address by the link in the mail.');
+  return refresh();
+}
+
 async function signOut() {
   await request('POST', '/api/auth/logout');
   endSession();
@@ -292,6 +310,7 @@ onClick(byId('add-passkey'), addPasskey);
 onClick(byId('email-codes'), toggleEmailCodes);
 onClick(byId('sms-codes'), toggleSmsCodes);
 onSubmit(byId('totp-form'), verifyTotp);
+onSubmit(byId('profile-form'), completeProfile);
 onSubmit(byId('password-form'), setPassword);
 onSubmit(byId('phone-form'), async (form) =>
   expectCode(
@@ -303,13 +322,17 @@ onSubmit(byId('channel-form'), confirmChannel);
 
 byId('add-passkey').hidden = !knowsPasskeys();
 const outcome = fragment.get('outcome');
-if (outcome === 'LinkRequired') {
+const isRefused = outcome === 'Error' && (await currentSession()) === undefined;
+if (isRefused) {
+  const query = new URLSearchParams({ returnUrl: '/app/', authError: fragment.get('code') ?? '' });
+  location.assign(`/auth/login?${query}`);
+} else if (outcome === 'LinkRequired') {
   byId('account').hidden = false;
   byId('link').hidden = false;
   onClick(byId('link-start'), () => connect(fragment.get('linkPendingToken')));
 } else {
   await listProviders();
   await refresh();
-  if (outcome === 'Error') tell(`The sign-in was refused (${fragment.get('code')}).`, 'fault');
+  if (outcome === 'Error') tell(refusalOf(fragment.get('code')), 'fault');
   if (outcome === 'Link' || outcome === 'ReOAuth') await returnFromProvider(outcome);
 }

@@ -8,6 +8,8 @@ import {
   knowsPasskeys,
   onClick,
   onSubmit,
+  refusalOf,
+  takeFragment,
   tell,
   textOf,
   usePasskey,
@@ -185,6 +187,18 @@ async function signInByProvider(provider) {
   location.assign(answer.body.authorizationUrl);
 }
 
+async function signInByOrganization() {
+  const orgSubdomain = organization();
+  if (orgSubdomain === undefined) {
+    byId('organization').focus();
+    return tell('Enter the subdomain of the organisation.', 'fault');
+  }
+  const redirectUrl = returnTo() ?? '/app/';
+  const answer = await call('POST', '/api/auth/oidc/initiate', { orgSubdomain, redirectUrl });
+  if (!answer.ok) return tell(textOf(answer), 'fault');
+  location.assign(answer.body.authorizationUrl);
+}
+
 async function listProviders() {
   const answer = await call('GET', '/api/auth/social/providers');
   const providers = answer.ok ? answer.body.providers : [];
@@ -212,6 +226,7 @@ onSubmit(byId('register-form'), register);
 onSubmit(byId('forgot-form'), forgot);
 onClick(byId('send-code'), sendCode);
 onClick(byId('passkey'), signInByPasskey);
+onClick(byId('organization-sign-in'), signInByOrganization);
 onClick(byId('register-passkey'), registerByPasskey);
 byId('method').addEventListener('change', showMethod);
 byId('to-register').addEventListener('click', () => show('register'));
@@ -227,6 +242,13 @@ const query = new URLSearchParams(location.search);
 byId('email').value = query.get('email') ?? '';
 byId('organization').value = query.get('organization') ?? '';
 if (reasons[query.get('reason')] !== undefined) tell(reasons[query.get('reason')]);
+if (query.get('authError') !== null) tell(refusalOf(query.get('authError')), 'fault');
 byId('passkey').hidden = !knowsPasskeys();
 byId('register-passkey').hidden = !knowsPasskeys();
 await listProviders();
+// The identity provider of the organisation is the first step; the account wants a second one.
+const fragment = takeFragment();
+if (fragment.get('login_token') !== null) {
+  const available_methods = (fragment.get('available_methods') ?? '').split(' ');
+  askSecondFactor({ login_token: fragment.get('login_token'), available_methods });
+}

@@ -112,6 +112,22 @@ export function takeFragment() {
   return parameters;
 }
 
+const refusals = {
+  access_denied: 'The sign-in was declined at the provider.',
+  PROVIDER_REFUSED: 'The answer of the provider was not accepted. Try again.',
+  ProviderUnverified: 'The provider has not verified your e-mail address.',
+  ExistingUnverified: 'An account with your e-mail address waits for its confirmation: open its mail first.',
+  NoExistingAccount: 'This identity has no account here. Register first.',
+  PUBLIC_ORG_DISABLED: 'This installation takes no new accounts.',
+  REGISTRATION_CLOSED: 'This installation takes no new accounts.',
+  NOT_A_MEMBER: 'The account is not active.',
+};
+
+/** Why a sign-in by a provider was refused, for a person. */
+export function refusalOf(code) {
+  return refusals[code] ?? 'The sign-in was refused.';
+}
+
 /** Runs an action for a button or form: one at a time, with its failures told. */
 export async function run(control, action) {
   if (control.disabled) return;

@@ -1,4 +1,14 @@
-import { byId, call, create, currentSession, keepSession, takeFragment, tell, textOf } from './page.js';
+import {
+  byId,
+  call,
+  create,
+  currentSession,
+  keepSession,
+  refusalOf,
+  takeFragment,
+  tell,
+  textOf,
+} from './page.js';
 
 const fragment = takeFragment();
 const authError = new URLSearchParams(location.search).get('authError');
@@ -34,5 +44,6 @@ async function show() {
   );
 }
 
-if (authError === 'no_account') tell('This sign-in has no account here. Register first.', 'fault');
+if (authError !== null)
+  tell(refusalOf(authError === 'no_account' ? 'NoExistingAccount' : authError), 'fault');
 await show();
