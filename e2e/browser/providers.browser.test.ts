@@ -4,9 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Provider from 'oidc-provider';
+import { generateSync } from 'otplib';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createApi } from '../harness/api.ts';
+import { linkTo } from '../harness/mails.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 
 const client = { client_id: 'chancery', client_secret: 'a secret of the provider' };
@@ -163,5 +165,37 @@ describe('a person with an identity elsewhere, in a browser', () => {
     await agreeAs('eve');
     await page.waitForURL(`${base}/auth/login**`);
     await says('has not verified your e-mail address');
+  });
+
+  test('connects a social identity with the account of its address by a code, and not by the password', async () => {
+    company.people = { lin: { email: 'lin@example.net', email_verified: true, name: 'Lin' } };
+    const [email, password] = ['lin@example.net', 'marble orchard seldom rains'];
+    const api = createApi(system.state.gatewayUrl);
+    const registered = { orgSubdomain: 'public', email, password, displayName: 'Lin' };
+    await api.expect(201, 'POST', '/api/auth/register', { json: registered });
+    const link = await linkTo(join(dataDir, 'state'), email, 'verify-email');
+    const token = new URLSearchParams(new URL(link).hash.slice(1)).get('token');
+    await api.expect(200, 'POST', '/api/auth/verify-email', { json: { token } });
+    const signedIn = await api.expect(200, 'POST', '/api/auth/login', { json: { email, password } });
+    const bearer = (signedIn.body as { access_token: string }).access_token;
+    const setUp = await api.expect(200, 'POST', '/api/totp/setup', { token: bearer, json: {} });
+    const { secret, backupCodes } = setUp.body as { secret: string; backupCodes: string[] };
+    await api.expect(200, 'POST', '/api/totp/verify', {
+      token: bearer,
+      json: { code: generateSync({ secret }) },
+    });
+
+    await page.goto(`${base}/auth/login`);
+    await page.click('#providers button');
+    await agreeAs('lin');
+    await page.click('#link-start');
+    await page.locator('#proof-label', { hasText: 'authenticator app' }).waitFor();
+    // the code of the set-up was used: the next time step has another one
+    expect(backupCodes).toHaveLength(10);
+    const next = generateSync({ secret, epoch: Math.floor(Date.now() / 1_000) + 30 });
+    await page.fill('#proof-code', next);
+    await page.press('#proof-code', 'Enter');
+    await says('connected');
+    await page.locator('#methods li', { hasText: 'google' }).waitFor();
   });
 });

@@ -17,7 +17,7 @@ import {
 } from '../../sign-in/federation/upstream/discovery.ts';
 import {
   authenticateBySecret,
-  providerErrorOf,
+  refusesClient,
   type Upstream,
   type UpstreamClient,
 } from '../../sign-in/federation/upstream/upstream.ts';
@@ -215,10 +215,9 @@ async function trySecret({ client, log }: ProviderDeps, upstream: Upstream): Pro
     return accepted;
   } catch (error) {
     log.info({ err: error, issuer: upstream.metadata.issuer }, 'the test of an identity provider failed');
-    const code = providerErrorOf(error);
-    if (code === undefined) return 'The token endpoint gave no usable answer.';
-    if (code === 'invalid_client') return 'The provider refuses the client id or its secret.';
-    return undefined;
+    const isRefused = refusesClient(error);
+    if (isRefused === undefined) return 'The token endpoint gave no usable answer.';
+    return isRefused ? 'The provider refuses the client id or its secret.' : undefined;
   }
 }
 

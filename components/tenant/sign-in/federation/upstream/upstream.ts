@@ -196,7 +196,11 @@ export function authenticateBySecret(
 /** The secret in the body of the request. */
 export const authenticateInBody = (secret: string): oauth.ClientAuth => oauth.ClientSecretPost(secret);
 
-/** The error code of a provider's own refusal (RFC 6749, 5.2); undefined for every other failure. */
-export function providerErrorOf(error: unknown): string | undefined {
-  return error instanceof oauth.ResponseBodyError ? error.error : undefined;
+/**
+ * Whether a provider refuses the credentials of the client: `invalid_client` (RFC 6749, 5.2), or status 401 with any code, as
+ * Keycloak answers. Undefined when the failure is no refusal of the provider.
+ */
+export function refusesClient(error: unknown): boolean | undefined {
+  if (!(error instanceof oauth.ResponseBodyError)) return undefined;
+  return error.error === 'invalid_client' || error.status === 401;
 }
