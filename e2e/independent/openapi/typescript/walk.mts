@@ -71,6 +71,7 @@ async function until<T>(what: string, find: () => Promise<T | undefined>): Promi
 async function signIn(): Promise<void> {
   const password = readFileSync(passwordFile, 'utf8').trim();
   const tokens = await ok(client.POST('/api/auth/login', { body: { email, password } }));
+  if (!('access_token' in tokens)) throw new Error(`the sign-in asks for a second factor: ${tokens.message}`);
   client.use({
     onRequest: ({ request }) => {
       request.headers.set('authorization', `Bearer ${tokens.access_token}`);
