@@ -103,6 +103,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     clock,
     signingKey: () => keys.current(),
     serviceLifetimeSeconds: config.CHANCERY_SERVICE_TOKEN_LIFETIME_SECONDS,
+    enforcesPasswordChange: config.CHANCERY_RATE_LIMIT_PROFILE === 'production',
   });
   // In a transaction, because it distinguishes an unavailable database from an internal error.
   const principals = createPrincipalDirectory(

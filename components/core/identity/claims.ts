@@ -43,6 +43,7 @@ const accessClaimsSchema = z.looseObject({
   acr: z.string().optional(),
   sid: z.string().optional(),
   password_change_required: z.boolean().optional(),
+  profile_completed: z.boolean().optional(),
 });
 
 export type AccessClaims = z.output<typeof accessClaimsSchema>;
@@ -64,6 +65,13 @@ interface Delegation {
   readonly sessionId: string | undefined;
 }
 
+/**
+ * What a person has to do first; until then only routes that admit the restriction accept the token. `profile`: say who
+ * they are, since the identity provider of their organisation does not. `password`: replace a password that others
+ * know; reading is allowed.
+ */
+export type Restriction = 'profile' | 'password';
+
 /** The caller that a verified access token describes. */
 export interface Caller {
   readonly kind: 'user' | 'service';
@@ -84,6 +92,8 @@ export interface Caller {
   readonly expiresAtMs: number;
   /** Whether the token may use the signing component. */
   readonly canSignSystem: boolean;
+  /** Absent where the token is accepted everywhere. */
+  readonly restriction?: Restriction | undefined;
   /** Present in a delegated service token. */
   readonly delegation?: Delegation | undefined;
   readonly claims: AccessClaims;
@@ -134,9 +144,15 @@ export function callerOf(claims: AccessClaims, installation: string): Caller {
     issuedAtMs: claims.iat * 1000,
     expiresAtMs: claims.exp * 1000,
     canSignSystem: service && claims.can_sign_system === true,
+    restriction: restrictionOf(claims),
     delegation: service ? delegationOf(claims) : undefined,
     claims,
   };
+}
+
+function restrictionOf(claims: AccessClaims): Restriction | undefined {
+  if (claims.profile_completed === false) return 'profile';
+  return claims.password_change_required === true ? 'password' : undefined;
 }
 
 function delegationOf(claims: AccessClaims): Delegation | undefined {

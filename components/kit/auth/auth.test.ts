@@ -2,6 +2,7 @@ import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:cryp
 import { calculateJwkThumbprint, SignJWT } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
+import { callerOf, parseAccessClaims } from '#core/identity/claims.ts';
 import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { createHttpServer } from '#kit/http/http.ts';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
@@ -31,6 +32,89 @@ interface TokenShape {
 }
 
 const quiet = { isRevoked: () => false, assertFresh: () => undefined };
+
+describe('restricted tokens', () => {
+  const open = async (due: object) => {
+    const app = createHttpServer({ runtime: testRuntime('restricted'), title: 'Restricted' });
+    const seconds = Math.floor(startMs / 1000);
+    const caller = callerOf(
+      parseAccessClaims({
+        iss: issuer,
+        aud: [`${testInstallation}:consumer`],
+        sub: 'identity-1',
+        iat: seconds,
+        exp: seconds + 3600,
+        jti: randomUUID(),
+        token_type: 'user',
+        token_use: 'access',
+        tier: 'consumer',
+        client_id: 'first-party',
+        platform_user_id: 'person-1',
+        ...due,
+      }),
+      testInstallation,
+    );
+    authPlugin(app, { authenticate: async () => caller });
+    const policy = 'RequireAuthenticated';
+    const reply = async () => ({ passed: true });
+    const schema = { hide: true };
+    for (const method of ['GET', 'HEAD', 'POST', 'DELETE'] as const) {
+      app.route({
+        method,
+        url: '/plain',
+        schema,
+        config: { policy },
+        exposeHeadRoute: false,
+        handler: reply,
+      });
+      for (const admitted of ['profile', 'password'] as const) {
+        const config = { policy, admits: [admitted] } as const;
+        app.route({ method, url: `/${admitted}`, schema, config, exposeHeadRoute: false, handler: reply });
+      }
+    }
+    app.get('/hub', { schema, config: { policy, hub: true } }, reply);
+    app.post('/optional', { schema, config: { policy: 'Anonymous', optionalToken: true } }, reply);
+    app.get('/strangers', { schema, config: { policy: 'Anonymous' } }, reply);
+    return async (method: 'GET' | 'HEAD' | 'POST' | 'DELETE', url: string) => {
+      const answer = await app.inject({ method, url, headers: { authorization: 'Bearer t' } });
+      return method === 'HEAD' || answer.statusCode === 200 ? answer.statusCode : answer.json().code;
+    };
+  };
+
+  it('of an incomplete profile pass the routes that admit it, and nothing else', async () => {
+    const ask = await open({ profile_completed: false });
+    for (const method of ['GET', 'POST', 'DELETE'] as const) {
+      expect(await ask(method, '/plain')).toBe('PROFILE_INCOMPLETE');
+      expect(await ask(method, '/password')).toBe('PROFILE_INCOMPLETE');
+      expect(await ask(method, '/profile')).toBe(200);
+    }
+    expect(await ask('HEAD', '/plain')).toBe(403);
+    expect(await ask('GET', '/hub')).toBe('PROFILE_INCOMPLETE');
+    expect(await ask('POST', '/optional')).toBe('PROFILE_INCOMPLETE');
+    expect(await ask('GET', '/strangers')).toBe(200);
+  });
+
+  it('of a password that others know read, and write where it is admitted', async () => {
+    const ask = await open({ password_change_required: true });
+    for (const url of ['/plain', '/profile', '/password']) {
+      expect(await ask('GET', url)).toBe(200);
+      expect(await ask('HEAD', url)).toBe(200);
+    }
+    for (const method of ['POST', 'DELETE'] as const) {
+      expect(await ask(method, '/plain')).toBe('PASSWORD_CHANGE_REQUIRED');
+      expect(await ask(method, '/profile')).toBe('PASSWORD_CHANGE_REQUIRED');
+      expect(await ask(method, '/password')).toBe(200);
+    }
+    expect(await ask('GET', '/hub')).toBe('PASSWORD_CHANGE_REQUIRED');
+    expect(await ask('POST', '/optional')).toBe('PASSWORD_CHANGE_REQUIRED');
+  });
+
+  it('are those of people who have something to do first', async () => {
+    const ask = await open({ profile_completed: true });
+    expect(await ask('POST', '/plain')).toBe(200);
+    expect(await ask('GET', '/hub')).toBe(200);
+  });
+});
 
 describe('authenticator', () => {
   let signer: Signer;

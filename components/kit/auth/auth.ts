@@ -68,7 +68,8 @@ export function createRevocationView(options: RevocationViewOptions): Revocation
  * every route below `/api/internal` and `/api/{any}/internal` whatever its policy, also requires that the connection is
  * the token owner's own, by its certificate; the gateway's certificate is refused there with any token and with none.
  * 401 with `WWW-Authenticate: Bearer realm="platform"` (and `error="invalid_token"` when a token was sent), 403, 503
- * while revocations are stale. Other anonymous routes and unknown paths pass.
+ * while revocations are stale. 403 `PROFILE_INCOMPLETE` or `PASSWORD_CHANGE_REQUIRED` for a restricted token on a route
+ * that does not admit it. Other anonymous routes and unknown paths pass.
  */
 export function authPlugin(app: App, authenticator: Authenticator): void {
   enforcePolicies(app, authenticator);

@@ -25,6 +25,7 @@ export function enforcePolicies(app: App, authenticator: Authenticator): void {
     const isAnonymous = policy === undefined || policy === 'Anonymous';
     if (isAnonymous && !(optionalToken && authorization !== undefined)) return;
     request.caller = await identify(authenticator, authorization);
+    assertUnrestricted(request, request.caller);
     if (!isAnonymous) assertAllowed(policy, request.caller, hub);
     if (isInternal || policy === 'RequireOperator') assertOwnConnection(request, request.caller);
   });
@@ -41,6 +42,17 @@ function assertAllowed(policy: PolicyName, caller: Caller, isHub: boolean): void
   if (decide(policy, caller) === 'allow') return;
   if (isHub) throw new AppError('unauthenticated', 'UNAUTHORIZED', 'The token names no platform user.');
   throw forbidden();
+}
+
+/** Refuses a token whose owner has to do something first, on routes that do not say otherwise. */
+function assertUnrestricted({ routeOptions, method }: FastifyRequest, { restriction }: Caller): void {
+  const { admits = [], hub = false } = routeOptions.config;
+  if (restriction === undefined || admits.includes(restriction)) return;
+  if (restriction === 'profile') {
+    throw new AppError('forbidden', 'PROFILE_INCOMPLETE', 'Complete your profile first.');
+  }
+  const isReading = (method === 'GET' || method === 'HEAD') && !hub;
+  if (!isReading) throw new AppError('forbidden', 'PASSWORD_CHANGE_REQUIRED', 'Change your password first.');
 }
 
 function forbidden(): AppError {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyTypeProvider } from 'fastify';
 import type { z } from 'zod';
-import type { Caller } from '#core/identity/claims.ts';
+import type { Caller, Restriction } from '#core/identity/claims.ts';
 import type { PolicyName } from '#core/identity/policies.ts';
 import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
 import type { DeclaredAnswers } from './declared-answers.ts';
@@ -19,6 +19,8 @@ declare module 'fastify' {
      * or an event stream; a caller that the policy refuses is answered 401.
      */
     hub?: boolean;
+    /** Restrictions of tokens that the route accepts. */
+    admits?: readonly Restriction[];
     /** Throughput limit of the route. */
     rateLimit?: RateLimitPolicy;
     /** Keeps the JSON text in `request.rawBody`; `only` also skips parsing it into `request.body`. */

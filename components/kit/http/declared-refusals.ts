@@ -63,6 +63,16 @@ const ofTokens: readonly DeclaredRefusal[] = [
 const ofCallers: readonly DeclaredRefusal[] = [
   ...ofTokens,
   generic('forbidden', 'The policy of the route, or of the resource, refuses the caller.'),
+  {
+    code: 'PROFILE_INCOMPLETE',
+    kind: 'forbidden',
+    message: 'The profile of the person must be completed first.',
+  },
+  {
+    code: 'PASSWORD_CHANGE_REQUIRED',
+    kind: 'forbidden',
+    message: 'The password must be replaced first; reading is allowed.',
+  },
 ];
 
 const ofBodies: readonly DeclaredRefusal[] = [
@@ -81,7 +91,7 @@ export function refusalsOf(route: RefusingRoute): readonly DeclaredRefusal[] {
   return [
     ...route.refusals,
     ...(route.policy === 'Anonymous' ? [] : ofCallers),
-    ...(route.optionalToken === true ? ofTokens : []),
+    ...(route.optionalToken === true ? ofCallers : []),
     ...(route.rateLimit === 'none' ? [] : [generic('rate_limited', 'Too many requests; see Retry-After.')]),
     ...(schema.params === undefined ? [] : [generic('not_found', 'The resource does not exist.')]),
     // also without input of its own: a query with a NUL is malformed everywhere

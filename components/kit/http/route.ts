@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import { AppError, genericCode } from '#core/errors/errors.ts';
-import type { Caller } from '#core/identity/claims.ts';
+import type { Caller, Restriction } from '#core/identity/claims.ts';
 import type { PolicyName } from '#core/identity/policies.ts';
 import type { Scope } from '#core/identity/scopes.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
@@ -73,6 +73,8 @@ interface Route<
   readonly scope?: Scope;
   /** An anonymous route identifies the caller by a token that is sent. */
   readonly optionalToken?: true;
+  /** Restrictions of tokens that the route accepts: by it people do what they have to do first, or sign out. */
+  readonly admits?: readonly Restriction[];
   readonly params?: Params;
   readonly query?: Query;
   /** Headers of the request that the route reads; they stay in `request.headers`. Names are lower-case. */
@@ -160,6 +162,7 @@ function register(app: App, route: AnyRoute): void {
       ...(route.body !== undefined && { example: route.body.example }),
       ...(rateLimit !== 'none' && { rateLimit }),
       ...(route.optionalToken === true && { optionalToken: true }),
+      ...(route.admits !== undefined && { admits: route.admits }),
       ...(rawBody !== undefined && { rawBody }),
     },
     schema: {

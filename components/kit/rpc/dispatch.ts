@@ -210,7 +210,9 @@ export class Dispatcher {
   async #subject(token: string | undefined): Promise<Caller | undefined> {
     const { authenticate } = this.#options;
     if (token === undefined || authenticate === undefined) return undefined;
-    return await authenticate(token);
+    const subject = await authenticate(token);
+    if (subject.restriction !== 'profile') return subject;
+    throw new AppError('forbidden', 'PROFILE_INCOMPLETE', 'the profile of the person is incomplete');
   }
 }
 

@@ -48,6 +48,8 @@ export interface PlatformUserTable {
   display_name: string;
   password_hash: string | null;
   password_changed_at: Date | null;
+  /** The password was given by others, and its owner has to replace it. */
+  password_change_required: Generated<boolean>;
   email_verified: boolean;
   email_verified_at: Generated<Date | null>;
   /** A new address whose verification waits. */

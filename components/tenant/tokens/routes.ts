@@ -110,6 +110,7 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
     description: 'A refresh token needs no bearer: who has it may end its session (RFC 7009).',
     policy: 'Anonymous',
     optionalToken: true,
+    admits: ['profile', 'password'],
     rateLimit: 'none',
     body: tokenBody,
     answers: { 200: json('The token is not valid any more, or never was.', doneSchema) },

@@ -12,6 +12,7 @@ import { signInNetworks } from './0010-sign-in-networks.ts';
 import { delegatedDecryption } from './0011-delegated-decryption.ts';
 import { events } from './0012-events.ts';
 import { waysIn } from './0014-ways-in.ts';
+import { passwordChange } from './0015-password-change.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -27,4 +28,5 @@ export const migrations: readonly Migration[] = [
   delegatedDecryption,
   events,
   waysIn,
+  passwordChange,
 ];

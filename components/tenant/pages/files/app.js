@@ -10,6 +10,7 @@ import {
   onClick,
   onSubmit,
   refusalOf,
+  renewSession,
   takeFragment,
   tell,
   textOf,
@@ -201,6 +202,7 @@ async function setPassword(form) {
   const body = { password: form.get('password') };
   const answer = await operate(['POST', `/api/auth/password/${path}`, body], { scopedOperation: operation });
   byId('password-form').reset();
+  if (answer.ok) await renewSession();
   await after(answer, 'The password is set.');
 }
 

@@ -40,6 +40,7 @@ export function textOf(answer) {
 const passwordFaults = {
   too_short: 'It is too short.',
   too_long: 'It is too long.',
+  unchanged: 'It is the present one.',
   breached: 'It is one of the passwords that attackers try first.',
   contextual: 'It is made of words that belong to the account.',
 };
@@ -99,6 +100,11 @@ export function endSession() {
 export async function currentSession() {
   const kept = parse(sessionStorage.getItem(sessionKey) ?? '');
   if (kept === undefined || kept.expiresAt - Date.now() > 60_000) return kept;
+  return renewSession(kept);
+}
+
+/** Exchanges the tokens of this tab; the new ones say what is true now. @returns undefined when the session has ended */
+export async function renewSession(kept = parse(sessionStorage.getItem(sessionKey) ?? '')) {
   const answer = await call('POST', '/api/auth/token/refresh', { refreshToken: kept.refreshToken });
   if (answer.ok) return keepSession(answer.body);
   endSession();

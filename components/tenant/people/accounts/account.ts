@@ -5,6 +5,8 @@ export interface Account {
   readonly email: string | undefined;
   readonly displayName: string;
   readonly passwordHash: string | undefined;
+  /** The password was given by others, and its owner has to replace it. */
+  readonly passwordChangeRequired: boolean;
   readonly emailVerified: boolean;
   readonly createdAtMs: number;
   readonly createdOrganizations: number;

@@ -128,7 +128,20 @@ export async function setPassword(
 ): Promise<void> {
   await tx
     .updateTable('platform_users')
-    .set({ password_hash: password.hash, password_changed_at: new Date(password.atMs) })
+    .set({
+      password_hash: password.hash,
+      password_changed_at: new Date(password.atMs),
+      password_change_required: false,
+    })
+    .where('id', '=', accountId)
+    .execute();
+}
+
+/** Restricts the tokens of an account until its owner replaces the password. */
+export async function requirePasswordChange(tx: Transactor<DB>, accountId: string): Promise<void> {
+  await tx
+    .updateTable('platform_users')
+    .set({ password_change_required: true })
     .where('id', '=', accountId)
     .execute();
 }
@@ -136,7 +149,7 @@ export async function setPassword(
 export async function removePassword(tx: Transactor<DB>, accountId: string): Promise<void> {
   await tx
     .updateTable('platform_users')
-    .set({ password_hash: null, password_changed_at: null })
+    .set({ password_hash: null, password_changed_at: null, password_change_required: false })
     .where('id', '=', accountId)
     .execute();
 }
@@ -168,6 +181,7 @@ function toAccount(row: Selectable<PlatformUserTable>): Account {
     email: row.email ?? undefined,
     displayName: row.display_name,
     passwordHash: row.password_hash ?? undefined,
+    passwordChangeRequired: row.password_change_required,
     emailVerified: row.email_verified,
     createdAtMs: row.created_at.getTime(),
     createdOrganizations: row.created_orgs_count,

@@ -17,6 +17,10 @@ export interface Membership {
   readonly roles: readonly Role[];
   /** The person's oldest active wallet according to the consumed wallet events; a hint that may lag behind. */
   readonly walletAddress: string | undefined;
+  /** False: the identity provider of the organisation does not say who the person is. */
+  readonly profileCompleted: boolean;
+  /** The password was given by others, and the person has to replace it. */
+  readonly passwordChangeRequired: boolean;
   readonly createdAtMs: number;
   /** When the person last signed in to this organisation. */
   readonly lastLoginAtMs: number | undefined;

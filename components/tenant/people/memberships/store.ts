@@ -205,11 +205,13 @@ function memberships(db: Reader<DB>) {
       'i.status',
       'i.created_at',
       'i.last_login_at',
+      'i.profile_completed',
       'o.name as org_name',
       'o.subdomain as org_subdomain',
       'o.status as org_status',
       'o.org_type',
       'p.status as account_status',
+      'p.password_change_required',
       oldestWalletOf(sql.ref('p.id')).as('wallet_address'),
     ]);
 }
@@ -229,6 +231,8 @@ function toMembership(row: MembershipRow): Membership {
     displayName: row.display_name,
     roles: row.roles.filter(isRole),
     walletAddress: row.wallet_address ?? undefined,
+    profileCompleted: row.profile_completed,
+    passwordChangeRequired: row.password_change_required,
     createdAtMs: row.created_at.getTime(),
     lastLoginAtMs: row.last_login_at?.getTime(),
   };

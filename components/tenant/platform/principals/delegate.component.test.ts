@@ -63,6 +63,19 @@ describe('delegated tokens and closed accounts', () => {
     expect((await login()).statusCode).toBe(200);
   });
 
+  it('a restricted token gives no service a token', async () => {
+    const complete = (profile_completed: boolean) =>
+      tenant.db.transact((tx) =>
+        tx.updateTable('user_identities').set({ profile_completed }).where('id', '=', userId).execute(),
+      );
+    await complete(false);
+    const restricted = (await login()).json().access_token;
+    await complete(true);
+    const answer = await delegated({ subject_token: restricted });
+    expect([answer.statusCode, answer.json().error]).toEqual([401, 'invalid_grant']);
+    expect((await delegated({ subject_token: user })).statusCode).toBe(200);
+  });
+
   it('an authorised principal may name the user by id, with or without the organisation', async () => {
     const byId = await delegated({ delegated_user_id: userId });
     expect(byId.json()).toMatchObject({ expires_in: 300, scope: 'wallets:sign tenant:delegate' });

@@ -87,6 +87,9 @@ async function findSubject(deps: MintDeps, parameters: Parameters): Promise<Call
   const subjectToken = parameters.get('subject_token');
   if (subjectToken === undefined) return undefined;
   const caller = await deps.findCaller(subjectToken);
+  if (caller?.restriction !== undefined) {
+    throw new OAuthError(401, 'invalid_grant', 'subject_token is restricted until its owner has acted');
+  }
   if (caller?.kind === 'user') return caller;
   throw new OAuthError(401, 'invalid_grant', 'subject_token is not a valid user token');
 }

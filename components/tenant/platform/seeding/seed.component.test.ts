@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { decodeJwt } from 'jose';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError, loadConfig } from '#kit/config/config.ts';
@@ -14,6 +15,55 @@ import {
   startTestTenant,
   type TestTenant,
 } from '../../tenant.fixture.ts';
+
+describe('the password of the seeded administrator, in production', () => {
+  let tenant: TestTenant;
+  beforeAll(async () => {
+    tenant = await startTestTenant('tenant_seed_production', { CHANCERY_RATE_LIMIT_PROFILE: 'production' });
+  });
+  afterAll(() => tenant.stop());
+
+  const post = (url: string, token: string, payload: object = {}, headers: Record<string, string> = {}) =>
+    tenant.app.inject({ method: 'POST', url, payload, headers: { ...bearer(token), ...headers } });
+  const signIn = async (password: string) => {
+    const payload = { email: adminEmail, password };
+    return tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload });
+  };
+  const change = async (token: string, present: string, password: string) => {
+    const wanted = { scopedOperation: 'ChangePassword' };
+    await post('/api/auth/challenge/initiate', token, wanted);
+    const proof = { ...wanted, method: 'Password', proof: { password: present } };
+    const proved = await post('/api/auth/challenge/verify', token, proof);
+    expect(proved.statusCode).toBe(200);
+    const headers = { 'x-auth-challenge': proved.json().token as string };
+    return post('/api/auth/password/change', token, { password }, headers);
+  };
+
+  it('must be replaced by another before the administrator writes', async () => {
+    const first = (await signIn(adminPassword)).json();
+    expect(decodeJwt(first.access_token)).toMatchObject({ password_change_required: true });
+    const organization = { name: 'Engines', subdomain: 'engines' };
+    const refused = await post('/api/organizations', first.access_token, organization);
+    expect(refused.json()).toMatchObject({ status: 403, code: 'PASSWORD_CHANGE_REQUIRED' });
+    const me = await tenant.app.inject({ url: '/api/me/auth-methods', headers: bearer(first.access_token) });
+    expect(me.statusCode).toBe(200);
+    const same = await change(first.access_token, adminPassword, adminPassword);
+    expect(same.json()).toMatchObject({ code: 'PASSWORD_REFUSED', errors: { password: ['unchanged'] } });
+    const password = 'seven quiet orchard lamps';
+    expect((await change(first.access_token, adminPassword, password)).statusCode).toBe(204);
+    const renewed = await tenant.app.inject({
+      method: 'POST',
+      url: '/api/auth/token/refresh',
+      payload: { refreshToken: first.refresh_token },
+    });
+    const token = renewed.json().access_token as string;
+    expect(decodeJwt(token)).not.toHaveProperty('password_change_required');
+    expect((await post('/api/organizations', token, organization)).statusCode).toBe(201);
+    expect(decodeJwt((await signIn(password)).json().access_token)).not.toHaveProperty(
+      'password_change_required',
+    );
+  });
+});
 
 describe('seeding', () => {
   let tenant: TestTenant;

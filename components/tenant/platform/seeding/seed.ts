@@ -11,7 +11,7 @@ import type { Database, Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { insertOrganization } from '../../organizations/store.ts';
 import { normalizeEmail } from '../../people/accounts/account.ts';
-import { claimAccount } from '../../people/accounts/store.ts';
+import { claimAccount, requirePasswordChange } from '../../people/accounts/store.ts';
 import { insertIdentity } from '../../people/memberships/store.ts';
 import type { Passwords } from '../../sign-in/passwords/queue.ts';
 import { hashSecret } from '../principals/principal.ts';
@@ -116,6 +116,8 @@ async function seedAdministrator(deps: SeedDeps, spec: Seed): Promise<void> {
       homeOrganizationId: SYSTEM_ORGANIZATION_ID,
       createdAtMs,
     });
+    // an address that had an account keeps its own password
+    if (account.isNew) await requirePasswordChange(tx, account.id);
     await insertIdentity(tx, {
       id: DEFAULT_ADMIN_ID,
       organizationId: SYSTEM_ORGANIZATION_ID,

@@ -29,6 +29,7 @@ const route = {
   tag,
   policy: 'RequirePlatformUser',
   rateLimit: 'PlatformAuth',
+  admits: ['password'],
   noStore: true,
 } as const;
 

@@ -4,7 +4,7 @@ import { appendAuditEvent } from '../../audit/log/store.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { Account } from '../../people/accounts/account.ts';
-import { lockAccount, removePassword, setPassword } from '../../people/accounts/store.ts';
+import { findAccount, lockAccount, removePassword, setPassword } from '../../people/accounts/store.ts';
 import { notifyPerson } from '../../people/inbox/notify-person.ts';
 import { countFirstFactors, ownsStrongFactor } from '../../people/means/means.ts';
 import { findMeans } from '../../people/means/store.ts';
@@ -56,6 +56,7 @@ export async function setOwnPassword(deps: OwnPasswordDeps, request: NewPassword
  * @throws PASSWORD_NOT_SET, PASSWORD_REFUSED, insufficient_user_authentication
  */
 export async function changeOwnPassword(deps: OwnPasswordDeps, request: NewPassword): Promise<void> {
+  await assertReplaces(deps, request);
   const hash = await hashOf(deps, request.password);
   await act(deps, request, async (tx, account) => {
     if (account.passwordHash === undefined) throw refusal('PASSWORD_NOT_SET');
@@ -79,6 +80,15 @@ export async function removeOwnPassword(deps: OwnPasswordDeps, request: OwnReque
     await removePassword(tx, account.id);
     return 'removed';
   });
+}
+
+/** A password that others know is not replaced by itself. */
+async function assertReplaces(deps: OwnPasswordDeps, { caller, password }: NewPassword): Promise<void> {
+  const account = await findAccount(deps.db.read, requirePerson(caller));
+  if (account?.passwordHash === undefined || !account.passwordChangeRequired) return;
+  if (!(await deps.passwords.verify(password, account.passwordHash)).correct) return;
+  const errors = { password: ['unchanged'] };
+  throw refusal('PASSWORD_REFUSED', { details: { errors } });
 }
 
 async function hashOf(deps: OwnPasswordDeps, password: string): Promise<string> {

@@ -96,6 +96,7 @@ function mountOwnPassword(app: App, deps: RecoveryRouteDeps): void {
     ...route,
     path: '/api/auth/password/change',
     operationId: 'changePassword',
+    admits: ['password'],
     summary: 'Replace the password of the account',
     description: 'Every other session of the account ends.',
     body: { schema: z.object({ password: secret }), example },

@@ -11,6 +11,8 @@ const subject = {
   emailVerified: true,
   displayName: 'A',
   roles: ['Administrator'],
+  profileCompleted: true,
+  passwordChangeRequired: false,
 };
 
 it('a platform token carries every claim of the table', () => {
@@ -58,6 +60,18 @@ it('a consumer token never carries roles and names both audiences', () => {
   const claims = userClaims('demo', frame, subject, grant);
   expect(claims).not.toHaveProperty('roles');
   expect(claims).toMatchObject({ aud: ['demo:consumer', 'platform:citizen-wallet'], acr: 'strong' });
+});
+
+it('says what the person has to do first, and nothing otherwise', () => {
+  const grant = { tier: 'consumer', familyId: 'f', amr: ['fed'], acr: 'basic', authTime: 999 } as const;
+  const due = { ...subject, profileCompleted: false, passwordChangeRequired: true };
+  expect(userClaims('demo', frame, due, grant)).toMatchObject({
+    profile_completed: false,
+    password_change_required: true,
+  });
+  const claims = userClaims('demo', frame, subject, grant);
+  expect(claims).not.toHaveProperty('profile_completed');
+  expect(claims).not.toHaveProperty('password_change_required');
 });
 
 it('only platform tokens of a person with a wallet carry it', () => {

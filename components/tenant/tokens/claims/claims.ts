@@ -25,6 +25,10 @@ export interface UserSubject {
   readonly emailVerified: boolean;
   readonly displayName: string;
   readonly roles: readonly string[];
+  /** False: the token is restricted until the person says who they are. */
+  readonly profileCompleted: boolean;
+  /** The token is restricted until the person replaces the password. */
+  readonly passwordChangeRequired: boolean;
   /** The person's oldest active wallet, if known. */
   readonly walletAddress?: string | undefined;
 }
@@ -76,6 +80,8 @@ export function userClaims(
     ...(subject.email === undefined ? {} : { email: subject.email, email_verified: subject.emailVerified }),
     name: subject.displayName,
     ...(grant.tier === 'platform' ? platformClaims(subject) : {}),
+    ...(subject.profileCompleted ? {} : { profile_completed: false }),
+    ...(subject.passwordChangeRequired ? { password_change_required: true } : {}),
     token_type: 'user',
     token_use: 'access',
     tier: grant.tier,

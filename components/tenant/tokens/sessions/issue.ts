@@ -36,6 +36,8 @@ interface TokenIssuerOptions {
   readonly clock: Clock;
   readonly signingKey: () => SigningKey;
   readonly serviceLifetimeSeconds: number;
+  /** Whether a password that others know restricts its owner's tokens. */
+  readonly enforcesPasswordChange: boolean;
 }
 
 export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
@@ -46,8 +48,10 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
     return { notBefore, issuedAt: Math.max(notBefore, firstAlive), lifetimeSeconds, tokenId: randomUUID() };
   };
   return {
-    forUser(subject, grant, revokedBeforeMs) {
+    forUser(person, grant, revokedBeforeMs) {
       const expiresIn = userTokenLifetimeSeconds;
+      const passwordChangeRequired = options.enforcesPasswordChange && person.passwordChangeRequired;
+      const subject = { ...person, passwordChangeRequired };
       const claims = userClaims(installation, frame(expiresIn, revokedBeforeMs), subject, grant);
       return { accessToken: signToken(options.signingKey(), claims), expiresIn };
     },

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { grant, passTime } from '../../../tenant.fixture.ts';
+import { bearer, grant, passTime } from '../../../tenant.fixture.ts';
 import { addTotp, Browser, codeOf, register, startWorld, type World } from '../people.fixture.ts';
 import { clientId, clientSecret, type Person } from '../stand-in.fixture.ts';
 
@@ -245,6 +245,14 @@ describe('sign-in by the identity provider of an organisation', () => {
     const entered = (await enter(subdomain, person as Person)).json();
     expect(entered).toMatchObject({ outcome: 'Authenticated', requiresProfileCompletion: true });
     const browser = new Browser(tenant);
+    const asked = await Promise.all([
+      tenant.app.inject({ url: '/api/me/auth-methods', headers: bearer(entered.accessToken) }),
+      browser.post('/api/auth/switch-org', { organizationId: id }, entered.accessToken),
+      browser.post('/api/totp/setup', {}, entered.accessToken),
+    ]);
+    expect(asked.map((answer) => answer.json().code)).toEqual(Array(3).fill('PROFILE_INCOMPLETE'));
+    const me = await tenant.app.inject({ url: '/api/auth/me', headers: bearer(entered.accessToken) });
+    expect(me.statusCode).toBe(200);
     const email = `late-${count++}@corp.example`;
     const path = '/api/auth/oidc/complete-profile';
     const body = { displayName: 'Grace Hopper', email };

@@ -139,6 +139,7 @@ function mountProfile(app: App, deps: ProfileDeps): void {
   addRoute(app, {
     ...route,
     policy: 'RequireAuthenticated',
+    admits: ['profile', 'password'],
     method: 'POST',
     path: '/api/auth/oidc/complete-profile',
     operationId: 'updateProfile',
