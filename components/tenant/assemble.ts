@@ -40,7 +40,8 @@ import { createUpstreamClient } from './sign-in/federation/upstream/upstream.ts'
 import { createGuessCap } from './sign-in/lockout/guess-cap.ts';
 import { createUnknownAddresses } from './sign-in/lockout/unknown-address.ts';
 import { createCeremonies, relyingPartyOf } from './sign-in/passkeys/ceremony.ts';
-import { createPasswordPolicy, type PasswordPolicy } from './sign-in/passwords/policy.ts';
+import { passwordPolicyOf } from './sign-in/passwords/compose.ts';
+import type { PasswordPolicy } from './sign-in/passwords/policy.ts';
 import { createPasswords, type Passwords } from './sign-in/passwords/queue.ts';
 import { createResetTokens } from './sign-in/recovery/recover.ts';
 import { createChannelCodes } from './sign-in/second-factors/channels.ts';
@@ -211,7 +212,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   };
   const findTokenCaller = (token: string) => findCaller(wiring.authenticator, token);
   const revoke: RevokeDeps = { db, clock, refreshKey, notify, findCaller: findTokenCaller };
-  const passwordPolicy = createPasswordPolicy(config.CHANCERY_PASSWORD_MIN_LENGTH);
+  const passwordPolicy = passwordPolicyOf(config, parts.runtime);
   const grant = {
     signIn,
     refresh: { db, clock, issuer, refreshKey, notify, notifyInboxes },

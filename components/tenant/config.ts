@@ -71,6 +71,12 @@ export const tenantSettings = z.object({
     .describe(
       'Minimum length of passwords in characters; 15 is recommended where the password is the only factor.',
     ),
+  CHANCERY_PASSWORD_BREACH_API: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe(
+      'Service with the range interface of Pwned Passwords that is asked about new passwords; unreachable, it refuses none.',
+    ),
   CHANCERY_PASSWORD_GRANT_ENABLED: flag
     .default(true)
     .describe('Serves the password grant at the public token endpoint.'),

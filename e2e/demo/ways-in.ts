@@ -1,6 +1,6 @@
-import { createHmac } from 'node:crypto';
 import { z } from 'zod';
 import type { Api } from '../harness/api.ts';
+import { codeAt } from '../harness/authenticator-app.ts';
 import { linkTo } from '../harness/mails.ts';
 import type { Steps } from './steps.ts';
 
@@ -11,23 +11,6 @@ const next = 'seven quiet lanterns drift';
 const session = z.object({ access_token: z.string(), refresh_token: z.string() });
 const secondStep = z.object({ login_token: z.string(), available_methods: z.array(z.string()) });
 const setup = z.object({ secret: z.string(), backupCodes: z.array(z.string()) });
-
-/** The code of an authenticator app at a time (RFC 6238 with SHA-1, six digits, 30 s). */
-function codeOf(secret: string, seconds: number): string {
-  const counter = Buffer.alloc(8);
-  counter.writeBigUInt64BE(BigInt(Math.floor(seconds / 30)));
-  const mac = createHmac('sha1', fromBase32(secret)).update(counter).digest();
-  const at = (mac.at(-1) ?? 0) & 0x0f;
-  return String((mac.readUInt32BE(at) & 0x7fff_ffff) % 1_000_000).padStart(6, '0');
-}
-
-function fromBase32(text: string): Buffer {
-  const bits = [...text].map((one) =>
-    'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(one).toString(2).padStart(5, '0'),
-  );
-  const bytes = bits.join('').match(/.{8}/g) ?? [];
-  return Buffer.from(bytes.map((byte) => Number.parseInt(byte, 2)));
-}
 
 /** A person registers, adds an authenticator app, and comes back after the password is forgotten. */
 export async function waysIn(steps: Steps, api: Api, dataDir: string): Promise<void> {
@@ -50,12 +33,12 @@ export async function waysIn(steps: Steps, api: Api, dataDir: string): Promise<v
   const own = await steps.run('add an authenticator app, and sign in with its code', async () => {
     const { secret, backupCodes } = setup.parse(await post('/api/totp/setup', {}, token));
     const seconds = Math.floor(Date.now() / 1000);
-    await post('/api/totp/verify', { code: codeOf(secret, seconds) }, token);
+    await post('/api/totp/verify', { code: codeAt(secret, seconds) }, token);
     const begun = secondStep.parse(await login(password));
     // The code of the set-up counts as used, so the next one is needed.
-    const used = { login_token: begun.login_token, code: codeOf(secret, seconds) };
+    const used = { login_token: begun.login_token, code: codeAt(secret, seconds) };
     await post('/api/auth/verify-2fa', used, undefined, 401);
-    const fresh = { ...used, code: codeOf(secret, seconds + 30) };
+    const fresh = { ...used, code: codeAt(secret, seconds + 30) };
     const tokens = session.parse(await post('/api/auth/verify-2fa', fresh));
     return [`${begun.available_methods.join()}, ${backupCodes.length} backup codes`, tokens];
   });

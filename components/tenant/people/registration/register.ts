@@ -45,7 +45,7 @@ export async function register(deps: RegisterDeps, applicant: Applicant): Promis
   const organization = await target(deps, applicant.orgSubdomain);
   const email = normalizeEmail(applicant.email);
   const words = [email.split('@')[0] ?? '', applicant.displayName, organization.name, organization.subdomain];
-  const faults = deps.passwordPolicy.judge(applicant.password, { words });
+  const faults = await deps.passwordPolicy.judge(applicant.password, { words });
   if (faults.length > 0) throw refusal('PASSWORD_REFUSED', { details: { errors: { password: faults } } });
   const passwordHash = await deps.passwords.hash(applicant.password);
   const identityId = randomUUIDv7();

@@ -79,7 +79,7 @@ function grantedRoles(caller: Caller, newUser: NewUser): Role[] {
 async function hashOf(deps: CreateUserDeps, newUser: NewUser, organization: Organization): Promise<string> {
   const localPart = newUser.email.split('@')[0] ?? '';
   const words = [localPart, newUser.displayName, organization.name, organization.subdomain];
-  const faults = deps.passwordPolicy.judge(newUser.password, { words });
+  const faults = await deps.passwordPolicy.judge(newUser.password, { words });
   if (faults.length > 0) throw refusal('PASSWORD_REFUSED', { details: { errors: { password: faults } } });
   return deps.passwords.hash(newUser.password);
 }

@@ -1,3 +1,4 @@
+import type { BreachedPasswords } from './breached.ts';
 import { readCommonPasswords } from './common-passwords.ts';
 
 type PasswordFault = 'too_short' | 'too_long' | 'breached' | 'contextual';
@@ -10,27 +11,40 @@ interface PasswordContext {
 }
 
 export interface PasswordPolicy {
-  /** Violations of the policy: length and blocklist, without composition rules (NIST SP 800-63B-4). */
-  judge(password: string, context: PasswordContext): PasswordFault[];
+  /** Violations of the policy: length and blocklists, without composition rules (NIST SP 800-63B-4). */
+  judge(password: string, context: PasswordContext): Promise<readonly PasswordFault[]>;
 }
 
 /** Maximum length of the rest around a listed word that counts as decoration. */
 const maxDecoration = 8;
 
-export function createPasswordPolicy(minLength: number): PasswordPolicy {
+/** @param breached asked about passwords that are otherwise without fault */
+export function createPasswordPolicy(minLength: number, breached?: BreachedPasswords): PasswordPolicy {
   const listed = readCommonPasswords();
   return {
-    judge(password, context) {
+    async judge(password, context) {
       const text = normalizePassword(password);
-      const length = [...text].length;
-      const faults: PasswordFault[] = [];
-      if (length < minLength) faults.push('too_short');
-      if (length > maxPasswordLength) return [...faults, 'too_long'];
-      if (isCommon(text, listed)) faults.push('breached');
-      if (isContextual(text, context)) faults.push('contextual');
-      return faults;
+      const faults = judgeText(text, { minLength, listed, context });
+      if (faults.length > 0 || breached === undefined) return faults;
+      return (await breached.isBreached(text)) ? ['breached'] : [];
     },
   };
+}
+
+interface Rules {
+  readonly minLength: number;
+  readonly listed: ReadonlySet<string>;
+  readonly context: PasswordContext;
+}
+
+function judgeText(text: string, { minLength, listed, context }: Rules): PasswordFault[] {
+  const length = [...text].length;
+  const faults: PasswordFault[] = [];
+  if (length < minLength) faults.push('too_short');
+  if (length > maxPasswordLength) return [...faults, 'too_long'];
+  if (isCommon(text, listed)) faults.push('breached');
+  if (isContextual(text, context)) faults.push('contextual');
+  return faults;
 }
 
 /** Normalises to NFC, so that the same text from different keyboards is the same password. */

@@ -92,7 +92,7 @@ async function assertReplaces(deps: OwnPasswordDeps, { caller, password }: NewPa
 }
 
 async function hashOf(deps: OwnPasswordDeps, password: string): Promise<string> {
-  const faults = deps.passwordPolicy.judge(password, { words: [] });
+  const faults = await deps.passwordPolicy.judge(password, { words: [] });
   if (faults.length > 0) throw refusal('PASSWORD_REFUSED', { details: { errors: { password: faults } } });
   return deps.passwords.hash(password);
 }

@@ -115,7 +115,7 @@ interface Reset {
 export async function resetPassword(deps: RecoverDeps, reset: Reset): Promise<void> {
   const found = await deps.resets.find(deps.db.read, reset.token);
   requireLiving(found);
-  const faults = deps.passwordPolicy.judge(reset.newPassword, { words: [] });
+  const faults = await deps.passwordPolicy.judge(reset.newPassword, { words: [] });
   if (faults.length > 0) throw refusal('PASSWORD_REFUSED', { details: { errors: { password: faults } } });
   const hash = await deps.passwords.hash(reset.newPassword);
   const opened = await deps.db.transact(async (tx) => {
