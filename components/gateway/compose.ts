@@ -14,9 +14,15 @@ import { createForward } from './forwarding/forward.ts';
 import { createHeldCalls, type HeldCalls } from './forwarding/held-calls.ts';
 import { createHold } from './forwarding/hold.ts';
 import { startProbes } from './forwarding/jobs.ts';
+import { createPageUpstream } from './forwarding/page-upstream.ts';
 import { createSpanStepper, createTraceStepper } from './forwarding/trace.ts';
 import { createTunnels, type Tunnels } from './forwarding/upgrade.ts';
-import { createUpstreams, type IdentitySource, type Upstreams } from './forwarding/upstreams.ts';
+import {
+  createUpstreams,
+  type Forwarded,
+  type IdentitySource,
+  type Upstreams,
+} from './forwarding/upstreams.ts';
 import { createHealth } from './health/health.ts';
 import { mountRoutes } from './http.ts';
 import { createObserve } from './observe.ts';
@@ -24,7 +30,7 @@ import { createDocuments } from './openapi/documents.ts';
 import { createReference, type Reference, referencePolicy } from './openapi/reference.ts';
 import { createMatcher } from './routing/match.ts';
 import { createIsRouted } from './routing/public.ts';
-import { type RouteRule, routingTableOf } from './routing/table.ts';
+import { PAGES, type RouteRule, routingTableOf } from './routing/table.ts';
 import { createListener } from './server.ts';
 
 /** Largest request body. */
@@ -81,6 +87,8 @@ interface Parts extends ProcessParts {
   readonly heldCalls: HeldCalls;
   readonly stalledMs: number;
   readonly table: readonly RouteRule[];
+  /** The server of pages, where one replaces the built-in ones. */
+  readonly pages: Forwarded | undefined;
 }
 
 interface Surface {
@@ -103,7 +111,7 @@ async function assemble(base: GatewayBase, { services, identity, stalledMs }: Su
   });
   cleanup.add('upstreams', () => upstreams.close());
   cleanup.add('probes', startProbes(upstreams.all));
-  const table = routingTableOf(services);
+  const table = routingTableOf(services, config.CHANCERY_UI_UPSTREAM !== undefined);
   const app = await openOwnPages(base, upstreams, table);
   const reference = createReference();
   cleanup.add('reference', () => reference.close());
@@ -115,7 +123,17 @@ async function assemble(base: GatewayBase, { services, identity, stalledMs }: Su
     stalledMs,
     deadlineMs: Math.min(answerTimeoutMs, maxHandshakeMs),
   });
-  return { upstreams, app, reference, tunnels, heldCalls, stalledMs, table };
+  const pages = openPageServer(base);
+  return { upstreams, app, reference, tunnels, heldCalls, stalledMs, table, pages };
+}
+
+function openPageServer({ config, cleanup }: GatewayBase): Forwarded | undefined {
+  const origin = config.CHANCERY_UI_UPSTREAM;
+  if (origin === undefined) return undefined;
+  const connections = config.CHANCERY_GATEWAY_CONNECTIONS;
+  const server = createPageUpstream({ origin, connections, answerTimeoutMs: answerTimeoutOf(config) });
+  cleanup.add('server of pages', () => server.close());
+  return server.upstream;
 }
 
 function openHeldCalls({ config, runtime }: GatewayBase): HeldCalls {
@@ -176,18 +194,19 @@ async function openOwnPages(
 
 function openListener(config: GatewayConfig, runtime: Runtime, parts: Parts): Server {
   const { clock, log, telemetry } = runtime;
+  const nowMs = () => clock.nowMs();
   const forward = createForward({
-    upstreams: parts.upstreams,
+    find: (service) => (service === PAGES ? parts.pages : parts.upstreams.find(service)),
     bodyLimitBytes,
     log,
-    nowMs: () => clock.nowMs(),
+    nowMs,
   });
   const hold = createHold({
     upstreams: parts.upstreams,
     heldCalls: parts.heldCalls,
     stalledMs: parts.stalledMs,
     log,
-    nowMs: () => clock.nowMs(),
+    nowMs,
   });
   const traced = config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined;
   return createListener({

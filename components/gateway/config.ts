@@ -86,6 +86,11 @@ const ownSettings = {
     .max(10_000)
     .default(2000)
     .describe('open WebSockets, event streams and polls of hubs per client address; more answer 429'),
+  CHANCERY_UI_UPSTREAM: z
+    .url({ protocol: /^https?$/ })
+    .refine((text) => URL.parse(text)?.origin === text, 'must be an origin, as https://host:port')
+    .optional()
+    .describe('origin of a server whose pages replace the built-in ones as a whole'),
   CHANCERY_TRUSTED_PROXIES: cidrList
     .default([])
     .describe('comma-separated CIDR blocks of proxies whose X-Forwarded-* headers are believed'),

@@ -12,7 +12,7 @@ import type { Handshake } from './forwarding/upgrade.ts';
 import type { Observe } from './observe.ts';
 import type { Matcher } from './routing/match.ts';
 import { judgeQueryToken } from './routing/query-token.ts';
-import type { RouteRule } from './routing/table.ts';
+import { PAGES, type RouteRule } from './routing/table.ts';
 import { judgeTarget } from './routing/target.ts';
 
 /** Handlers of requests that are known to be public. */
@@ -41,7 +41,7 @@ const carriedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTION
 /** Methods of hubs: negotiation and messages, streams and polls, the end of a connection. */
 const hubMethods = ['GET', 'POST', 'DELETE'];
 
-/** Methods of the gateway's own pages. */
+/** Methods of pages. */
 const ownMethods = ['GET', 'HEAD'];
 
 const limits = {
@@ -205,7 +205,7 @@ function judgeRequest(request: IncomingMessage, match: Matcher): RequestDecision
 }
 
 function methodsOf(rule: RouteRule): readonly string[] {
-  if (rule.service === 'gateway') return ownMethods;
+  if (rule.service === 'gateway' || rule.service === PAGES) return ownMethods;
   return rule.hub === true ? hubMethods : carriedMethods;
 }
 

@@ -76,24 +76,32 @@ async function again(directory: StateDirectory, name: string): Promise<number> {
   return 0;
 }
 
-/** Settings of the tenant service that local mode takes from its own environment. */
-const tenantSettings = [
-  'CHANCERY_SOCIAL_PROVIDERS_FILE',
-  'CHANCERY_OUTBOUND_ALLOWED',
-  'Auth__ReturnToAllowlist__Hosts',
-] as const;
+/** Settings of services that local mode takes from its own environment. */
+const passedOn = {
+  tenant: [
+    'CHANCERY_SOCIAL_PROVIDERS_FILE',
+    'CHANCERY_OUTBOUND_ALLOWED',
+    'CHANCERY_PASSWORD_BREACH_API',
+    'Auth__ReturnToAllowlist__Hosts',
+  ],
+  gateway: ['CHANCERY_UI_UPSTREAM'],
+} as const;
+
+function settingsOf(service: keyof typeof passedOn): Record<string, string> {
+  return Object.fromEntries(
+    passedOn[service].flatMap((name) => {
+      const value = process.env[name];
+      return value ? [[name, value] as const] : [];
+    }),
+  );
+}
 
 function externalParts(): ExternalParts {
   const { DATABASE_URL, NATS_URL, SPIFFE_ENDPOINT_SOCKET, CHANCERY_VALIDATOR_ENDPOINTS } = process.env;
   const { CHANCERY_KEY_FILTERS } = process.env;
   return {
     ...(CHANCERY_KEY_FILTERS ? { keyFilters: CHANCERY_KEY_FILTERS } : {}),
-    tenantSettings: Object.fromEntries(
-      tenantSettings.flatMap((name) => {
-        const value = process.env[name];
-        return value ? [[name, value] as const] : [];
-      }),
-    ),
+    settings: { tenant: settingsOf('tenant'), gateway: settingsOf('gateway') },
     ...(DATABASE_URL ? { databaseUrl: DATABASE_URL } : {}),
     ...(NATS_URL ? { natsUrl: NATS_URL } : {}),
     ...(SPIFFE_ENDPOINT_SOCKET ? { spiffeSocket: SPIFFE_ENDPOINT_SOCKET } : {}),

@@ -6,6 +6,7 @@ import type { Logger } from '#kit/log/log.ts';
 import { startIssuer } from '../svid-issuer/compose.ts';
 import { startBroker } from './bus/broker.ts';
 import { type ComponentDatabases, prepareEmbedded, prepareExternal } from './database/store.ts';
+import type { PassedSettings } from './layout.ts';
 import { startPostgres } from './postgres/embedded.ts';
 import { type StateDirectory, writePrivate } from './state/directory.ts';
 
@@ -18,7 +19,8 @@ export interface ExternalParts {
   readonly validatorEndpoints?: readonly string[] | undefined;
   /** `CHANCERY_KEY_FILTERS` of the validators; their default when absent. */
   readonly keyFilters?: string | undefined;
-  readonly tenantSettings?: Readonly<Record<string, string>> | undefined;
+  /** Settings that are passed on as they are. */
+  readonly settings?: PassedSettings | undefined;
 }
 
 /** Database, bus and identity, embedded or external. */

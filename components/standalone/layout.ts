@@ -32,6 +32,9 @@ export interface ValidatorLayout {
   readonly endpoint?: string | undefined;
 }
 
+/** Settings that services get besides the planned ones. */
+export type PassedSettings = Readonly<Record<'tenant' | 'gateway', Readonly<Record<string, string>>>>;
+
 /** Inputs of the plan; every address is loopback. */
 export interface Layout {
   readonly installation: string;
@@ -43,8 +46,8 @@ export interface Layout {
   readonly validators: readonly ValidatorLayout[];
   /** `CHANCERY_KEY_FILTERS` of all validators; their default when absent. */
   readonly keyFilters?: string | undefined;
-  /** Settings of the tenant service that are passed on as they are. */
-  readonly tenantSettings?: Readonly<Record<string, string>> | undefined;
+  /** Settings that are passed on as they are. */
+  readonly settings?: PassedSettings | undefined;
   readonly tenantMtlsPort: number;
   readonly tenantInternalPort: number;
   readonly natsUrl: string;
@@ -129,7 +132,10 @@ function addressOf(layout: Layout, callee: Service, listener: AddressedListener)
 
 /** Settings that only one service has; a service without any is not listed. */
 const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<string, string>>>> = {
-  gateway: ({ gatewayPort }) => ({ CHANCERY_GATEWAY_PORT: String(gatewayPort) }),
+  gateway: ({ gatewayPort, settings }) => ({
+    CHANCERY_GATEWAY_PORT: String(gatewayPort),
+    ...settings?.gateway,
+  }),
   tenant: (layout) => ({
     CHANCERY_TENANT_MTLS_PORT: String(layout.tenantMtlsPort),
     CHANCERY_TENANT_INTERNAL_PORT: String(layout.tenantInternalPort),
@@ -140,7 +146,7 @@ const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<st
     CHANCERY_PUBLIC_ORG_ENABLED: 'true',
     CHANCERY_MESSAGES_DIR: layout.messagesDir,
     CHANCERY_BASE_URL: baseUrlOf(layout),
-    ...layout.tenantSettings,
+    ...layout.settings?.tenant,
   }),
   wallet: ({ files }) => ({
     CHANCERY_KEK_FILE: files.keyEncryptionKey,

@@ -143,7 +143,7 @@ async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local>
       endpoint: external.validatorEndpoints?.[index],
     })),
     keyFilters: external.keyFilters,
-    tenantSettings: external.tenantSettings,
+    settings: external.settings,
     tenantMtlsPort: ports.tenantMtls,
     tenantInternalPort: ports.tenantInternal,
     natsUrl: infrastructure.natsUrl,

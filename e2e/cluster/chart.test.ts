@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it, test } from 'vitest';
@@ -6,49 +6,12 @@ import { systemRegisterId } from '#core/ledger/register-id.ts';
 import { listValues, renderValues, withTable } from '../../tools/charts/values.ts';
 import { renderServerTags } from '../../tools/images/servers.ts';
 import { charts } from './chart.ts';
+import { given, hasHelm, nameOf, ofKind, type Rendered, render } from './rendered.ts';
 import { tagsOfServers } from './versions.ts';
 
-const chart = charts('chancery');
 const read = (name: string): string => readFileSync(charts('chancery', name), 'utf8');
 const schema: unknown = JSON.parse(read('values.schema.json'));
 const demo = ['-f', charts('chancery', 'values-demo.yaml')];
-const given = [
-  'admin.existingSecret=admin',
-  'tenant.protectionKey.existingSecret=protection',
-  'wallet.keyEncryptionKey.existingSecret=kek',
-  'blueprint.operationsKey.existingSecret=operations',
-  'database.tenant.existingSecret=db-tenant',
-  'database.wallet.existingSecret=db-wallet',
-  'database.register.existingSecret=db-register',
-  'database.blueprint.existingSecret=db-blueprint',
-  'nats.existingSecret=nats',
-].flatMap((one) => ['--set', one]);
-
-const hasHelm = spawnSync('helm', ['version'], { stdio: 'ignore' }).status === 0;
-if (!hasHelm) process.stderr.write('helm is not on PATH: what the chart renders is not examined\n');
-
-interface Rendered {
-  readonly code: number | null;
-  readonly err: string;
-  /** Text of each object. */
-  readonly objects: readonly string[];
-}
-
-function render(...args: readonly string[]): Rendered {
-  const { status, stdout, stderr } = spawnSync('helm', ['template', 'acme', chart, '-n', 'acme', ...args], {
-    encoding: 'utf8',
-    maxBuffer: 32_000_000,
-  });
-  return {
-    code: status,
-    err: stderr,
-    objects: stdout.split(/^---$/m).filter((text) => text.includes('kind:')),
-  };
-}
-
-const ofKind = ({ objects }: Rendered, kind: string): readonly string[] =>
-  objects.filter((text) => new RegExp(`^kind: ${kind}$`, 'm').test(text));
-const nameOf = (text: string): string => /^metadata:\n {2}name: (.+)$/m.exec(text)?.[1] ?? '';
 const names = (rendered: Rendered, kind: string): readonly string[] =>
   ofKind(rendered, kind).map(nameOf).sort();
 
@@ -75,7 +38,9 @@ describe.skipIf(!hasHelm)('the chart', () => {
     ['demo', demo],
     ['production', given],
   ])('passes helm lint with values for %s', (_, values) => {
-    const output = execFileSync('helm', ['lint', '--strict', chart, ...values], { encoding: 'utf8' });
+    const output = execFileSync('helm', ['lint', '--strict', charts('chancery'), ...values], {
+      encoding: 'utf8',
+    });
     expect(output).toContain('0 chart(s) failed');
   });
 
@@ -290,34 +255,6 @@ describe.skipIf(!hasHelm)('the chart', () => {
     const rendered = render(...given, ...values);
     const [blueprint] = ofKind(rendered, 'Deployment').filter((text) => nameOf(text) === 'service-blueprint');
     expect(blueprint).toContain(`{ name: CHANCERY_FILE_QUOTA_BYTES, value: "${bytes}" }`);
-  });
-
-  it('gives the tenant service its mail server and webhook, and opens their ports to it alone', () => {
-    const values = [
-      ['tenant.mail.existingSecret', 'mail-server'],
-      ['tenant.mail.port', '2525'],
-      ['tenant.mail.from', 'City <no-reply@city.example>'],
-      ['tenant.sms.existingSecret', 'text-messages'],
-      ['tenant.returnToHosts', '{app.city.example,*.city.example}'],
-    ].flatMap(([name, value]) => ['--set', `${name}=${value}`]);
-    const rendered = render(...given, ...values);
-    const [tenant = ''] = ofKind(rendered, 'Deployment').filter((text) => nameOf(text) === 'service-tenant');
-    for (const setting of [
-      '{ name: CHANCERY_SMTP_URL_FILE, value: /etc/chancery/mail/url }',
-      '{ name: CHANCERY_MAIL_FROM, value: "City <no-reply@city.example>" }',
-      '{ name: CHANCERY_SMS_WEBHOOK_FILE, value: /etc/chancery/sms/webhook }',
-      '{ name: Auth__ReturnToAllowlist__Hosts, value: "app.city.example,*.city.example" }',
-    ]) {
-      expect(tenant).toContain(setting);
-    }
-    const opened = (text: string) => /port: (?:2525|443) \}\]\s*$/m.test(text);
-    const policies = ofKind(rendered, 'NetworkPolicy').filter(opened).map(nameOf);
-    expect(policies).toEqual(['service-tenant']);
-    const [plain = ''] = ofKind(render(...given), 'Deployment').filter(
-      (text) => nameOf(text) === 'service-tenant',
-    );
-    expect(plain).not.toMatch(/SMTP|SMS|MAIL_FROM|ReturnTo/);
-    expect(ofKind(render(...given), 'NetworkPolicy').filter(opened)).toEqual([]);
   });
 
   it.each([

@@ -6,10 +6,11 @@ import { isAway, isConnectionLost, judgeFailure } from './failure.ts';
 import { announcesBody, streamBody, takeBody, wholeBodyBytes } from './request-body.ts';
 import { serviceHeaders } from './request-headers.ts';
 import { clientHeaders } from './response-headers.ts';
-import { maxInFlight, type Upstream, type Upstreams } from './upstreams.ts';
+import { type Forwarded, maxInFlight } from './upstreams.ts';
 
 interface ForwardOptions {
-  readonly upstreams: Upstreams;
+  /** Undefined for a service that is not configured. */
+  readonly find: (service: string) => Forwarded | undefined;
   readonly bodyLimitBytes: number;
   readonly log: Logger;
   readonly nowMs: () => number;
@@ -28,7 +29,7 @@ const safe = new Set(['GET', 'HEAD', 'OPTIONS']);
 /** Forwards a request to its service and returns the answer. Bodies are limited, streamed and never parsed. */
 export function createForward(options: ForwardOptions): Forward {
   return (exchange) => {
-    const upstream = options.upstreams.find(exchange.service);
+    const upstream = options.find(exchange.service);
     if (upstream === undefined || upstream.inFlight >= maxInFlight) {
       return refuse(exchange, options, 'SERVICE_UNAVAILABLE', 'The service is not available.');
     }
@@ -48,9 +49,11 @@ export function createForward(options: ForwardOptions): Forward {
   };
 }
 
-function call(exchange: Exchange, upstream: Upstream, options: ForwardOptions, body: Body): void {
+function call(exchange: Exchange, upstream: Forwarded, options: ForwardOptions, body: Body): void {
   const { request, response } = exchange;
-  const headers = serviceHeaders(request, exchange.client, exchange.trace.traceparent);
+  const { outside } = upstream;
+  const given = serviceHeaders(request, exchange.client, exchange.trace.traceparent);
+  const headers = outside === undefined ? given : outside.requestHeaders(given);
   const method = request.method ?? 'GET';
   const mostAttempts = upstream.size > 1 ? upstream.size + 1 : 2;
   let attempts = 0;
@@ -71,7 +74,8 @@ function call(exchange: Exchange, upstream: Upstream, options: ForwardOptions, b
     attempts++;
     const target = upstream.current();
     carrier = new ResponseCarrier(response, {
-      headersOf: (answer) => clientHeaders(answer, exchange.client.secure, exchange.path),
+      headersOf: (answer) =>
+        clientHeaders(outside?.answerHeaders(answer) ?? answer, exchange.client.secure, exchange.path),
       asksElsewhere: () => {
         // a request that cannot be retried fails, but later ones use the next endpoint
         upstream.leave(target);

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { Pool } from 'undici';
 import type { Endpoint } from '#kit/config/config.ts';
@@ -25,18 +26,32 @@ interface Target {
   giveUp(): void;
 }
 
-/** One service, as the gateway uses it. */
-export interface Upstream {
-  readonly service: string;
-  readonly targets: readonly Target[];
+/** What requests are forwarded to. */
+export interface Forwarded {
   /** Number of endpoints. */
   readonly size: number;
   /** The endpoint for new requests. */
-  current(): Target;
+  current(): Pick<Target, 'pool'>;
   /** Directs later requests to the next endpoint, unless another caller did so already. */
-  leave(target: Target): void;
+  leave(target: Pick<Target, 'pool'>): void;
   /** Pending requests, limited by `maxInFlight`. */
   inFlight: number;
+  /** Present where it is no service of the installation. */
+  readonly outside?: Outside;
+}
+
+/** What a server outside of the installation is given, and what it may answer. */
+interface Outside {
+  requestHeaders(flat: readonly string[]): string[];
+  answerHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders;
+}
+
+/** One service, as the gateway uses it. */
+export interface Upstream extends Forwarded {
+  readonly service: string;
+  readonly targets: readonly Target[];
+  current(): Target;
+  leave(target: Target): void;
 }
 
 export interface Upstreams {
@@ -98,7 +113,7 @@ function createUpstream(service: string, endpoints: readonly Endpoint[], options
     size: targets.length,
     inFlight: 0,
     current,
-    leave: (target: Target) => {
+    leave: (target: Pick<Target, 'pool'>) => {
       // a caller that detects the failure late must not leave the next endpoint
       if (current() === target) at = (at + 1) % targets.length;
     },

@@ -14,10 +14,28 @@ const own: readonly RouteRule[] = [
   { path: '/docs/**', service: 'gateway' },
 ];
 
-/** Every public path of the installation, first match wins. Other paths answer 404. */
-export function routingTableOf(services: readonly Service[]): readonly RouteRule[] {
+/** Name of the server of pages in the routing table; it is no service. */
+export const PAGES = 'pages';
+
+/** Paths of pages; others below `/auth` belong to the sign-in by providers. */
+const pages: readonly RouteRule[] = [
+  '/auth/login/**',
+  '/auth/verify-email/**',
+  '/auth/reset-password/**',
+  '/auth/files/**',
+  '/app/**',
+  '/wallet/**',
+].map((path) => ({ path, service: PAGES }));
+
+/**
+ * Every public path of the installation, first match wins. Other paths answer 404.
+ *
+ * @param hasPageServer another server has the pages
+ */
+export function routingTableOf(services: readonly Service[], hasPageServer = false): readonly RouteRule[] {
   return [
     ...own,
+    ...(hasPageServer ? pages : []),
     ...services.flatMap(({ name, routes }) => routes.map((route) => ({ ...route, service: name }))),
   ];
 }

@@ -8,16 +8,15 @@ interface MailOptions {
   readonly url: string;
   /** Address of the sender, with or without a name. */
   readonly from: string;
+  /** For each phase of a connection; a mail as a whole has three times as long. */
+  readonly timeoutMs?: number;
 }
-
-/** All of a connection's phases end within this time. */
-const timeoutMs = 15_000;
 
 /**
  * Sends mails by SMTP (RFC 5321), with STARTTLS where the server offers it; a server that is not on this host must offer
  * it when the address carries a password.
  */
-export function createSmtp({ url, from }: MailOptions): MessageTransport<Mail> {
+export function createSmtp({ url, from, timeoutMs = 15_000 }: MailOptions): MessageTransport<Mail> {
   const { username, hostname } = new URL(url);
   const transport = nodemailer.createTransport({
     url,
@@ -32,9 +31,10 @@ export function createSmtp({ url, from }: MailOptions): MessageTransport<Mail> {
   return {
     async send(id, mail) {
       try {
-        await transport.sendMail(composed(id, mail, from));
+        await within(3 * timeoutMs, transport.sendMail(composed(id, mail, from)));
       } catch (error) {
-        throw isRefusedForGood(error) ? new UndeliverableError('refused', { cause: error }) : error;
+        if (isRefusedForGood(error)) throw new UndeliverableError('refused', { cause: error });
+        throw new Error(faultOf(error), { cause: error });
       }
     },
   };
@@ -70,6 +70,31 @@ function domainOf(from: string): string {
 
 function isLocal(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '127.0.0.1' || hostname === '[::1]';
+}
+
+/** A server may keep a connection busy byte by byte, which no limit of a phase ends. */
+async function within<Result>(deadlineMs: number, work: Promise<Result>): Promise<Result> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => reject(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })),
+    deadlineMs,
+  );
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What went wrong, without the texts of the server: they may quote the receiver's address, which logs do not hold. */
+function faultOf(error: unknown): string {
+  const { code, responseCode, command } = error as {
+    code?: unknown;
+    responseCode?: unknown;
+    command?: unknown;
+  };
+  const facts = [code, responseCode, command].filter((fact) => fact !== undefined);
+  return facts.length === 0 ? 'the mail could not be sent' : `the mail server: ${facts.join(' ')}`;
 }
 
 /** A permanent answer to the receiver's address (RFC 5321, 4.2.1); refusals of the sender are mended by configuration. */

@@ -113,8 +113,8 @@ describe('the service of breached passwords', () => {
     'refuses no password while it %s, and is counted',
     async (_, answer) => {
       const { policy, failures } = await ask(answer);
-        expect(await policy.judge(password, { words: [] })).toEqual([]);
-        expect(failures).toHaveLength(1);
+      expect(await policy.judge(password, { words: [] })).toEqual([]);
+      expect(failures).toHaveLength(1);
     },
   );
 });
