@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,11 +20,12 @@ import { createGovernedRegister } from './governed-register.ts';
 import { disclosures } from './groups.ts';
 import { historiesText } from './histories.ts';
 import { followThroughReplicas } from './hub-clients/reconnection.ts';
+import { judgeIdentity } from './identity/identity.ts';
 import { logicAgreement } from './logic-agreement.ts';
 import { readDocument } from './openapi/document.ts';
 import { fuzzInstallation } from './openapi/fuzz.ts';
 import { readWithTypeScript } from './openapi/typescript-client.ts';
-import { type Counts, closeSuite, countsOf, execute, script } from './programs.ts';
+import { type Counts, closeSuite, countsOf, execute, hasGo, script } from './programs.ts';
 import { proofsText } from './proofs.ts';
 import { schemaSuite } from './schema-suite.ts';
 import { joseExchange } from './unwrap.ts';
@@ -61,10 +61,6 @@ async function goProofs(state: LocalState, registerId: string): Promise<Counts> 
   const evidence = await collectEvidence(api, token, registerId);
   const input = await proofsText(api, token, evidence);
   return countsOf('go', await execute('go', ['run', '-C', join(folder, 'go'), '.'], input));
-}
-
-function hasGo(): boolean {
-  return spawnSync('go', ['version'], { stdio: 'ignore' }).status === 0;
 }
 
 /** openssl must accept the chain of an SVID and find its one URI name. */
@@ -182,6 +178,7 @@ async function main(): Promise<void> {
       await script('odata_client.py', [gatewayUrl, registerId, ...account]),
       await script('hub_client.py', [gatewayUrl, registerId, ...account]),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
+      ...(await judgeIdentity(system.state, dataDir)),
       await script('spiffe_client.py', [
         system.state.spiffeSockets['service-register'] ?? '',
         `spiffe://${installation}/service/service-register`,

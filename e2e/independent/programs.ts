@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -35,6 +35,10 @@ export function execute(command: string, args: readonly string[], input = ''): P
 export async function script(name: string, args: readonly string[]): Promise<Counts> {
   const python = existsSync(ownPython) ? ownPython : 'python3';
   return countsOf(name, await execute(python, ['-B', join(folder, name), ...args]));
+}
+
+export function hasGo(): boolean {
+  return spawnSync('go', ['version'], { stdio: 'ignore' }).status === 0;
 }
 
 /** The checks that a program counted; a program that exits with an error and counted none has failed. */
