@@ -10,6 +10,8 @@ from dataclasses import dataclass
 # the document is an error.
 LEFT_OUT = {
     "POST /api/auth/logout": "ends the session of the run's own token",
+    "DELETE /api/me/sessions/{id}": "may end the session of the run's own token",
+    "POST /api/platform/users/{platformUserId}/reset-factors": "may end the sessions of the run's own user",
     "POST /api/auth/password/change": "changes the password of the run's own account, and ends its other sessions",
     "POST /api/auth/token/revoke-user": "revokes the run's own token when it names the own user",
     "POST /api/auth/token/revoke-organization": "revokes the run's own token when it names the own organisation",
