@@ -1,13 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { freePorts } from '../../components/standalone/state/ports.ts';
 import { type Api, createApi } from '../harness/api.ts';
+import { type Keycloak, startKeycloak } from '../harness/keycloak.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
-import { until } from '../harness/wait.ts';
 
 /** Folder of an unpacked Keycloak; without it nothing here runs. */
 const home = process.env['CHANCERY_TEST_KEYCLOAK'];
@@ -22,7 +21,7 @@ const user = (username: string, more: object = {}) => ({
   ...more,
 });
 
-function realmOf(redirectUri: string): object {
+function realmOf(redirectUri: string) {
   return {
     realm: 'corp',
     enabled: true,
@@ -45,17 +44,9 @@ function realmOf(redirectUri: string): object {
   };
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 describe.skipIf(home === undefined)('an organisation whose identity provider is Keycloak', () => {
   let dataDir = '';
-  let keycloak: ChildProcess;
+  let keycloak: Keycloak | undefined;
   let system: LocalSystem;
   let browser: Browser;
   let page: Page;
@@ -67,28 +58,16 @@ describe.skipIf(home === undefined)('an organisation whose identity provider is 
 
   beforeAll(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'chancery-keycloak-'));
-    const port = await freePort();
-    issuer = `http://127.0.0.1:${port}/realms/corp`;
-    const env = { CHANCERY_OUTBOUND_ALLOWED: `http://127.0.0.1:${port}` };
-    system = await startSystem({ dataDir: join(dataDir, 'state'), args: [], env, deadlineMs: 90_000 });
-    base = system.state.gatewayUrl.replace('127.0.0.1', 'localhost');
-    const imports = join(home ?? '', 'data/import');
-    mkdirSync(imports, { recursive: true });
-    writeFileSync(join(imports, 'corp.json'), JSON.stringify(realmOf(`${base}/api/auth/callback/corp`)));
-    const flags = [
-      `--http-port=${port}`,
-      '--http-host=127.0.0.1',
-      '--import-realm',
-      '--db=dev-mem',
-      '--http-management-port=0',
-    ];
-    keycloak = spawn(join(home ?? '', 'bin/kc.sh'), ['start-dev', ...flags], {
-      stdio: 'ignore',
-      detached: true,
-    });
-    await until('Keycloak to serve the realm', 180_000, async () => {
-      const answer = await fetch(`${issuer}/.well-known/openid-configuration`).catch(() => undefined);
-      return answer?.status === 200 ? true : undefined;
+    // Each must know the address of the other.
+    const [gatewayPort] = await freePorts(1);
+    base = `http://localhost:${gatewayPort}`;
+    keycloak = await startKeycloak({ home: home ?? '', realm: realmOf(`${base}/api/auth/callback/corp`) });
+    issuer = `${keycloak.origin}/realms/corp`;
+    system = await startSystem({
+      dataDir: join(dataDir, 'state'),
+      args: ['--port', String(gatewayPort)],
+      env: { CHANCERY_OUTBOUND_ALLOWED: keycloak.origin },
+      deadlineMs: 90_000,
     });
     api = createApi(system.state.gatewayUrl);
     const { adminEmail: email, adminPasswordFile } = system.state;
@@ -103,8 +82,7 @@ describe.skipIf(home === undefined)('an organisation whose identity provider is 
   afterAll(async () => {
     await browser?.close();
     await system?.stop();
-    // the whole group: the script starts Java
-    if (keycloak?.pid !== undefined) process.kill(-keycloak.pid, 'SIGKILL');
+    keycloak?.stop();
     rmSync(dataDir, { recursive: true, force: true });
   });
   beforeEach(async () => {

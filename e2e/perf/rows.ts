@@ -19,6 +19,11 @@ import { sealToClient } from './seal-to-client.ts';
 import { gatewayCpu, minting, startAndMemory } from './services.ts';
 import type { Stage } from './stage.ts';
 import { throughput, throughputOfFour } from './throughput.ts';
+import { signingInElsewhere } from './ways-in/federation.ts';
+import { oracles } from './ways-in/oracle.ts';
+import { signingInByPasskey } from './ways-in/passkey.ts';
+import { refreshBesideSignIns } from './ways-in/refresh.ts';
+import { signingIn } from './ways-in/sign-in.ts';
 import { actions, encryptedActions } from './workflows/actions.ts';
 import { disclosing } from './workflows/disclosures.ts';
 import type { Lengths } from './workflows/lengths.ts';
@@ -81,6 +86,10 @@ export function measurements(extent: Extent): readonly Measurement[] {
     on(1, 'hub-memory', 'memory of an idle connection of a hub', connectionMemory),
     on(1, 'unwrap', 'content keys unwrapped', async (stage) => [await unwrapping(stage)]),
     on(1, 'sign', 'digests signed over gRPC', async (stage) => [await signing(stage)]),
+    on(1, 'sign-in', 'sign-ins by password, and with an authenticator app', several(signingIn)),
+    on(1, 'refresh', 'p99 of a refresh while others sign in', single(refreshBesideSignIns)),
+    on(1, 'passkey', 'sign-ins by passkey', single(signingInByPasskey)),
+    on(1, 'oracle', 'known and unknown addresses, by turns', several(oracles)),
     on(1, 'append', 'CPU for an append as a register grows', async (stage) => [await growingAppend(stage)]),
     on(1, 'workflow', 'actions of workflows on a register of development', several(actions)),
     on(1, 'workflow-encrypted', 'first actions on an encrypted register', several(encryptedActions)),
@@ -109,6 +118,12 @@ export function measurements(extent: Extent): readonly Measurement[] {
       what: 'appends, reads and counts as a register grows; 1,000 registers',
       validators: 0,
       measure: () => growth(extent.rows, tell),
+    },
+    {
+      name: 'provider',
+      what: 'CPU of a sign-in by the identity provider of an organisation',
+      validators: 0,
+      measure: () => signingInElsewhere(extent.workflows),
     },
     { name: 'start', what: 'start and memory of local mode', validators: 0, measure: alone },
   ];

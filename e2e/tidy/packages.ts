@@ -83,6 +83,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   'fast-check': [],
   'json-logic-engine': [],
   'oidc-provider': [],
+  'openid-client': [],
   'playwright-core': [],
   'smtp-server': [],
 };

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openTable, type Row, type Table } from '../report.ts';
 import { openStage } from '../stage.ts';
+import { besideKeycloak, keycloakHome } from './keycloak.ts';
 import { buildPrograms, type Programs } from './program.ts';
 import { besideCometBft, besideTessera, type Match } from './rows.ts';
 
@@ -18,7 +19,14 @@ const pairings: readonly Pairing[] = [
   { name: 'one', what: 'CometBFT with one node', validators: 1, measure: besideCometBft },
   { name: 'tessera', what: 'Tessera on POSIX files', validators: 1, measure: besideTessera },
   { name: 'four', what: 'CometBFT with four nodes', validators: 4, measure: besideCometBft },
+  { name: 'keycloak', what: 'Keycloak 26.7.0, password grants', validators: 1, measure: keycloakIfPresent },
 ];
+
+async function keycloakIfPresent({ stage }: Match): Promise<readonly Row[]> {
+  if (keycloakHome !== undefined) return besideKeycloak(stage, keycloakHome);
+  write('left out: Keycloak: CHANCERY_TEST_KEYCLOAK names no unpacked distribution\n');
+  return [];
+}
 
 const write = (text: string): void => void process.stdout.write(text);
 

@@ -1,4 +1,4 @@
-/** How much the rows of workflows do. */
+/** How much the rows of workflows and of ways in do. */
 export interface Lengths {
   /** Rounds that count, of ours and of the raw program by turns. */
   readonly rounds: number;
@@ -18,6 +18,9 @@ export interface Lengths {
   readonly folded: number;
   /** Instances of the load row. */
   readonly load: number;
+  /** Sign-ins of a round, and people with an authenticator app, who sign in once a round. */
+  readonly signIns: number;
+  readonly people: number;
 }
 
 /** Figures worth comparing. */
@@ -32,6 +35,8 @@ export const full: Lengths = {
   disclosures: 160,
   folded: 500,
   load: 50,
+  signIns: 200,
+  people: 40,
 };
 
 /** Shows that the rows work; their figures say nothing. */
@@ -46,4 +51,6 @@ export const few: Lengths = {
   disclosures: 4,
   folded: 3,
   load: 4,
+  signIns: 8,
+  people: 3,
 };
