@@ -78,6 +78,7 @@ describe('delegated tokens and closed accounts', () => {
 
   it('an authorised principal may name the user by id, with or without the organisation', async () => {
     const byId = await delegated({ delegated_user_id: userId });
+    expect(byId.json().issued_token_type).toBe('urn:ietf:params:oauth:token-type:access_token');
     expect(byId.json()).toMatchObject({ expires_in: 300, scope: 'wallets:sign tenant:delegate' });
     const claims = decodeJwt(byId.json().access_token);
     expect(claims).toMatchObject({ delegated_user_id: userId, delegated_org_id: SYSTEM_ORGANIZATION_ID });

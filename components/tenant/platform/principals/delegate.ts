@@ -19,14 +19,23 @@ import {
 import type { Principal } from './principal.ts';
 
 const tokenExchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const accessToken = 'urn:ietf:params:oauth:token-type:access_token';
 const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** The answer of RFC 8693, section 2.2.1. */
+interface DelegatedTokenAnswer extends ServiceTokenAnswer {
+  readonly issued_token_type: typeof accessToken;
+}
 
 /**
  * Issues a token for a service that acts for a user, who is named by a user token, or by id for a principal with the
  * scope `tenant:delegate`. The subject of the token is the service.
  * @throws OAuthError
  */
-export async function mintDelegatedToken(deps: MintDeps, request: MintRequest): Promise<ServiceTokenAnswer> {
+export async function mintDelegatedToken(
+  deps: MintDeps,
+  request: MintRequest,
+): Promise<DelegatedTokenAnswer> {
   const { parameters } = request;
   const grantType = parameters.get('grant_type') ?? tokenExchange;
   if (grantType !== tokenExchange && grantType !== 'client_credentials') {
@@ -54,7 +63,7 @@ export async function mintDelegatedToken(deps: MintDeps, request: MintRequest): 
     });
     return deps.issuer.forService(principal, { scopes, delegation });
   });
-  return present(token, scopes);
+  return { ...present(token, scopes), issued_token_type: accessToken };
 }
 
 function inactiveUser(): OAuthError {

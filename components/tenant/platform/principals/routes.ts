@@ -28,6 +28,9 @@ const serviceTokenSchema = z
     scope: z.string(),
   })
   .meta({ id: 'ServiceToken' });
+const delegatedTokenSchema = serviceTokenSchema
+  .extend({ issued_token_type: z.literal('urn:ietf:params:oauth:token-type:access_token') })
+  .meta({ id: 'DelegatedToken' });
 
 const anonymous = { tag: 'Internal', policy: 'Anonymous', rateLimit: 'none', noStore: true } as const;
 const exampleClient = {
@@ -46,17 +49,14 @@ export function mountInternal(app: App, deps: InternalDeps): void {
 }
 
 function mountMinting(app: App, deps: InternalDeps): void {
-  const route = {
-    ...anonymous,
-    ...formRoute(() => deps.log),
-    answers: { 200: json('The token.', serviceTokenSchema) },
-  } as const;
+  const route = { ...anonymous, ...formRoute(() => deps.log) } as const;
   addRoute(app, {
     ...route,
     path: tokenPath,
     operationId: 'mintServiceToken',
     summary: 'Get a token of a service',
     body: { schema: clientForm, example: { grant_type: 'client_credentials', ...exampleClient } },
+    answers: { 200: json('The token.', serviceTokenSchema) },
     handle: async ({ request }) => unstored(await mintServiceToken(deps.mint, mintRequestOf(request))),
   });
   addRoute(app, {
@@ -68,6 +68,7 @@ function mountMinting(app: App, deps: InternalDeps): void {
       schema: delegationForm,
       example: { ...exampleClient, delegated_user_id: '0197a5d2-7c1e-7b40-9d52-3f1c2a4b5e60' },
     },
+    answers: { 200: json('The token.', delegatedTokenSchema) },
     handle: async ({ request }) => unstored(await mintDelegatedToken(deps.mint, mintRequestOf(request))),
   });
 }
