@@ -40,6 +40,7 @@ describe.runIf(hasHelm)('what the chart renders for ways in and their pages', ()
         ['tenant.passkeys.rpName', 'City'],
         ['tenant.passkeys.origins', '{https://city.example,https://app.city.example}'],
         ['tenant.socialProviders.existingSecret', 'social'],
+        ['tenant.breachedPasswords', 'https://passwords.example/range'],
         ['tenant.outbound.allowed', '{https://login.corp.internal:8443,http://idp.corp.internal}'],
       ].flatMap(([name, value]) => ['--set', `${name}=${value}`]),
     );
@@ -48,6 +49,7 @@ describe.runIf(hasHelm)('what the chart renders for ways in and their pages', ()
       '{ name: CHANCERY_PASSKEY_RP_ID, value: "city.example" }',
       '{ name: CHANCERY_PASSKEY_RP_NAME, value: "City" }',
       '{ name: CHANCERY_PASSKEY_ORIGINS, value: "https://city.example,https://app.city.example" }',
+      '{ name: CHANCERY_PASSWORD_BREACH_API, value: "https://passwords.example/range" }',
       '{ name: CHANCERY_SOCIAL_PROVIDERS_FILE, value: /etc/chancery/social/providers }',
       '{ name: CHANCERY_OUTBOUND_ALLOWED, value: "https://login.corp.internal:8443,http://idp.corp.internal" }',
       'secret: { secretName: social,',
