@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { isAppError } from '#core/errors/errors.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import type { Caller } from '#core/identity/claims.ts';
@@ -83,8 +84,11 @@ export interface Tenant {
 }
 
 const dayMs = 86_400_000;
-/** Leaves two of the four threads of the libuv pool to file and DNS operations. */
-const passwordQueue = { concurrent: 2, waiting: 64 } as const;
+/**
+ * Leaves two of the four threads of the libuv pool to file and DNS operations, and a core to everything else: a flood of
+ * sign-ins must not stop refreshes.
+ */
+const passwordQueue = { concurrent: Math.max(1, Math.min(2, availableParallelism() - 1)), waiting: 64 };
 const revocationPageSize = 1_000;
 
 /** Builds everything that needs the database and seeds it; opens no listener. */
