@@ -58,17 +58,13 @@ describe.skipIf(home === undefined)('an organisation whose identity provider is 
 
   beforeAll(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'chancery-keycloak-'));
-    // Each must know the address of the other.
-    const [gatewayPort] = await freePorts(1);
-    base = `http://localhost:${gatewayPort}`;
-    keycloak = await startKeycloak({ home: home ?? '', realm: realmOf(`${base}/api/auth/callback/corp`) });
-    issuer = `${keycloak.origin}/realms/corp`;
-    system = await startSystem({
-      dataDir: join(dataDir, 'state'),
-      args: ['--port', String(gatewayPort)],
-      env: { CHANCERY_OUTBOUND_ALLOWED: keycloak.origin },
-      deadlineMs: 90_000,
-    });
+    const [port = 0] = await freePorts(1);
+    issuer = `http://127.0.0.1:${port}/realms/corp`;
+    const env = { CHANCERY_OUTBOUND_ALLOWED: `http://127.0.0.1:${port}` };
+    system = await startSystem({ dataDir: join(dataDir, 'state'), args: [], env, deadlineMs: 90_000 });
+    base = system.state.gatewayUrl.replace('127.0.0.1', 'localhost');
+    const realm = realmOf(`${base}/api/auth/callback/corp`);
+    keycloak = await startKeycloak({ home: home ?? '', realm, port });
     api = createApi(system.state.gatewayUrl);
     const { adminEmail: email, adminPasswordFile } = system.state;
     const secret = readFileSync(adminPasswordFile, 'utf8').trim();

@@ -18,11 +18,13 @@ interface KeycloakOptions {
   /** The representation of a realm; it has the member `realm`. */
   readonly realm: { readonly realm: string } & Readonly<Record<string, unknown>>;
   readonly flags?: readonly string[];
+  /** A free one when absent. */
+  readonly port?: number;
 }
 
-/** Starts Keycloak with one realm on a free port, and waits until it serves it. */
-export async function startKeycloak({ home, realm, flags = [] }: KeycloakOptions): Promise<Keycloak> {
-  const [port] = await freePorts(1);
+/** Starts Keycloak with one realm, and waits until it serves it. */
+export async function startKeycloak(options: KeycloakOptions): Promise<Keycloak> {
+  const { home, realm, flags = [], port = (await freePorts(1))[0] } = options;
   const imports = join(home, 'data/import');
   mkdirSync(imports, { recursive: true });
   writeFileSync(join(imports, `${realm.realm}.json`), JSON.stringify(realm));

@@ -111,7 +111,7 @@ async function readState(
     String(id),
     { txId: step.txId, sealedAt: step.sealedAt.toISOString(), data: own },
   ]);
-  const branches = await readBranches(deps, instance);
+  const branches = await readBranches(deps, instance, deps.clock.nowMs());
   return {
     instanceId: instance.instanceId,
     actionCount: instance.completedCount,

@@ -42,10 +42,11 @@ export async function resolve(
   return { pinned, publication };
 }
 
-/** The branches of an instance, from its steps; those past their deadline are timed out. */
+/** The branches of an instance, from its steps; those past their deadline at the given moment are timed out. */
 export async function readBranches(
-  { db, clock }: Pick<ReadDeps, 'db' | 'clock'>,
+  { db }: Pick<ReadDeps, 'db'>,
   { registerId, instanceId, pin, routing }: Instance,
+  nowMs: number,
 ): Promise<readonly Branch[]> {
   if (routing === undefined) return [];
   const steps = await listSteps(db.read, registerId, instanceId);
@@ -65,7 +66,7 @@ export async function readBranches(
     folded = applyStep(folded, step) ?? folded;
     previous = txId;
   }
-  return folded === undefined ? [] : branchesAt(folded, BigInt(clock.nowMs()) * TICKS_PER_MILLISECOND);
+  return folded === undefined ? [] : branchesAt(folded, BigInt(nowMs) * TICKS_PER_MILLISECOND);
 }
 
 /** What the picture of an instance shows of its actions. */

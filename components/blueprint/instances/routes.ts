@@ -155,11 +155,10 @@ function mountReads(app: App, deps: InstanceRouteDeps): void {
     refusals: access,
     handle: async ({ caller, params, request }) => {
       const { instance } = await readInstance(deps, { caller, bearer: bearerOf(request) }, params.instanceId);
-      const branches = await readBranches(deps, instance);
-      return presentInstance(instance, await resolve(deps, instance), {
-        nowMs: deps.clock.nowMs(),
-        branches,
-      });
+      // one moment for all of the answer: a deadline may pass while it is made
+      const nowMs = deps.clock.nowMs();
+      const branches = await readBranches(deps, instance, nowMs);
+      return presentInstance(instance, await resolve(deps, instance), { nowMs, branches });
     },
   });
   addRoute(app, {
