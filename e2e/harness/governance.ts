@@ -80,7 +80,7 @@ export async function createPerson(
   of: z.output<typeof organization>,
   person: {
     readonly name: string;
-    readonly role: 'Administrator' | 'Auditor' | 'User';
+    readonly role: 'SystemAdmin' | 'Administrator' | 'Auditor' | 'User';
     readonly keyType?: string;
   },
 ): Promise<Person> {

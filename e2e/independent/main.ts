@@ -20,21 +20,20 @@ import { createGovernedRegister } from './governed-register.ts';
 import { disclosures } from './groups.ts';
 import { historiesText } from './histories.ts';
 import { followThroughReplicas } from './hub-clients/reconnection.ts';
-import { judgeIdentity } from './identity/identity.ts';
 import { logicAgreement } from './logic-agreement.ts';
 import { readDocument } from './openapi/document.ts';
 import { fuzzInstallation } from './openapi/fuzz.ts';
 import { readWithTypeScript } from './openapi/typescript-client.ts';
-import { type Counts, closeSuite, countsOf, execute, hasGo, script } from './programs.ts';
+import { type Counts, closeSuite, countsOf, execute, goFolder, hasGo, script } from './programs.ts';
 import { proofsText } from './proofs.ts';
 import { schemaSuite } from './schema-suite.ts';
+import { judgeSignIn } from './sign-in.ts';
 import { joseExchange } from './unwrap.ts';
 
 /** Runs programs that share no code with the product against a running installation, and counts their checks. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const stepsInHistory = 80;
-const folder = fileURLToPath(new URL('.', import.meta.url));
 const command = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
 
 /** The export of a register, verified offline by two programs; a sample of its bytes is changed, too. */
@@ -60,7 +59,7 @@ async function goProofs(state: LocalState, registerId: string): Promise<Counts> 
   const token = await administratorToken(state);
   const evidence = await collectEvidence(api, token, registerId);
   const input = await proofsText(api, token, evidence);
-  return countsOf('go', await execute('go', ['run', '-C', join(folder, 'go'), '.'], input));
+  return countsOf('go', await execute('go', ['run', '-C', goFolder, '.'], input));
 }
 
 /** openssl must accept the chain of an SVID and find its one URI name. */
@@ -178,7 +177,7 @@ async function main(): Promise<void> {
       await script('odata_client.py', [gatewayUrl, registerId, ...account]),
       await script('hub_client.py', [gatewayUrl, registerId, ...account]),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
-      ...(await judgeIdentity(system.state, dataDir)),
+      ...(await judgeSignIn(system.state, dataDir, full)),
       await script('spiffe_client.py', [
         system.state.spiffeSockets['service-register'] ?? '',
         `spiffe://${installation}/service/service-register`,

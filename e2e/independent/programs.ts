@@ -16,6 +16,10 @@ export interface Ended {
 }
 
 const folder = fileURLToPath(new URL('.', import.meta.url));
+
+/** The module of the programs in Go. */
+export const goFolder = join(folder, 'go');
+
 const ownPython = fileURLToPath(new URL('../../dist/venv/bin/python3', import.meta.url));
 
 /** Runs a program to its end; its errors go to this process's own. */
@@ -31,14 +35,14 @@ export function execute(command: string, args: readonly string[], input = ''): P
   });
 }
 
+export function hasGo(): boolean {
+  return spawnSync('go', ['version'], { stdio: 'ignore' }).status === 0;
+}
+
 /** Runs a Python program of this folder, with the packages of `dist/venv` where it exists. */
 export async function script(name: string, args: readonly string[]): Promise<Counts> {
   const python = existsSync(ownPython) ? ownPython : 'python3';
   return countsOf(name, await execute(python, ['-B', join(folder, name), ...args]));
-}
-
-export function hasGo(): boolean {
-  return spawnSync('go', ['version'], { stdio: 'ignore' }).status === 0;
 }
 
 /** The checks that a program counted; a program that exits with an error and counted none has failed. */

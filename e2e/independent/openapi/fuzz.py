@@ -20,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from api_document import fetch_document, load, operations_of  # noqa: E402
 from checks import Checks  # noqa: E402
 from fuzz_report import print_fault, read_events  # noqa: E402
-from fuzz_settings import CHECKS, LEFT_OUT, known_values, settings_text, sign_in  # noqa: E402
+from fuzz_settings import CHECKS, LEFT_OUT, is_signed_in, known_values, settings_text, sign_in  # noqa: E402
 
 HOOKS = pathlib.Path(__file__).resolve().parent / "fuzz_hooks.py"
 
@@ -97,9 +97,13 @@ def fuzz(options, folder):
     for name, reason in LEFT_OUT.items():
         print(f"left out: {name}: {reason}")
     print(f"seed {options.seed}, {options.seconds} s, as {options.email or 'anonymous'}", flush=True)
-    report, printed = call_operations(options, folder, document, token_of(options))
+    token = token_of(options)
+    report, printed = call_operations(options, folder, document, token)
     if checks.outcome("schemathesis runs", report is not None, f"\n{printed[-3000:]}"):
         judge(checks, report, [one for one in operations if one.name not in LEFT_OUT], options.log)
+    if token:
+        # a session that has ended would leave 401 alone for the operations that follow
+        checks.outcome("the session of the run's token has not ended", is_signed_in(options.base_url, token))
     checks.close()
 
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { type Api, createApi } from '../../harness/api.ts';
 import { createOrganization, createPerson } from '../../harness/governance.ts';
 import {
@@ -28,7 +29,9 @@ export async function fuzzInstallation(): Promise<Counts[]> {
     const api = createApi(gatewayUrl);
     const { access_token: token } = await signIn(api, system.state);
     await sealInNewRegister(api, token);
-    const user = await accountOfUser(api, token, dataDir); // before the calls, which change limits and settings
+    // both before the calls, which change limits and settings, and end the sessions of the account that they are made with
+    const user = await accountOfUser(api, token, dataDir);
+    const witness = await secondAdministrator(api, token);
     const common = [gatewayUrl, '--log', join(dataDir, 'logs', 'chancery.log')];
     const account = ['--email', adminEmail, '--password-file', adminPasswordFile];
     const counts = [
@@ -39,7 +42,7 @@ export async function fuzzInstallation(): Promise<Counts[]> {
       counts.push(await script('openapi/fuzz.py', [...common, ...user, '--seconds', '120']));
       counts.push(await script('openapi/fuzz.py', [...common, '--seconds', '60']));
     }
-    return [...counts, await afterwards(system, api, token)];
+    return [...counts, await afterwards(system, api, witness)];
   } finally {
     await system.stop();
     rmSync(dataDir, { recursive: true, force: true });
@@ -53,6 +56,21 @@ async function accountOfUser(api: Api, root: string, dir: string): Promise<strin
   const passwordFile = join(dir, 'user-password');
   writeFileSync(passwordFile, password, { mode: 0o600 });
   return ['--email', email, '--password-file', passwordFile];
+}
+
+/** Token of another system administrator. */
+async function secondAdministrator(api: Api, root: string): Promise<string> {
+  const me = await api.expect(200, 'GET', '/api/auth/me', { token: root });
+  const { organizationId: id } = z.object({ organizationId: z.string() }).parse(me.body);
+  const found = await api.expect(200, 'GET', `/api/organizations/${id}`, { token: root });
+  const { subdomain } = z.object({ subdomain: z.string() }).parse(found.body);
+  const { token } = await createPerson(
+    api,
+    root,
+    { id, subdomain },
+    { name: 'witness', role: 'SystemAdmin' },
+  );
+  return token;
 }
 
 async function sealInNewRegister(api: Api, token: string): Promise<void> {

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 # the document is an error.
 LEFT_OUT = {
     "POST /api/auth/logout": "ends the session of the run's own token",
-    "DELETE /api/me/sessions/{id}": "may end the session of the run's own token",
+    "DELETE /api/me/sessions/{id}": "ends the run's own session: schemathesis takes the ids that the list of sessions answers",
     "POST /api/platform/users/{platformUserId}/reset-factors": "may end the sessions of the run's own user",
-    "POST /api/auth/password/change": "changes the password of the run's own account, and ends its other sessions",
     "POST /api/auth/token/revoke-user": "revokes the run's own token when it names the own user",
     "POST /api/auth/token/revoke-organization": "revokes the run's own token when it names the own organisation",
     "POST /api/organizations/{organizationId}/users/{userId}/suspend": "may suspend the run's own user",
@@ -68,6 +67,10 @@ def sign_in(base_url, email, password):
         return json.loads(response.read())["access_token"]
 
 
+def is_signed_in(base_url, token):
+    return bool(Reader(base_url, token).get("/api/auth/me"))
+
+
 @dataclass(frozen=True)
 class Known:
     """Values that exist, for parameters of paths and members of bodies of these names.
@@ -98,6 +101,7 @@ def known_values(base_url, token):
     reader = Reader(base_url, token)
     registers = reader.values("/api/registers?pageSize=5", "id", "registerId")[:3]
     organisations = reader.values("/api/organizations", "id")[:3]
+    subdomains = reader.values("/api/organizations", "subdomain")[:3]
     users = [one for each in organisations[:1] for one in reader.values(f"/api/organizations/{each}/users", "userId", "id")]
     wallets = reader.values("/api/wallets?pageSize=5", "id", "walletAddress")[:6]
     addresses = reader.values("/api/wallets?pageSize=5", "walletAddress")
@@ -107,6 +111,7 @@ def known_values(base_url, token):
         Known(("registerId", "RegisterId"), registers),
         Known(("organizationId", "orgId"), organisations),
         Known(("userId",), users),
+        Known(("orgSubdomain", "subdomain"), subdomains, r".* /api/(auth/.*|organizations/by-subdomain/.*)"),
         Known(("txId", "transactionId", "previousTransactionId", "PreviousTransactionId"), transactions),
         Known(("docketId",), ["0", "1", "latest"]),
         Known(("validatorId",), validators),
