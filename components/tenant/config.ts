@@ -30,6 +30,9 @@ export const tenantSettings = z.object({
   CHANCERY_WALLET_GRPC: endpoint.describe(
     'Wallet service, gRPC: its event log, for the wallet in tokens; it may start later (host:port).',
   ),
+  CHANCERY_WALLET_HTTPS: endpoint.describe(
+    'Wallet service, HTTP: signatures under certificates of organisations; it may start later (host:port).',
+  ),
   CHANCERY_BASE_URL: z
     .url()
     .default('http://127.0.0.1:8080')

@@ -51,6 +51,7 @@ export async function makeTenantFiles(name: string, extra: Env = {}): Promise<Te
     CHANCERY_TENANT_MTLS_PORT: '0',
     CHANCERY_TENANT_INTERNAL_PORT: '0',
     CHANCERY_WALLET_GRPC: '127.0.0.1:9',
+    CHANCERY_WALLET_HTTPS: '127.0.0.1:9',
     CHANCERY_RATE_LIMIT_PROFILE: 'development',
     CHANCERY_ADMIN_EMAIL: adminEmail,
     CHANCERY_ADMIN_PASSWORD_FILE: join(directory, 'password'),

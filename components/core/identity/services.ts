@@ -66,7 +66,7 @@ export const SERVICES = {
     scopes: ['persona:crypto', 'wallets:status'],
     stores: true,
     main: 'components/tenant/main.ts',
-    calls: { wallet: ['grpc'] },
+    calls: { wallet: ['grpc', 'https'] },
     routes: ROUTES.tenant,
   },
   wallet: {

@@ -31,6 +31,8 @@ export const DOCKET_SIGNING: ContextName = 'platform:docket-signing';
 export const PAYLOAD_ENCRYPTION: ContextName = 'platform:payload-encryption';
 export const CITIZEN_HOLDER: ContextName = 'platform:citizen-holder';
 export const HAIP_ISSUER_SIGNING: ContextName = 'platform:haip-issuer-signing';
+export const TENANT_CA_SIGNING: ContextName = 'platform:tenant-ca-signing';
+export const STATUS_LIST_SIGNING: ContextName = 'platform:status-list-signing';
 
 /** `undefined` for a name that is not in the list; the comparison is exact. */
 export function findContext(name: string): { name: ContextName; slot: number; use: ContextUse } | undefined {

@@ -47,7 +47,7 @@ async function organizationWallet(keyType: string) {
   const organizationId = randomUUID();
   const who = `admin ${organizationId}`;
   client.callers.set(who, administrator(organizationId));
-  return { who, wallet: await client.made(who, keyType, { organizationId }) };
+  return { who, organizationId, wallet: await client.made(who, keyType, { organizationId }) };
 }
 
 const pathOf = (address: string) => `/api/internal/wallets/${address}/issuer-cert-key`;
@@ -86,6 +86,75 @@ describe.each([
       expect(refused.status).toBe(403);
     }
   });
+});
+
+describe.each(['NISTP256', 'ED25519'])('the keys of other uses of a wallet of %s', (keyType) => {
+  const uses = [
+    ['issuer', ['tenant', 'credential']],
+    ['root', ['tenant']],
+    ['status-list', ['credential']],
+  ] as const;
+
+  test('differ, and each signs for its services alone', async () => {
+    const { wallet } = await organizationWallet(keyType);
+    const path = pathOf(wallet.walletAddress);
+    const keys = new Set<string>();
+    for (const [use, users] of uses) {
+      const data = randomBytes(100);
+      const body = { use, digest: createHash('sha256').update(data).digest('base64') };
+      for (const caller of ['tenant', 'credential', 'register', 'delegated']) {
+        const [got, signed] = [
+          await client.call(caller, `GET ${path}?use=${use}`),
+          await client.call(caller, `POST ${path}/sign`, { body }),
+        ];
+        if (!users.some((user) => user === caller)) {
+          expect([got.status, signed.status], `${caller} ${use}`).toEqual([403, 403]);
+          continue;
+        }
+        keys.add(got.body.publicKeySpki);
+        const spki = Buffer.from(got.body.publicKeySpki, 'base64');
+        const key = createPublicKey({ key: spki, format: 'der', type: 'spki' });
+        expect(key.asymmetricKeyDetails).toEqual({ namedCurve: 'prime256v1' });
+        const signature = Buffer.from(signed.body.signature, 'base64');
+        expect(verify('sha256', data, { key, dsaEncoding: 'ieee-p1363' }, signature)).toBe(true);
+        if (use !== 'issuer') expect(got.body.boundKeySource).toBe('CoKey');
+      }
+    }
+    expect(keys.size).toBe(3);
+    for (const derivationPath of ['platform:tenant-ca-signing', 'platform:status-list-signing']) {
+      const refused = await client.call('own', `POST /api/wallets/${wallet.id}/sign`, {
+        body: { data: 'AA==', algorithm: keyType, derivationPath },
+      });
+      expect(refused.status).toBe(403);
+    }
+  });
+
+  test('belong to the organisation that the request names', async () => {
+    const [own, other] = [await organizationWallet(keyType), await organizationWallet(keyType)];
+    const path = pathOf(own.wallet.walletAddress);
+    const digest = randomBytes(32).toString('base64');
+    for (const use of ['issuer', 'root']) {
+      const of = (organizationId: string) => `GET ${path}?use=${use}&organizationId=${organizationId}`;
+      expect((await client.call('tenant', of(own.organizationId))).status).toBe(200);
+      for (const organizationId of [other.organizationId, randomUUID()]) {
+        const got = await client.call('tenant', of(organizationId));
+        expect([got.status, got.body.code]).toEqual([404, 'WALLET_NOT_FOUND']);
+        const body = { use, organizationId, digest };
+        expect((await client.call('tenant', `POST ${path}/sign`, { body })).status).toBe(404);
+      }
+    }
+    const unknown = await client.call('tenant', `GET ${path}?use=primary`);
+    expect([unknown.status, unknown.body.code]).toEqual([400, 'INVALID_REQUEST']);
+  });
+});
+
+test('an earlier wallet of an organisation signs none of its certificates', async () => {
+  const { wallet, organizationId } = await organizationWallet('ED25519');
+  await replica.db.transact((tx) =>
+    sql`UPDATE wallets SET replaced_at = now() WHERE id = ${wallet.id}`.execute(tx),
+  );
+  const path = `${pathOf(wallet.walletAddress)}?organizationId=${organizationId}`;
+  expect((await client.call('tenant', `GET ${path}`)).body.code).toBe('WALLET_NOT_FOUND');
 });
 
 test('other services, delegated tokens and people get neither key nor signature', async () => {
