@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
-import { serviceOf } from '#core/identity/services.ts';
 import { startRefusalLog } from '#kit/audit/audit.ts';
 import type { TenantSession } from '#kit/auth/auth.ts';
 import type { Bus } from '#kit/bus/bus.ts';
@@ -63,7 +62,8 @@ export async function assemble(base: ServiceBase<BlueprintConfig>): Promise<Part
   const judge = createDraftJudge({
     workers: config.CHANCERY_DRAFT_WORKERS,
     log,
-    credentials: serviceOf('credential').status === 'served',
+    // Steps neither require nor issue credentials yet.
+    credentials: false,
   });
   cleanup.add('draft judge', () => judge.close());
   const index = createPublicationIndex({ db, ledger });

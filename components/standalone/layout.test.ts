@@ -16,6 +16,7 @@ const layoutOf = (validators: number): Layout => ({
     wallet: ports(20),
     register: ports(30),
     blueprint: ports(40),
+    credential: ports(45),
     gateway: ports(50),
   },
   validators: validatorIds(validators).map((validatorId, index) => ({
@@ -50,6 +51,7 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
       ['register'],
       validatorIds(count),
       ['blueprint'],
+      ['credential'],
       ['gateway'],
     ]);
   });
@@ -88,6 +90,7 @@ describe.each([1, 4, 7])('the processes of local mode with %i validators', (coun
       'postgres://wallet',
       'postgres://register',
       'postgres://blueprint',
+      'postgres://credential',
     ]);
   });
 

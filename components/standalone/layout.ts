@@ -153,6 +153,7 @@ const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<st
     CHANCERY_WALLET_DELETION_HOURS: '0',
   }),
   blueprint: ({ files }) => ({ CHANCERY_OPERATIONS_KEY_FILE: files.operationsKey }),
+  credential: (layout) => ({ Haip__IssuerUrl: baseUrlOf(layout) }),
   register: ({ validators }) => ({ CHANCERY_SYSTEM_REGISTER_VALIDATORS: String(validators.length) }),
 };
 

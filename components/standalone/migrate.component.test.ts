@@ -21,7 +21,7 @@ function migrate(component: string, url: string): Promise<Ended> {
 }
 
 describe('a process with the argument migrate', () => {
-  it.each(['tenant', 'wallet', 'register', 'blueprint'])(
+  it.each(['tenant', 'wallet', 'register', 'blueprint', 'credential'])(
     '%s brings its schema up to date and exits',
     { timeout: 60_000 },
     async (component) => {

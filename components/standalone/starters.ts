@@ -92,6 +92,13 @@ export const starters: Readonly<Record<LocalName<typeof SERVICES>, Starter>> = {
     ]);
     return { schema: config.blueprintSettings, create: compose.createBlueprint };
   }),
+  credential: starterOf(async () => {
+    const [config, compose] = await Promise.all([
+      import('../credential/config.ts'),
+      import('../credential/compose.ts'),
+    ]);
+    return { schema: config.credentialSettings, create: compose.createCredential };
+  }),
 };
 
 /** The services of an installation. */

@@ -49,6 +49,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(rendered.err).toBe('');
     const services = [
       'service-blueprint',
+      'service-credential',
       'service-gateway',
       'service-operator',
       'service-register',

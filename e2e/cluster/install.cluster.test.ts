@@ -39,6 +39,7 @@ test('every pod has the security level restricted, and mounts an API token only 
     [...new Set(of.map(({ metadata }) => metadata.labels['app.kubernetes.io/name']))].sort();
   const all = [
     'blueprint',
+    'credential',
     'gateway',
     'nats',
     'operator',

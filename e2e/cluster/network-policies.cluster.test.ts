@@ -21,6 +21,8 @@ const internal = [
   at('service-register', 7000),
   at('service-blueprint', 7443),
   at('service-blueprint', 7000),
+  at('service-credential', 7443),
+  at('service-credential', 7000),
   at('service-operator', 9090),
   at('service-gateway', 9090),
   at('svid-issuer', 8443),
@@ -60,6 +62,7 @@ test('each service reaches the services that it calls, and no others', async () 
       at('service-wallet', 7443),
       at('service-register', 7443),
       at('service-blueprint', 7443),
+      at('service-credential', 7443),
       at('svid-issuer', 8443),
     ],
     'service-wallet': [

@@ -13,6 +13,7 @@ export const given = [
   'database.wallet.existingSecret=db-wallet',
   'database.register.existingSecret=db-register',
   'database.blueprint.existingSecret=db-blueprint',
+  'database.credential.existingSecret=db-credential',
   'nats.existingSecret=nats',
 ].flatMap((one) => ['--set', one]);
 

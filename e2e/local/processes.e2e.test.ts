@@ -17,7 +17,7 @@ import { until } from '../harness/wait.ts';
 import { processesOf } from './system-processes.ts';
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
-const services = ['tenant', 'wallet', 'register', 'validator-0', 'blueprint', 'gateway'];
+const services = ['tenant', 'wallet', 'register', 'validator-0', 'blueprint', 'credential', 'gateway'];
 const victims = full ? services : ['validator-0'];
 const startsToBreak = full ? [1, 2, 3, 4, 5, 6, 7] : [4];
 const orphanDeadlineMs = 10_000;

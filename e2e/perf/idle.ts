@@ -20,7 +20,7 @@ interface AtRest {
 }
 
 const counted = /_(?:rpc_server_duration|http_request|sql_query|request)_seconds_count$/;
-const components = ['tenant', 'wallet', 'register', 'blueprint', 'gateway'];
+const components = ['tenant', 'wallet', 'register', 'blueprint', 'credential', 'gateway'];
 
 /**
  * CPU at rest of the whole installation with its one register, which all validators share, and with 1,000 more of them.

@@ -23,6 +23,7 @@ describe('folders', () => {
       'register',
       'validator',
       'blueprint',
+      'credential',
       'standalone',
       'operator',
     ]) {

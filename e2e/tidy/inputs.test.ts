@@ -10,6 +10,7 @@ const components: readonly Component[] = [
   'register',
   'validator',
   'blueprint',
+  'credential',
 ];
 const mounted: readonly MountedRoute[] = (await Promise.all(components.map(mountedRoutes))).flat();
 

@@ -21,6 +21,7 @@ const components: readonly Component[] = [
   'register',
   'validator',
   'blueprint',
+  'credential',
 ];
 const isRouted = createIsRouted(routingTableOf(listServices()));
 
@@ -35,7 +36,7 @@ const verbs = new Set(
   (
     'add approve attest build cancel change check classify count create decrypt delete destroy disable dismiss drain enact ' +
     'encrypt ensure execute export finalize get grant initiate introspect issue list mark mint pause propose publish ' +
-    'recover refresh register reject release remove report resolve resume revoke rotate seal sign start stop store ' +
+    'recover refresh register reinstate reject release remove report resolve resume revoke rotate seal sign start stop store ' +
     'submit suspend switch reactivate undrain unlock update upsert validate verify vote'
   ).split(' '),
 );
@@ -243,8 +244,10 @@ describe('OpenAPI for programs in any language', () => {
       .flatMap(([, content]) => Object.keys(content));
     expect([...new Set(media)].sort()).toEqual([
       'application/json',
+      'application/jwt',
       'application/octet-stream',
       'application/problem+json',
+      'application/statuslist+jwt',
       'application/x-ndjson',
       'application/x-www-form-urlencoded',
       'application/xml',

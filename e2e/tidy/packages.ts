@@ -12,6 +12,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
     'components/gateway/openapi/*',
     'components/tenant/*',
     'components/register/*',
+    'components/credential/protocol/*',
   ],
   'fastify-type-provider-zod': ['components/kit/http/*'],
   '@fastify/swagger': ['components/kit/http/*', 'components/gateway/openapi/*'],
@@ -58,6 +59,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
     'components/tenant/tokens/keys/*',
     'components/tenant/sign-in/federation/*',
     'components/wallet/encryption/*',
+    'components/credential/*',
   ],
   '@peculiar/x509': ['components/kit/workload/*', 'components/svid-issuer/*'],
   'reflect-metadata': ['components/kit/workload/*', 'components/svid-issuer/*'],
@@ -77,6 +79,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   // images
   rolldown: ['tools/images/layers/bundle.ts'],
   // tests
+  '@openid4vc/openid4vci': [],
   '@microsoft/signalr': [],
   'socket.io': [],
   vitest: [],

@@ -32,6 +32,7 @@ describe('members of problems', () => {
   const owners = new Set([
     'core',
     'blueprint',
+    'credential',
     'gateway',
     'register',
     'svid-issuer',

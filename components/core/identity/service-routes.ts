@@ -85,13 +85,14 @@ export const ROUTES = {
     { path: '/hubs/chat/**', hub: true },
   ],
   credential: [
-    { path: '/.well-known/openid-credential-issuer' },
-    { path: '/.well-known/oauth-authorization-server' },
+    { path: '/.well-known/openid-credential-issuer/**' },
+    { path: '/.well-known/oauth-authorization-server/**' },
     { path: '/token' },
     { path: '/nonce' },
     { path: '/credential' },
     { path: '/api/v1/offers/**' },
     { path: '/api/v1/verifier/**' },
+    { path: '/api/v1/credentials/**' },
   ],
   'tool-server': [{ path: '/mcp/**' }],
 } as const satisfies Record<string, readonly RouteRule[]>;

@@ -133,10 +133,12 @@ export const SERVICES = {
   },
   credential: {
     purpose: 'Verifiable credentials, issued and verified',
-    status: 'planned',
+    status: 'served',
     principalId: '00000000-0000-0000-0002-000000000007',
-    scopes: ['registers:read', 'wallets:sign'],
-    calls: {},
+    scopes: ['registers:read', 'wallets:sign', 'audit:write'],
+    stores: true,
+    main: 'components/credential/main.ts',
+    calls: { tenant: TOKENS_AND_TENANT, wallet: ['grpc', 'https'] },
     routes: ROUTES.credential,
   },
   operator: {

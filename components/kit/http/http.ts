@@ -9,6 +9,7 @@ import { createServiceClient } from './client.ts';
 import { decimal } from './decimal.ts';
 import { answer, empty, errorAnswer, json, jsonText, media, problemAnswer } from './declared-answers.ts';
 import { createRefusals } from './declared-refusals.ts';
+import { acceptForms, findFormText, parseForm } from './forms.ts';
 import { judgeAnswers } from './judge-answers.ts';
 import { createObserver, inTrace, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute, withoutUnusedSchemas } from './openapi.ts';
@@ -43,12 +44,14 @@ export type { App } from './app.ts';
 export type { ServiceAnswer } from './client.ts';
 export type { AnswerHeaders } from './declared-answers.ts';
 export type { DeclaredRefusal } from './declared-refusals.ts';
+export type { FormParameters } from './forms.ts';
 export type { OpsServer, ReadinessCheck } from './ops.ts';
 export type { PageQuery } from './paging.ts';
 export type { ReadonlyDeep } from './readonly.ts';
 export type { TlsMaterial, TlsSource } from './tls.ts';
 export type { Upgrade } from './upgrades.ts';
 export {
+  acceptForms,
   addRoute,
   answer,
   bearerOf,
@@ -60,6 +63,7 @@ export {
   empty,
   errorAnswer,
   ForwardedRefusal,
+  findFormText,
   json,
   jsonText,
   kindStatus,
@@ -68,6 +72,7 @@ export {
   pageSchema,
   pageWindow,
   paging,
+  parseForm,
   peerSpiffeId,
   problemAnswer,
   problemSchema,

@@ -38,6 +38,7 @@ function contradictionIn(request: FastifyRequest, reply: FastifyReply, payload: 
   const declared = answers[statusCode];
   if (declared === undefined) return `the status ${statusCode}`;
   if (declared.mediaType !== 'application/json') return undefined;
+  if (mediaType !== undefined && Object.hasOwn(declared.otherTypes ?? {}, mediaType)) return undefined;
   if (mediaType !== declared.mediaType) return `the media type ${String(mediaType)}`;
   return contradictionOf(declared, Buffer.from(payload as string | Uint8Array).toString());
 }

@@ -6,6 +6,7 @@ export type RateLimitPolicy =
   | 'Authentication'
   | 'TotpValidate'
   | 'Token'
+  | 'CredentialExchange'
   | 'Hub';
 
 /** The key by which requests of a policy are counted. */
@@ -36,6 +37,7 @@ export const rateLimitRules: Readonly<Record<RateLimitPolicy, RateLimitRule>> = 
   PlatformAuth: { kind: 'window', limit: 10, windowSeconds: 60, key: 'address' },
   Authentication: { kind: 'window', limit: 60, windowSeconds: 60, key: 'address' },
   TotpValidate: { kind: 'window', limit: 5, windowSeconds: 60, key: 'address' },
+  CredentialExchange: { kind: 'window', limit: 60, windowSeconds: 60, key: 'address' },
   Hub: { kind: 'bucket', limit: 1_000, refillPerSecond: 500, key: 'subject' },
   Token: { kind: 'window', limit: 100, windowSeconds: 60, key: 'client' },
 };

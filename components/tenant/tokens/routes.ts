@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { identifier } from '#core/identity/identifier.ts';
-import { type App, addRoute, json } from '#kit/http/http.ts';
+import { type App, acceptForms, addRoute, json } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusals } from '../errors.ts';
 import { doneSchema, unstored } from '../requests/answers.ts';
@@ -13,7 +13,7 @@ import {
   presentIntrospection,
   presentRefreshToken,
 } from './introspect.ts';
-import { acceptForms, parametersOf } from './oauth/form-body.ts';
+import { parametersOf } from './oauth/form-body.ts';
 import { formRoute } from './oauth/form-route.ts';
 import { grantForm, tokenForm } from './oauth/form-schemas.ts';
 import { getParameter } from './oauth/parameters.ts';

@@ -9,9 +9,15 @@ export const release: Release = { name: 'acme', namespace: 'chancery' };
 export const { namespace } = release;
 export const installation = 'acme.chancery.local';
 
-export const services = ['gateway', 'tenant', 'wallet', 'register', 'blueprint', 'operator'].map(
-  (name) => `service-${name}`,
-);
+export const services = [
+  'gateway',
+  'tenant',
+  'wallet',
+  'register',
+  'blueprint',
+  'credential',
+  'operator',
+].map((name) => `service-${name}`);
 export const members = [0, 1, 2, 3].map((ordinal) => `main-${ordinal}`);
 
 export const idOf = (client: string): string => `spiffe://${installation}/service/${client}`;
@@ -59,7 +65,7 @@ async function servedSvid(target: string, port: number): Promise<Served> {
 /** Server certificates of all processes, by client id. */
 export async function allServed(): Promise<ReadonlyMap<string, Served>> {
   const doors = [
-    ...['tenant', 'wallet', 'register', 'blueprint'].map(
+    ...['tenant', 'wallet', 'register', 'blueprint', 'credential'].map(
       (name) => [`service-${name}`, `service-${name}`] as const,
     ),
     ...members.map((pod) => [`validator-${pod}`, `pod/${pod}`] as const),

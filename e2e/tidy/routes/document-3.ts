@@ -75,7 +75,7 @@ export const document3: readonly SpecifiedRoute[] = [
     'GET /api/v1/ethereum/transactions/{chainId}/{txHash} RequireAuthenticated',
   ]),
   // Credential exchange service
-  ...routes('credential', 'pending', [
+  ...routes('credential', 'served', [
     'GET /.well-known/openid-credential-issuer Anonymous',
     'GET /.well-known/oauth-authorization-server Anonymous',
     'POST /token Anonymous',
@@ -83,6 +83,8 @@ export const document3: readonly SpecifiedRoute[] = [
     'POST /credential Anonymous',
     'POST /api/v1/offers RequireService',
     'GET /api/v1/offers/{offerId} RequireService',
+  ]),
+  ...routes('credential', 'pending', [
     'POST /api/v1/verifier/requests RequireAuthenticated',
     'GET /api/v1/verifier/requests/{requestId}/request-object Anonymous',
     'POST /api/v1/verifier/requests/{requestId}/direct-post Anonymous',

@@ -204,6 +204,14 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'POST /hubs/wallet RequirePlatformUser',
     'DELETE /hubs/wallet RequirePlatformUser',
   ]),
+  ...routes('credential', 'served', [
+    'DELETE /api/v1/offers/{offerId} RequireService',
+    'GET /api/v1/offers/{reference}/credential-offer Anonymous',
+    'GET /api/v1/credentials/ietf-status-lists/{listId} Anonymous',
+    'POST /api/v1/credentials/{credentialId}/revoke RequireAuthenticated',
+    'POST /api/v1/credentials/{credentialId}/suspend RequireAuthenticated',
+    'POST /api/v1/credentials/{credentialId}/reinstate RequireAuthenticated',
+  ]),
   // Proofs
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/transactions/{txId}/record RequireAuthenticated',

@@ -1,12 +1,12 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { readableLine } from '#core/encoding/readable.ts';
-import { type App, addRoute, json } from '#kit/http/http.ts';
+import { type App, acceptForms, addRoute, json } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusals } from '../../errors.ts';
 import { unstored } from '../../requests/answers.ts';
 import { originOf } from '../../requests/origin.ts';
-import { acceptForms, parametersOf } from '../../tokens/oauth/form-body.ts';
+import { parametersOf } from '../../tokens/oauth/form-body.ts';
 import { formRoute } from '../../tokens/oauth/form-route.ts';
 import { clientForm, delegationForm } from '../../tokens/oauth/form-schemas.ts';
 import { mintDelegatedToken } from './delegate.ts';

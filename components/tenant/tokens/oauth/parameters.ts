@@ -1,24 +1,20 @@
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { fromUtf8 } from '#core/encoding/text.ts';
 import { isAppError } from '#core/errors/errors.ts';
+import { type FormParameters, parseForm as readForm } from '#kit/http/http.ts';
 import { OAuthError } from './oauth.ts';
 
-/** Parameters of a token request, one value each; a parameter without a value counts as omitted (RFC 6749, 3.2). */
-export type Parameters = ReadonlyMap<string, string>;
-
-const maxParameters = 32;
+/** Parameters of a token request. */
+export type Parameters = FormParameters;
 
 /** Form parameters. @throws OAuthError invalid_request for a repeated parameter */
 export function parseForm(text: string): Parameters {
-  const parameters = new Map<string, string>();
-  const seen = new Set<string>();
-  for (const [name, value] of new URLSearchParams(text)) {
-    if (seen.has(name)) throw invalid(`parameter ${quoted(name)} is repeated`);
-    seen.add(name);
-    if (seen.size > maxParameters) throw invalid('too many parameters');
-    if (value !== '') parameters.set(name, storable(value));
+  try {
+    return readForm(text);
+  } catch (error) {
+    if (isAppError(error, 'invalid')) throw invalid(error.message);
+    throw error;
   }
-  return parameters;
 }
 
 /** Optional parameters that change what is granted; a value of another type must not count as omitted. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { type App, addRoute, answer, empty, json } from '#kit/http/http.ts';
+import { type App, acceptForms, addRoute, answer, empty, json } from '#kit/http/http.ts';
 import { publicOrganizationRefusals, refusal, refusals } from '../../../errors.ts';
 import { unstored } from '../../../requests/answers.ts';
 import { originOf } from '../../../requests/origin.ts';
-import { acceptForms, parametersOf } from '../../../tokens/oauth/form-body.ts';
+import { parametersOf } from '../../../tokens/oauth/form-body.ts';
 import { presentTokens, tokenSchema } from '../../../tokens/sessions/token-response.ts';
 import { bindBrowser, browserOf } from '../browser.ts';
 import { SOCIAL_PROVIDERS } from '../providers/settings.ts';

@@ -425,6 +425,48 @@ export declare type FindMemberResponse = Message<"chancery.tenant.v1.FindMemberR
 export declare const FindMemberResponseSchema: GenMessage<FindMemberResponse>;
 
 /**
+ * @generated from message chancery.tenant.v1.GetIssuerChainRequest
+ */
+export declare type GetIssuerChainRequest = Message<"chancery.tenant.v1.GetIssuerChainRequest"> & {
+  /**
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * @generated from field: string wallet_address = 2;
+   */
+  walletAddress: string;
+
+  /**
+   * @generated from field: chancery.tenant.v1.Provenance provenance = 3;
+   */
+  provenance: Provenance;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.GetIssuerChainRequest.
+ * Use `create(GetIssuerChainRequestSchema)` to create a new message.
+ */
+export declare const GetIssuerChainRequestSchema: GenMessage<GetIssuerChainRequest>;
+
+/**
+ * @generated from message chancery.tenant.v1.GetIssuerChainResponse
+ */
+export declare type GetIssuerChainResponse = Message<"chancery.tenant.v1.GetIssuerChainResponse"> & {
+  /**
+   * @generated from field: repeated bytes chain = 1;
+   */
+  chain: Uint8Array[];
+};
+
+/**
+ * Describes the message chancery.tenant.v1.GetIssuerChainResponse.
+ * Use `create(GetIssuerChainResponseSchema)` to create a new message.
+ */
+export declare const GetIssuerChainResponseSchema: GenMessage<GetIssuerChainResponse>;
+
+/**
  * @generated from enum chancery.tenant.v1.RevocationKind
  */
 export enum RevocationKind {
@@ -503,6 +545,31 @@ export enum PrincipalStatus {
  * Describes the enum chancery.tenant.v1.PrincipalStatus.
  */
 export declare const PrincipalStatusSchema: GenEnum<PrincipalStatus>;
+
+/**
+ * @generated from enum chancery.tenant.v1.Provenance
+ */
+export enum Provenance {
+  /**
+   * @generated from enum value: PROVENANCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: PROVENANCE_INTERNAL = 1;
+   */
+  INTERNAL = 1,
+
+  /**
+   * @generated from enum value: PROVENANCE_IMPORTED = 2;
+   */
+  IMPORTED = 2,
+}
+
+/**
+ * Describes the enum chancery.tenant.v1.Provenance.
+ */
+export declare const ProvenanceSchema: GenEnum<Provenance>;
 
 /**
  * Revocations: every service reads them to refuse a revoked token within a second.
@@ -596,6 +663,24 @@ export declare const MembershipService: GenService<{
     methodKind: "unary";
     input: typeof FindMemberRequestSchema;
     output: typeof FindMemberResponseSchema;
+  },
+}>;
+
+/**
+ * Certificates of organisations, for the service that issues under them. Callers: service-credential.
+ *
+ * @generated from service chancery.tenant.v1.IssuerChainService
+ */
+export declare const IssuerChainService: GenService<{
+  /**
+   * The certificates of an issuing organisation, leaf first, without the anchor.
+   *
+   * @generated from rpc chancery.tenant.v1.IssuerChainService.GetIssuerChain
+   */
+  getIssuerChain: {
+    methodKind: "unary";
+    input: typeof GetIssuerChainRequestSchema;
+    output: typeof GetIssuerChainResponseSchema;
   },
 }>;
 

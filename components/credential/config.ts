@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { commonSettings, databaseSettings, endpoint } from '#kit/config/config.ts';
+
+const loopback: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+
+/** Plain HTTP is for addresses that do not leave the machine or the cluster. */
+function isIssuerUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.search !== '' || url.hash !== '' || url.username !== '') return false;
+  if (url.pathname.length > 1 && url.pathname.endsWith('/')) return false;
+  const { protocol, hostname } = url;
+  if (protocol === 'https:') return true;
+  return (
+    protocol === 'http:' && (loopback.includes(hostname) || /\.svc(?:\.cluster\.local)?$/.test(hostname))
+  );
+}
+
+/** Every setting of the credential service. */
+export const credentialSettings = z.object({
+  ...commonSettings,
+  ...databaseSettings,
+  CHANCERY_TENANT_HTTPS: endpoint.describe('Tenant service: keys of tokens (host:port)'),
+  CHANCERY_TENANT_GRPC: endpoint.describe('Tenant service: revocations, certificates (host:port)'),
+  CHANCERY_TENANT_MTLS: endpoint.describe('Tenant service: token listener (host:port)'),
+  CHANCERY_WALLET_GRPC: endpoint.describe('Wallet service: wallets of organisations (host:port)'),
+  CHANCERY_WALLET_HTTPS: endpoint.describe('Wallet service: signatures of issuers (host:port)'),
+  Haip__IssuerUrl: z
+    .string()
+    .refine(
+      isIssuerUrl,
+      'expected https://host[/path] without a slash at the end; http for this machine or cluster',
+    )
+    .transform((text) => text.replace(/\/$/, ''))
+    .describe(
+      'Public address of the credential issuer, which wallets know it by and credentials name; https outside of this machine and cluster.',
+    ),
+});
+
+export type CredentialConfig = z.output<typeof credentialSettings>;

@@ -1,0 +1,5 @@
+import type { Migration } from '#kit/db/db.ts';
+import { issuing } from './0001-issuing.ts';
+import { credentials } from './0002-credentials.ts';
+
+export const migrations: readonly Migration[] = [issuing, credentials];

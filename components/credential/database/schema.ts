@@ -1,0 +1,116 @@
+import type { ColumnType, Generated } from 'kysely';
+
+type Json<T> = ColumnType<T, string, string>;
+
+/** What wallets can be offered; one row for each type in a format. */
+interface ConfigurationTable {
+  id: string;
+  format: 'dc+sd-jwt' | 'mso_mdoc';
+  /** `vct`, or the document type. */
+  credential_type: string;
+  display_name: string;
+  /** Names of claims of the top level. */
+  claims: Json<readonly string[]>;
+  created_at: Date;
+}
+
+interface OfferTable {
+  id: string;
+  /** SHA-256 of the pre-authorized code. */
+  code_hash: Buffer;
+  /** SHA-256 of the reference in the address of the offer. */
+  reference_hash: Buffer;
+  /** The code, sealed under the reference. */
+  sealed_code: Buffer | null;
+  /** The claims, sealed under the code; null once the offer has ended. */
+  sealed_claims: Buffer | null;
+  organization_id: string;
+  wallet_address: string;
+  configuration_id: string;
+  trust_anchor: 'register' | 'x509-tenant' | 'x509-lotl';
+  disclosable: Json<readonly string[]> | null;
+  validity_seconds: number | null;
+  /** HMAC of the transaction code under the pre-authorized code. */
+  tx_code_hash: Buffer | null;
+  tx_code_form: Json<TxCodeForm> | null;
+  tx_code_tries: Generated<number>;
+  holder_thumbprint: string | null;
+  has_status: boolean;
+  status: 'Pending' | 'Exchanged' | 'Expired';
+  reason: string | null;
+  created_by: string;
+  created_at: Date;
+  expires_at: Date;
+  exchanged_at: Date | null;
+  issued_at: Date | null;
+}
+
+/** What a person must type besides scanning the offer (OpenID4VCI 1.0, section 4.1.1). */
+export interface TxCodeForm {
+  readonly inputMode: 'numeric' | 'text';
+  readonly length: number;
+  readonly description?: string | undefined;
+}
+
+interface AccessTokenTable {
+  /** SHA-256 of the token. */
+  token_hash: Buffer;
+  offer_id: string;
+  /** The claims, sealed under the token. */
+  sealed_claims: Buffer;
+  /** Thumbprint of the key that the token is bound to (RFC 9449). */
+  dpop_thumbprint: string | null;
+  issued: Generated<number>;
+  expires_at: Date;
+}
+
+/** Nonces and proofs that were used; kept until they would have expired. */
+interface UsedValueTable {
+  value_hash: Buffer;
+  expires_at: Date;
+}
+
+interface StatusListTable {
+  id: string;
+  organization_id: string;
+  wallet_address: string;
+  trust_anchor: 'register' | 'x509-tenant' | 'x509-lotl';
+  size: number;
+  allocated: Generated<number>;
+  statuses: Buffer;
+  version: Generated<number>;
+  signed_token: string | null;
+  signed_version: number | null;
+  signed_at: Date | null;
+}
+
+interface CredentialTable {
+  id: string;
+  offer_id: string;
+  organization_id: string;
+  wallet_address: string;
+  configuration_id: string;
+  holder_thumbprint: string;
+  status: 'Active' | 'Suspended' | 'Revoked';
+  list_id: string | null;
+  list_index: number | null;
+  reason: string | null;
+  issued_at: Date;
+  expires_at: Date | null;
+  changed_at: Date | null;
+}
+
+interface SecretTable {
+  name: string;
+  value: Buffer;
+}
+
+export interface CredentialDatabase {
+  configurations: ConfigurationTable;
+  offers: OfferTable;
+  access_tokens: AccessTokenTable;
+  used_values: UsedValueTable;
+  status_lists: StatusListTable;
+  credentials: CredentialTable;
+  secrets: SecretTable;
+}

@@ -1,0 +1,56 @@
+import type { Caller } from '#core/identity/claims.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { CredentialDatabase } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { type CredentialStatus, mayBecome, withStatus } from './statuses.ts';
+import { type IssuedCredential, lockCredential, lockStatuses, writeStatus } from './store.ts';
+
+export interface ChangeStatusDeps {
+  readonly db: Database<CredentialDatabase>;
+  readonly clock: Clock;
+}
+
+interface StatusChange {
+  readonly credentialId: string;
+  readonly to: CredentialStatus;
+  readonly reason: string;
+}
+
+/**
+ * Suspends, reinstates or revokes a credential. The list that is signed next shows it.
+ * @throws AppError not_found CREDENTIAL_NOT_FOUND, also for credentials of organisations that the caller does not
+ * administer; conflict STATUS_TRANSITION, CREDENTIAL_WITHOUT_STATUS
+ */
+export async function changeStatus({ db, clock }: ChangeStatusDeps, caller: Caller, change: StatusChange) {
+  const at = new Date(clock.nowMs());
+  return db.transact(async (tx) => {
+    const credential = await lockCredential(tx, change.credentialId);
+    if (credential === undefined || !mayChange(caller, credential)) throw refusal('CREDENTIAL_NOT_FOUND');
+    const { listId, listIndex, status } = credential;
+    if (listId === null || listIndex === null) throw refusal('CREDENTIAL_WITHOUT_STATUS');
+    if (!mayBecome(status, change.to))
+      throw refusal('STATUS_TRANSITION', {
+        message: `a credential that is ${status} cannot become ${change.to}`,
+      });
+    const statuses = withStatus(await lockStatuses(tx, listId), listIndex, change.to);
+    await writeStatus(
+      tx,
+      { id: credential.id, status: change.to, reason: change.reason, at },
+      { id: listId, statuses },
+    );
+    return {
+      credentialId: credential.id,
+      status: change.to,
+      listId,
+      index: listIndex,
+      changedAt: at.toISOString(),
+    };
+  });
+}
+
+/** Administrators of the issuing organisation, and services. */
+function mayChange(caller: Caller, { organizationId }: IssuedCredential): boolean {
+  if (caller.kind === 'service') return caller.delegation === undefined;
+  return caller.organizationId === organizationId && caller.roles.includes('Administrator');
+}

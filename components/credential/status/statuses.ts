@@ -1,0 +1,35 @@
+/** Statuses of credentials in a list (draft-ietf-oauth-status-list-21, section 7.1). */
+const STATUS_VALUES = { Active: 0, Revoked: 1, Suspended: 2 } as const;
+export type CredentialStatus = keyof typeof STATUS_VALUES;
+
+/** Bits of an entry, and entries of a list. */
+export const STATUS_BITS = 2;
+export const LIST_SIZE = 131_072;
+
+const perByte = 8 / STATUS_BITS;
+
+/** A list in which every credential is valid. */
+export function emptyStatuses(): Buffer {
+  return Buffer.alloc(LIST_SIZE / perByte);
+}
+
+/** A copy of a list with one entry changed; entries begin at the least significant bits (section 4.1). */
+export function withStatus(statuses: Buffer, index: number, status: CredentialStatus): Buffer {
+  const changed = Buffer.from(statuses);
+  const at = Math.floor(index / perByte);
+  const shift = (index % perByte) * STATUS_BITS;
+  const mask = (1 << STATUS_BITS) - 1;
+  changed[at] = ((changed[at] ?? 0) & ~(mask << shift)) | (STATUS_VALUES[status] << shift);
+  return changed;
+}
+
+const following: Readonly<Record<CredentialStatus, readonly CredentialStatus[]>> = {
+  Active: ['Suspended', 'Revoked'],
+  Suspended: ['Active', 'Revoked'],
+  Revoked: [],
+};
+
+/** Whether a status can follow another one: a revocation is final. */
+export function mayBecome(from: CredentialStatus, to: CredentialStatus): boolean {
+  return following[from].includes(to);
+}

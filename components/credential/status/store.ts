@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { CredentialDatabase } from '../database/schema.ts';
+import type { Issuer } from '../signing/issuers.ts';
+import { type CredentialStatus, emptyStatuses, LIST_SIZE } from './statuses.ts';
+
+type DB = CredentialDatabase;
+
+/** A list takes no further credentials beyond this share, so that a random place is found at once. */
+const mostAllocated = Math.floor(LIST_SIZE * 0.75);
+
+/** A list with its signed form, if that is kept. */
+export interface StatusList extends Issuer {
+  readonly id: string;
+  readonly statuses: Buffer;
+  readonly version: number;
+  readonly signed: { readonly token: string; readonly version: number; readonly at: Date } | undefined;
+}
+
+/** The list that takes the next credentials of an issuer; undefined when there is none with room. */
+export async function findOpenList(db: Reader<DB>, issuer: Issuer): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('status_lists')
+    .select('id')
+    .where('wallet_address', '=', issuer.walletAddress)
+    .where('trust_anchor', '=', issuer.trustAnchor)
+    .where('organization_id', '=', issuer.organizationId)
+    .where('allocated', '<', mostAllocated)
+    .orderBy('id')
+    .executeTakeFirst();
+  return row?.id;
+}
+
+/** A new list of an issuer. */
+export async function insertList(tx: Transactor<DB>, issuer: Issuer): Promise<string> {
+  const id = randomUUID();
+  await tx
+    .insertInto('status_lists')
+    .values({
+      id,
+      organization_id: issuer.organizationId,
+      wallet_address: issuer.walletAddress,
+      trust_anchor: issuer.trustAnchor,
+      size: LIST_SIZE,
+      statuses: emptyStatuses(),
+      signed_token: null,
+      signed_version: null,
+      signed_at: null,
+    })
+    .execute();
+  return id;
+}
+
+/** Those of some places that a list has given away. */
+export async function listTaken(
+  db: Reader<DB>,
+  listId: string,
+  indexes: readonly number[],
+): Promise<ReadonlySet<number>> {
+  const rows = await db
+    .selectFrom('credentials')
+    .select('list_index')
+    .where('list_id', '=', listId)
+    .where('list_index', 'in', indexes)
+    .execute();
+  return new Set(rows.flatMap(({ list_index: index }) => index ?? []));
+}
+
+export async function countAllocated(tx: Transactor<DB>, listId: string, count: number): Promise<void> {
+  await tx
+    .updateTable('status_lists')
+    .set((column) => ({ allocated: column('allocated', '+', count) }))
+    .where('id', '=', listId)
+    .execute();
+}
+
+export async function findList(db: Reader<DB>, id: string): Promise<StatusList | undefined> {
+  const row = await db.selectFrom('status_lists').selectAll().where('id', '=', id).executeTakeFirst();
+  if (row === undefined) return undefined;
+  const { signed_token: token, signed_version: version, signed_at: at } = row;
+  const isSigned = token !== null && version !== null && at !== null;
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    walletAddress: row.wallet_address,
+    trustAnchor: row.trust_anchor,
+    statuses: row.statuses,
+    version: row.version,
+    signed: isSigned ? { token, version, at } : undefined,
+  };
+}
+
+/** Keeps the signed form of a version; that of an older version never replaces it. */
+export async function keepSigned(
+  tx: Transactor<DB>,
+  id: string,
+  signed: { readonly token: string; readonly version: number; readonly at: Date },
+): Promise<void> {
+  await tx
+    .updateTable('status_lists')
+    .set({ signed_token: signed.token, signed_version: signed.version, signed_at: signed.at })
+    .where('id', '=', id)
+    .where((row) =>
+      row.or([
+        row('signed_version', 'is', null),
+        row('signed_version', '<', signed.version),
+        row.and([row('signed_version', '=', signed.version), row('signed_at', '<', signed.at)]),
+      ]),
+    )
+    .execute();
+}
+
+/** A credential as its status concerns it. */
+export interface IssuedCredential {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly status: CredentialStatus;
+  readonly listId: string | null;
+  readonly listIndex: number | null;
+  readonly changedAt: Date | null;
+}
+
+/** The credential, locked until the transaction ends. */
+export async function lockCredential(tx: Transactor<DB>, id: string): Promise<IssuedCredential | undefined> {
+  const row = await tx
+    .selectFrom('credentials')
+    .selectAll()
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    status: row.status,
+    listId: row.list_id,
+    listIndex: row.list_index,
+    changedAt: row.changed_at,
+  };
+}
+
+/** The statuses of a list, locked until the transaction ends. */
+export async function lockStatuses(tx: Transactor<DB>, listId: string): Promise<Buffer> {
+  const { statuses } = await tx
+    .selectFrom('status_lists')
+    .select('statuses')
+    .where('id', '=', listId)
+    .forUpdate()
+    .executeTakeFirstOrThrow();
+  return statuses;
+}
+
+/** Changes a credential and its list. */
+export async function writeStatus(
+  tx: Transactor<DB>,
+  credential: {
+    readonly id: string;
+    readonly status: CredentialStatus;
+    readonly reason: string;
+    readonly at: Date;
+  },
+  list: { readonly id: string; readonly statuses: Buffer },
+): Promise<void> {
+  await tx
+    .updateTable('credentials')
+    .set({ status: credential.status, reason: credential.reason, changed_at: credential.at })
+    .where('id', '=', credential.id)
+    .execute();
+  await tx
+    .updateTable('status_lists')
+    .set((column) => ({ statuses: list.statuses, version: column('version', '+', 1) }))
+    .where('id', '=', list.id)
+    .execute();
+}

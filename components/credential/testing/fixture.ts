@@ -1,0 +1,149 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { AppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { decide } from '#core/identity/policies.ts';
+import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
+import { type Database, openDatabase } from '#kit/db/db.ts';
+import { type App, createHttpServer } from '#kit/http/http.ts';
+import { testDatabase } from '#kit/testing/database.ts';
+import { type TestRuntime, testRuntime } from '#kit/testing/runtime.ts';
+import { migrations } from '../database/migrations/list.ts';
+import type { CredentialDatabase } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { type CredentialHttpDeps, mountRoutes } from '../http.ts';
+import { Nonces } from '../nonces/nonces.ts';
+import { ensureNonceSecret } from '../nonces/store.ts';
+import type { Issuer } from '../signing/issuers.ts';
+import { type IssuingCertificate, issuingCertificate } from './issuing-certificates.ts';
+
+export const startMs = Date.UTC(2026, 10, 27, 12);
+export const issuerUrl = 'https://issuer.test';
+
+/** An organisation that issues, as the tenant and the wallet service know it. */
+export interface IssuingOrganization extends Issuer {
+  certificate: IssuingCertificate;
+}
+
+/** The credential service without listeners, with doubles of the tenant and the wallet service. */
+export interface Fixture {
+  readonly app: App;
+  readonly db: Database<CredentialDatabase>;
+  readonly clock: ManualClock;
+  readonly runtime: TestRuntime;
+  readonly deps: CredentialHttpDeps;
+  readonly organization: IssuingOrganization;
+  /** Callers by the text of their `Authorization` header. */
+  readonly callers: Map<string, Caller>;
+  /** What the two services answer in place of what they would. */
+  readonly outage: { chain?: Error; sign?: Error };
+  /** A second replica on the same database. */
+  replica(): App;
+  close(): Promise<void>;
+}
+
+export async function openFixture(name: string): Promise<Fixture> {
+  const clock = manualClock(startMs);
+  const runtime = testRuntime('service-credential', { clock });
+  const { log, telemetry } = runtime;
+  const url = await testDatabase(name);
+  const db = await openDatabase<CredentialDatabase>({
+    url,
+    schema: 'credential',
+    log,
+    telemetry,
+    migrations,
+  });
+  const organization: IssuingOrganization = {
+    organizationId: randomUUID(),
+    walletAddress: `w1q${'z'.repeat(58)}`,
+    trustAnchor: 'x509-tenant',
+    certificate: await issuingCertificate('issuer.test', startMs),
+  };
+  const outage: Fixture['outage'] = {};
+  const secret = await db.transact((tx) => ensureNonceSecret(tx, randomBytes(32)));
+  const deps: CredentialHttpDeps = {
+    db,
+    clock,
+    log,
+    issuerUrl,
+    nonces: new Nonces({ secret, issuer: issuerUrl, random: randomBytes }),
+    issuers: {
+      chainOf: async (issuer) => {
+        if (outage.chain !== undefined) throw outage.chain;
+        if (issuer.walletAddress !== organization.walletAddress) throw refusal('ISSUER_WALLET_MISMATCH');
+        return issuer.trustAnchor === 'register' ? [] : organization.certificate.chain;
+      },
+      sign: async (_address, digest) => {
+        if (outage.sign !== undefined) throw outage.sign;
+        return organization.certificate.sign(digest);
+      },
+    },
+  };
+  const callers = new Map<string, Caller>();
+  callers.set('Bearer service', caller({ kind: 'service', tier: 'service', clientId: 'service-blueprint' }));
+  const apps: App[] = [];
+  const open = () => {
+    const app = appOf(runtime, deps, callers);
+    apps.push(app);
+    return app;
+  };
+  return {
+    app: open(),
+    db,
+    clock,
+    runtime,
+    deps,
+    organization,
+    callers,
+    outage,
+    replica: open,
+    close: async () => {
+      await Promise.all(apps.map((app) => app.close()));
+      await db.close();
+    },
+  };
+}
+
+function appOf(runtime: TestRuntime, deps: CredentialHttpDeps, callers: ReadonlyMap<string, Caller>): App {
+  const app = createHttpServer({ runtime, title: 'credential' });
+  app.addHook('onRequest', async (request) => {
+    const { policy = 'Anonymous' } = request.routeOptions.config;
+    if (policy === 'Anonymous') return;
+    const found = callers.get(request.headers.authorization ?? '');
+    if (found === undefined) throw new AppError('unauthenticated', 'UNAUTHORIZED', 'no token');
+    request.caller = found;
+    if (decide(policy, found) !== 'allow') throw new AppError('forbidden', 'FORBIDDEN', 'refused');
+  });
+  mountRoutes(app, deps);
+  return app;
+}
+
+export function caller(change: Partial<Caller> = {}): Caller {
+  return {
+    kind: 'user',
+    subject: randomUUID(),
+    platformUserId: randomUUID(),
+    organizationId: undefined,
+    roles: [],
+    tier: 'platform',
+    clientId: 'first-party',
+    scopes: [],
+    tokenId: randomUUID(),
+    issuedAtMs: startMs,
+    expiresAtMs: startMs + 3_600_000,
+    canSignSystem: false,
+    claims: {
+      iss: 'urn:platform:test',
+      aud: [],
+      sub: 'test',
+      iat: 0,
+      exp: 0,
+      jti: 'test',
+      token_type: 'user',
+      token_use: 'access',
+      tier: 'platform',
+      client_id: 'first-party',
+    },
+    ...change,
+  };
+}
