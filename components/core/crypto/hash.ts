@@ -12,6 +12,14 @@ export function sha256Hex(data: string | Uint8Array): string {
   return hash('sha256', data, 'hex');
 }
 
+/** Hash functions of the SHA-2 family (FIPS 180-4) that other parties may choose, in the names of node:crypto. */
+export type Sha2 = 'sha256' | 'sha384' | 'sha512';
+
+/** A hash of the SHA-2 family in one shot; text counts as UTF-8. 32, 48 or 64 bytes. */
+export function sha2(name: Sha2, data: string | Uint8Array): Uint8Array {
+  return new Uint8Array(hash(name, data, 'buffer'));
+}
+
 /** HMAC-SHA-512 (RFC 2104). 64 bytes. */
 export function hmacSha512(key: string | Uint8Array, data: Uint8Array): Uint8Array {
   return createHmac('sha512', key).update(data).digest();
