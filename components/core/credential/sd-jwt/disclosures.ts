@@ -1,8 +1,8 @@
 import { type Sha2, sha2 } from '../../crypto/hash.ts';
 import { encodeBase64Url } from '../../encoding/base64.ts';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
+import { findEncodedJson } from '../jws.ts';
 import { refusePresentation } from '../presentation.ts';
-import { findEncodedJson } from './jws.ts';
 
 /** Deepest nesting of objects and arrays in the claims, disclosed values included; the claims themselves are level 1. */
 const MAX_CLAIM_DEPTH = 16;

@@ -3,9 +3,9 @@ import { findJwkKey, isJoseAlgorithm, type JoseAlgorithm, verifyJose } from '../
 import { encodeBase64Url } from '../../encoding/base64.ts';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
 import { CLOCK_LEEWAY_SECONDS, refusePresentation } from '../presentation.ts';
+import { findNumericDate, judgeLifetime } from '../times.ts';
 import { hashOfPayload } from './disclosures.ts';
 import type { PresentedSdJwt } from './parse.ts';
-import { findNumericDate, judgeLifetime } from './times.ts';
 
 /** Greatest age of a key binding, in seconds. */
 const MAX_KEY_BINDING_AGE_SECONDS = 300;

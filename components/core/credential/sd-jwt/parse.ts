@@ -1,5 +1,5 @@
+import { type CompactJws, findCompactJws } from '../jws.ts';
 import { refusePresentation } from '../presentation.ts';
-import { type CompactJws, findCompactJws } from './jws.ts';
 
 /** The parts of a presented SD-JWT (RFC 9901 section 4); nothing is verified yet. */
 export interface PresentedSdJwt {

@@ -8,10 +8,10 @@ import { canonicalJson } from '../../encoding/jcs.ts';
 import type { JsonObject } from '../../encoding/json.ts';
 import { type Judgement, judge, refusePresentation } from '../presentation.ts';
 import { findStatusReference, type StatusReference } from '../status-list/reference.ts';
+import { findNumericDate, judgeLifetime } from '../times.ts';
 import { revealClaims } from './disclosures.ts';
 import { type KeyBindingExpectation, verifyKeyBinding } from './key-binding.ts';
 import { type PresentedSdJwt, parseSdJwt } from './parse.ts';
-import { findNumericDate, judgeLifetime } from './times.ts';
 
 /** What a verifier expects of an SD-JWT VC. */
 export interface SdJwtVcExpectation {

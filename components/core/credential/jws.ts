@@ -1,7 +1,7 @@
-import { isBase64Url } from '../../encoding/base64.ts';
-import { isJsonObject, type JsonObject, scanJson, toValue } from '../../encoding/json.ts';
-import { utf8 } from '../../encoding/text.ts';
-import { isAppError } from '../../errors/errors.ts';
+import { isBase64Url } from '../encoding/base64.ts';
+import { isJsonObject, type JsonObject, scanJson, toValue } from '../encoding/json.ts';
+import { utf8 } from '../encoding/text.ts';
+import { isAppError } from '../errors/errors.ts';
 
 /** A JWS in compact serialisation whose payload is a JSON object (RFC 7515 section 7.1); nothing is verified yet. */
 export interface CompactJws {

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../encoding/json.ts';
-import { CLOCK_LEEWAY_SECONDS, refusePresentation } from '../presentation.ts';
+import type { JsonObject } from '../encoding/json.ts';
+import { CLOCK_LEEWAY_SECONDS, refusePresentation } from './presentation.ts';
 
 /** Latest date that is accepted, in seconds: the end of the year 9999. */
 const LAST_SECOND = 253_402_300_799;
