@@ -73,7 +73,7 @@ describe('folders', () => {
       if (specifier === 'node:crypto') return !path.startsWith('components/core/crypto/');
       if (specifier.startsWith('node:')) return !pureModules.has(specifier);
       const name = packageOf(specifier);
-      const pure = /^(?:zod|canonicalize|ajv|ajv-formats|re2js|@noble\/.*|@scure\/.*|@dagrejs\/dagre)$/;
+      const pure = /^(?:zod|canonicalize|ajv|ajv-formats|re2js|@noble\/.*|@scure\/.*|@dagrejs\/dagre|dcql)$/;
       return name !== undefined && !pure.test(name);
     });
     expect(impure.map(({ path, specifier }) => `${path} imports ${specifier}`)).toEqual([]);

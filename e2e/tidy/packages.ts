@@ -76,6 +76,8 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   'ajv-formats': ['components/core/blueprint/schemas/*'],
   re2js: ['components/core/blueprint/schemas/*'],
   '@dagrejs/dagre': ['components/core/blueprint/diagram/*'],
+  // credentials
+  dcql: ['components/core/credential/requests/*'],
   // images
   rolldown: ['tools/images/layers/bundle.ts'],
   // tests
