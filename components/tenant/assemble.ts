@@ -18,9 +18,9 @@ import type { TenantConfig } from './config.ts';
 import type { TenantDatabase } from './database/schema.ts';
 import type { Deps } from './http.ts';
 import { createProofWays } from './people/account/proof-ways.ts';
-import { createMessageQueue, type MessageQueue } from './people/messages/queue.ts';
-import { createMessageSender, type MessageSender } from './people/messages/sender.ts';
-import { createTransports } from './people/messages/transports.ts';
+import { createMessages } from './people/messages/compose.ts';
+import type { MessageQueue } from './people/messages/queue.ts';
+import type { MessageSender } from './people/messages/sender.ts';
 import { createAddressTokens } from './people/registration/tokens.ts';
 import { createPrincipalDirectory, type PrincipalDirectory } from './platform/principals/directory.ts';
 import type { MintDeps } from './platform/principals/mint.ts';
@@ -53,6 +53,8 @@ import { logStart } from './tokens/revocations/revocation.ts';
 import { listRevocations } from './tokens/revocations/store.ts';
 import type { RevokeDeps } from './tokens/revoke.ts';
 import { createTokenIssuer, type TokenIssuer } from './tokens/sessions/issue.ts';
+import { createTrust } from './trust/compose.ts';
+import type { OrganizationKeys } from './trust/keys/organization-keys.ts';
 
 /** The dependencies of the tenant; tests provide their own database and bus. */
 export interface Parts {
@@ -60,6 +62,8 @@ export interface Parts {
   readonly runtime: Runtime;
   readonly db: Database<TenantDatabase>;
   readonly bus: Bus;
+  /** Connects the keys of organisations, for calls with the token of this service. */
+  readonly connectKeys: (token: () => Promise<string>) => OrganizationKeys;
   /** Services that get a principal; those of the installation when absent. */
   readonly services?: readonly Service[];
 }
@@ -140,11 +144,12 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     notifyRevocations: () => bus.publish(SUBJECTS.tenantRevocations),
   };
   const rotate = { ...managePrincipals, sharedSecretsDisabled };
-  const messaging = createMessages(parts, protection);
+  const messaging = createMessages({ ...parts, protection });
   const { messages } = messaging;
   const wiring = { parts, protection, messages, keys, passwords, issuer, authenticator, notifyInboxes };
-  const deps = { ...publicDeps(wiring), internal: { mint, rotate, log: runtime.log } };
   const ownToken = createOwnToken({ principals, issuer });
+  const trust = createTrust(parts, parts.connectKeys(ownToken));
+  const deps = { ...publicDeps(wiring), trust, internal: { mint, rotate, log: runtime.log } };
   return {
     deps,
     mint,
@@ -169,23 +174,6 @@ function openMintLog({ runtime, db }: Parts): MintLog {
   });
 }
 
-function createMessages(
-  { config, runtime, db }: Parts,
-  protection: Protection,
-): Pick<Tenant, 'messages' | 'messageSender'> {
-  const { clock, log, telemetry } = runtime;
-  const transports = createTransports(config, clock);
-  const outcomes = telemetry.counter('messages_total', 'Mails and text messages, by what became of them', [
-    'channel',
-    'outcome',
-  ]);
-  const count = (channel: string, outcome: string) => outcomes.inc({ channel, outcome });
-  return {
-    messages: createMessageQueue(protection, transports.sms !== undefined),
-    messageSender: createMessageSender({ db, clock, log, protection, transports, count }),
-  };
-}
-
 interface Wiring {
   readonly parts: Parts;
   readonly protection: Protection;
@@ -197,7 +185,7 @@ interface Wiring {
   readonly notifyInboxes: () => void;
 }
 
-function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
+function publicDeps(wiring: Wiring): Omit<Deps, 'internal' | 'trust'> {
   const { parts, protection, issuer, passwords, notifyInboxes } = wiring;
   const { refreshKey } = protection;
   const { config, runtime, db, bus } = parts;

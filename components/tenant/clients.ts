@@ -3,7 +3,7 @@ import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
 import { type Event, EventService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { refusal } from './errors.ts';
-import type { EventSource } from './wallets/consumer.ts';
+import type { EventSource } from './people/wallets/consumer.ts';
 
 const readTimeoutMs = 5_000;
 

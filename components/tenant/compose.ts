@@ -11,6 +11,7 @@ import { createTelemetry } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import {
   AuditService,
+  IssuerChainService,
   MembershipService,
   PrincipalService,
   RevocationService,
@@ -26,13 +27,15 @@ import type { TenantDatabase } from './database/schema.ts';
 import { mountInternalRoutes, mountRoutes } from './http.ts';
 import { tenantHub } from './people/inbox/hub.ts';
 import { mayFindMembers, membershipRpc } from './people/memberships/rpc.ts';
+import { startWalletConsumer } from './people/wallets/consumer.ts';
 import { mintDelegatedToken } from './platform/principals/delegate.ts';
 import { mintServiceToken } from './platform/principals/mint.ts';
 import { mayManagePrincipals, principalRpc } from './platform/principals/rpc.ts';
 import { startTokenListener } from './platform/principals/token-listener.ts';
 import { revocationRpc } from './tokens/revocations/rpc.ts';
+import { issuerChainRpc, mayReadChains } from './trust/certificates/rpc.ts';
+import { connectOrganizationKeys } from './trust/keys/clients.ts';
 import { upkeepJobs } from './upkeep.ts';
-import { startWalletConsumer } from './wallets/consumer.ts';
 
 interface Built extends ServiceParts {
   readonly config: TenantConfig;
@@ -69,7 +72,7 @@ export function createTenantOf(services: readonly Service[]): Create<TenantConfi
 async function assemble(base: ServiceBase<TenantConfig>, services: readonly Service[]): Promise<Built> {
   const { config, runtime, workload, bus, cleanup } = base;
   const db = await openStore<TenantDatabase>(base, { schema: 'tenant', migrations });
-  const parts = { config, runtime, db, bus, services };
+  const parts = { config, runtime, db, bus, services, connectKeys: keysOf(base) };
   const tenant = await assembleTenant(parts);
   const { authenticator, limiter, principals, revocations, mintLog } = tenant;
   const unsubscribe = bus.subscribe(SUBJECTS.tenantEvents, () => principals.invalidate());
@@ -84,6 +87,16 @@ async function assemble(base: ServiceBase<TenantConfig>, services: readonly Serv
   const jobs = startJobs(upkeepJobs(parts, tenant), runtime);
   cleanup.add('jobs', () => jobs.stop());
   return { authenticator, limiter, config, runtime, tenant, workload, parts, cleanup, hub };
+}
+
+/** The wallet service starts after this one, so that nothing connects before the first call. */
+function keysOf({ config, runtime, workload, cleanup }: ServiceBase<TenantConfig>): Parts['connectKeys'] {
+  return (token) => {
+    const [http, grpc] = [config.CHANCERY_WALLET_HTTPS, config.CHANCERY_WALLET_GRPC];
+    const keys = connectOrganizationKeys({ runtime, workload, token, http, grpc });
+    cleanup.add('keys of organisations', () => keys.close());
+    return keys;
+  };
 }
 
 /** Starts after the listeners and waits for no other service, because the wallet service needs this one to start. */
@@ -154,6 +167,10 @@ function addServices(server: RpcServer, { runtime, tenant, parts }: Built): void
   });
   server.add(PrincipalService, principalRpc(tenant.managePrincipals), {
     allow: mayManagePrincipals,
+    requireToken: true,
+  });
+  server.add(IssuerChainService, issuerChainRpc(tenant.deps.trust), {
+    allow: mayReadChains,
     requireToken: true,
   });
 }

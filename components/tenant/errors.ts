@@ -95,6 +95,43 @@ const table = {
   PROFILE_ALREADY_COMPLETE: ['conflict', 'The profile is complete.'],
   PASSWORD_ALREADY_SET: ['conflict', 'The account has a password; change it instead.'],
   PASSWORD_NOT_SET: ['conflict', 'The account has no password.'],
+  WALLET_NOT_FOUND: ['not_found', 'The organisation has no such wallet.'],
+  WALLET_LOCKED: ['locked', 'The wallet of the organisation is locked; unlock it first.'],
+  WALLETS_UNAVAILABLE: ['unavailable', 'The wallet service cannot be reached at present.'],
+  CERT_KEY_NOT_ELIGIBLE: [
+    'unprocessable',
+    'The wallet of the organisation has no P-256 key: use one with the key type ED25519 or NISTP256.',
+  ],
+  CERT_KEY_MISMATCH: [
+    'unprocessable',
+    'The certificate is for another key: request one with the result of POST .../csr of this organisation.',
+  ],
+  CERT_CHAIN_INVALID: [
+    'unprocessable',
+    'The certificates form no valid chain: send the leaf as certificatePem and the CAs above it as chainPem.',
+  ],
+  CERT_EXPIRED: [
+    'unprocessable',
+    'A certificate of the chain is expired or not valid yet: request a new one.',
+  ],
+  CERT_UNSUITABLE: [
+    'unprocessable',
+    'The certificate may not sign credentials: request one whose key usage includes digitalSignature.',
+  ],
+  CERT_EXTERNAL_ANCHOR_UNAVAILABLE: [
+    'unprocessable',
+    'The organisation has no imported certificate in use: import one with POST .../certificates/import.',
+  ],
+  CERT_NOT_ENROLLED: [
+    'not_found',
+    'The organisation has no certificate of its own authority in use: POST .../enrol issues one.',
+  ],
+  CERTIFICATE_NOT_FOUND: ['not_found', 'The organisation has no such certificate.'],
+  TRUST_ANCHOR_NOT_FOUND: [
+    'not_found',
+    'The organisation has no authority of its own: POST .../provision makes one.',
+  ],
+  CRL_UNAVAILABLE: ['unavailable', 'The revocation list cannot be signed at present.'],
   SHARED_SECRETS_DISABLED: ['conflict', 'shared secrets are disabled'],
   INVALID_CLIENT: ['unauthenticated', 'The client is unknown or its credential is wrong.'],
   PRINCIPAL_PROTECTED: ['invalid', 'Only principals of validators can be revoked.'],

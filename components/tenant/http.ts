@@ -37,6 +37,9 @@ import { mountSwitching } from './sign-in/switching/routes.ts';
 import type { SwitchDeps } from './sign-in/switching/switch.ts';
 import { type MetadataDeps, mountMetadata } from './tokens/metadata/routes.ts';
 import { mountTokens, type TokenRouteDeps } from './tokens/routes.ts';
+import { mountAuthority } from './trust/authority/routes.ts';
+import { mountCertificates } from './trust/certificates/routes.ts';
+import type { TrustDeps } from './trust/compose.ts';
 
 export interface Deps {
   readonly metadata: MetadataDeps;
@@ -59,6 +62,7 @@ export interface Deps {
   readonly account: ResetFactorsDeps;
   readonly identityProvider: ProviderDeps;
   readonly federation: PendingLinkDeps & ProfileDeps;
+  readonly trust: TrustDeps;
   readonly internal: InternalDeps;
 }
 
@@ -91,6 +95,8 @@ export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
   mountSocial(app, deps.federation);
   mountLinking(app, deps.federation);
   mountOrganizationSignIn(app, deps.federation);
+  mountAuthority(app, deps.trust);
+  mountCertificates(app, deps.trust);
   mountHub(app, tenantHubPath, hub);
 }
 

@@ -19,6 +19,8 @@ import { migrations } from './database/migrations/list.ts';
 import type { TenantDatabase } from './database/schema.ts';
 import { mountInternalRoutes, mountRoutes } from './http.ts';
 import { tenantHub } from './people/inbox/hub.ts';
+import { fakeKeys } from './trust/keys/keys.fixture.ts';
+import type { OrganizationKeys } from './trust/keys/organization-keys.ts';
 
 export const adminEmail = 'admin@example.org';
 export const adminPassword = 'blue kettle winter parade';
@@ -78,13 +80,20 @@ export interface TestTenant extends Tenant {
   stop(): Promise<void>;
 }
 
-export async function startTestTenant(name: string, extra: Env = {}): Promise<TestTenant> {
+export async function startTestTenant(
+  name: string,
+  extra: Env = {},
+  keys?: OrganizationKeys,
+): Promise<TestTenant> {
   const files = await makeTenantFiles(name, extra);
-  return startReplica(files);
+  return startReplica(files, keys);
 }
 
 /** With the files of a running tenant, it is another replica on the same database. */
-export async function startReplica(files: TenantFiles): Promise<TestTenant> {
+export async function startReplica(
+  files: TenantFiles,
+  keys: OrganizationKeys = fakeKeys(),
+): Promise<TestTenant> {
   const config = loadConfig(tenantSettings, files.env);
   const clock = manualClock(Date.now());
   const runtime = testRuntime('tenant', { clock });
@@ -97,7 +106,7 @@ export async function startReplica(files: TenantFiles): Promise<TestTenant> {
     migrations,
   });
   const bus = localBus();
-  const tenant = await assembleTenant({ config, runtime, db, bus });
+  const tenant = await assembleTenant({ config, runtime, db, bus, connectKeys: () => keys });
   await tenant.revocations.start();
   const app = createHttpServer({ runtime, title: 'Tenant' });
   const internalTelemetry = createTelemetry({ service: 'tenant-internal' });

@@ -246,6 +246,8 @@ describe('OpenAPI for programs in any language', () => {
       'application/json',
       'application/jwt',
       'application/octet-stream',
+      'application/pkix-cert',
+      'application/pkix-crl',
       'application/problem+json',
       'application/statuslist+jwt',
       'application/x-ndjson',

@@ -61,8 +61,16 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
     'components/wallet/encryption/*',
     'components/credential/*',
   ],
-  '@peculiar/x509': ['components/kit/workload/*', 'components/svid-issuer/*'],
-  'reflect-metadata': ['components/kit/workload/*', 'components/svid-issuer/*'],
+  '@peculiar/x509': [
+    'components/kit/workload/*',
+    'components/svid-issuer/*',
+    'components/tenant/trust/issuing/*',
+  ],
+  'reflect-metadata': [
+    'components/kit/workload/*',
+    'components/svid-issuer/*',
+    'components/tenant/trust/issuing/*',
+  ],
   canonicalize: ['components/core/encoding/*'],
   // ways in
   oauth4webapi: ['components/tenant/sign-in/federation/upstream/*'],

@@ -6,7 +6,7 @@ import { createServiceClient } from '#kit/http/http.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
-import { IssuerChainService, Provenance } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { CertificateProvenance, IssuerChainService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { refusal } from '../errors.ts';
 import type { Issuers } from '../signing/issuers.ts';
@@ -57,7 +57,8 @@ export function connectIssuers(addresses: Addresses, options: PeerOptions): Issu
         if (wallet?.walletAddress !== walletAddress) throw refusal('ISSUER_WALLET_MISMATCH');
         return [];
       }
-      const provenance = trustAnchor === 'x509-lotl' ? Provenance.IMPORTED : Provenance.INTERNAL;
+      const provenance =
+        trustAnchor === 'x509-lotl' ? CertificateProvenance.IMPORTED : CertificateProvenance.INTERNAL;
       const request = { organizationId, walletAddress, provenance };
       const { chain } = await chains.getIssuerChain(request).catch(certificatesUnavailable);
       if (chain.length === 0) throw refusal('CERTIFICATES_UNAVAILABLE');

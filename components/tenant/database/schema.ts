@@ -1,4 +1,5 @@
 import type { ColumnType, Generated } from 'kysely';
+import type { OrganizationCertificateTable, OrganizationRootTable } from './trust-tables.ts';
 
 /** A column that PostgreSQL fills and the application never writes. */
 type Assigned<T> = ColumnType<T, never, never>;
@@ -335,4 +336,6 @@ export interface TenantDatabase {
   event_cursors: EventCursorTable;
   user_wallets: UserWalletTable;
   inbox_entries: InboxEntryTable;
+  organization_roots: OrganizationRootTable;
+  organization_certificates: OrganizationCertificateTable;
 }

@@ -97,6 +97,8 @@ export const document3: readonly SpecifiedRoute[] = [
     'GET /api/v1/trust/trustlists/{trustListId} RequireAdministrator',
     'DELETE /api/v1/trust/trustlists/{trustListId} RequireAdministrator',
     'GET /api/v1/trust/trustlists/{trustListId}/anchors RequireService',
+  ]),
+  ...routes('tenant', 'served', [
     'GET /api/v1/trust/tenants/{tenantId}/orgs/{orgWalletAddress}/certificates RequireAdministrator',
     'POST /api/v1/trust/tenants/{tenantId}/orgs/{orgWalletAddress}/csr RequireAdministrator',
     'POST /api/v1/trust/tenants/{tenantId}/orgs/{orgWalletAddress}/certificates/import RequireAdministrator',

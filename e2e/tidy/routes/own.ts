@@ -38,6 +38,14 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'PUT /api/internal/organizations/by-uid/{resourceUid}/status RequireOperator',
     'DELETE /api/internal/organizations/by-uid/{resourceUid} RequireOperator',
   ]),
+  // Authorities of organisations and their certificates
+  ...routes('tenant', 'served', [
+    'POST /api/v1/trust/tenants/{tenantId}/provision RequireAdministrator',
+    'GET /api/v1/trust/tenants/{tenantId}/trust-anchor Anonymous',
+    'GET /api/v1/trust/tenants/{tenantId}/crl Anonymous',
+    'POST /api/v1/trust/tenants/{tenantId}/orgs/{orgWalletAddress}/revoke RequireAdministrator',
+    'GET /api/v1/trust/tenants/{tenantId}/orgs/{orgWalletAddress}/cert-chain Anonymous',
+  ]),
   // Drafts of workflows
   ...routes('blueprint', 'served', [
     'GET /api/instances RequireAuthenticated',

@@ -60,6 +60,11 @@ export const AUDIT_EVENT_TYPES = [
   'ServicePrincipalSecretRotated',
   'WalletKeysUnwrapped',
   'WalletChanged',
+  'TrustAnchorCreated',
+  'CertificateEnrolled',
+  'CertificateImported',
+  'CertificateRetired',
+  'CertificateRevoked',
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 

@@ -13,6 +13,7 @@ import { delegatedDecryption } from './0011-delegated-decryption.ts';
 import { events } from './0012-events.ts';
 import { waysIn } from './0014-ways-in.ts';
 import { passwordChange } from './0015-password-change.ts';
+import { certificates } from './0016-certificates.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -29,4 +30,5 @@ export const migrations: readonly Migration[] = [
   events,
   waysIn,
   passwordChange,
+  certificates,
 ];

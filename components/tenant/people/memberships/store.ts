@@ -2,7 +2,7 @@ import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import { isRole, type Role } from '#core/identity/roles.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase, UserIdentityTable } from '../../database/schema.ts';
-import { oldestWalletOf } from '../../wallets/store.ts';
+import { oldestWalletOf } from '../wallets/store.ts';
 import type { Membership, OrganizationUser, UserStatus } from './membership.ts';
 
 type DB = TenantDatabase;

@@ -434,14 +434,16 @@ export declare type GetIssuerChainRequest = Message<"chancery.tenant.v1.GetIssue
   organizationId: string;
 
   /**
+   * The present wallet of the organisation.
+   *
    * @generated from field: string wallet_address = 2;
    */
   walletAddress: string;
 
   /**
-   * @generated from field: chancery.tenant.v1.Provenance provenance = 3;
+   * @generated from field: chancery.tenant.v1.CertificateProvenance provenance = 3;
    */
-  provenance: Provenance;
+  provenance: CertificateProvenance;
 };
 
 /**
@@ -455,6 +457,8 @@ export declare const GetIssuerChainRequestSchema: GenMessage<GetIssuerChainReque
  */
 export declare type GetIssuerChainResponse = Message<"chancery.tenant.v1.GetIssuerChainResponse"> & {
   /**
+   * DER, leaf first, without the anchor: never a self-signed certificate.
+   *
    * @generated from field: repeated bytes chain = 1;
    */
   chain: Uint8Array[];
@@ -547,29 +551,33 @@ export enum PrincipalStatus {
 export declare const PrincipalStatusSchema: GenEnum<PrincipalStatus>;
 
 /**
- * @generated from enum chancery.tenant.v1.Provenance
+ * @generated from enum chancery.tenant.v1.CertificateProvenance
  */
-export enum Provenance {
+export enum CertificateProvenance {
   /**
-   * @generated from enum value: PROVENANCE_UNSPECIFIED = 0;
+   * @generated from enum value: CERTIFICATE_PROVENANCE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * @generated from enum value: PROVENANCE_INTERNAL = 1;
+   * the authority of the organisation: x509-tenant
+   *
+   * @generated from enum value: CERTIFICATE_PROVENANCE_INTERNAL = 1;
    */
   INTERNAL = 1,
 
   /**
-   * @generated from enum value: PROVENANCE_IMPORTED = 2;
+   * another CA: x509-lotl
+   *
+   * @generated from enum value: CERTIFICATE_PROVENANCE_IMPORTED = 2;
    */
   IMPORTED = 2,
 }
 
 /**
- * Describes the enum chancery.tenant.v1.Provenance.
+ * Describes the enum chancery.tenant.v1.CertificateProvenance.
  */
-export declare const ProvenanceSchema: GenEnum<Provenance>;
+export declare const CertificateProvenanceSchema: GenEnum<CertificateProvenance>;
 
 /**
  * Revocations: every service reads them to refuse a revoked token within a second.
@@ -667,13 +675,15 @@ export declare const MembershipService: GenService<{
 }>;
 
 /**
- * Certificates of organisations, for the service that issues under them. Callers: service-credential.
+ * Certificates of the keys of organisations, for signatures under them. Callers: service-credential.
  *
  * @generated from service chancery.tenant.v1.IssuerChainService
  */
 export declare const IssuerChainService: GenService<{
   /**
-   * The certificates of an issuing organisation, leaf first, without the anchor.
+   * The chain of the certificate in use, judged at this moment: not expired, not revoked, for the present key of the
+   * wallet, of an active organisation. Errors: CERT_NOT_ENROLLED for INTERNAL, CERT_EXTERNAL_ANCHOR_UNAVAILABLE for
+   * IMPORTED; WALLETS_UNAVAILABLE while the key cannot be judged.
    *
    * @generated from rpc chancery.tenant.v1.IssuerChainService.GetIssuerChain
    */

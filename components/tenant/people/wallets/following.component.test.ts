@@ -6,8 +6,8 @@ import type { Follower } from '#kit/events/follow.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { migrations } from '../database/migrations/list.ts';
-import type { TenantDatabase } from '../database/schema.ts';
+import { migrations } from '../../database/migrations/list.ts';
+import type { TenantDatabase } from '../../database/schema.ts';
 import { type EventSource, startWalletConsumer } from './consumer.ts';
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
 

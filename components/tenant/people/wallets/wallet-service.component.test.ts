@@ -14,11 +14,11 @@ import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
 import { EventService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import { startBroker } from '../../standalone/bus/broker.ts';
-import { startIssuer } from '../../svid-issuer/local/issuer.ts';
-import { createTenant } from '../compose.ts';
-import { tenantSettings } from '../config.ts';
-import { makeTenantFiles } from '../tenant.fixture.ts';
+import { startBroker } from '../../../standalone/bus/broker.ts';
+import { startIssuer } from '../../../svid-issuer/local/issuer.ts';
+import { createTenant } from '../../compose.ts';
+import { tenantSettings } from '../../config.ts';
+import { makeTenantFiles } from '../../tenant.fixture.ts';
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
 
 describe('the running tenant with a wallet service', () => {

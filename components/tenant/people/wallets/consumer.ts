@@ -6,8 +6,8 @@ import type { Transactor } from '#kit/db/db.ts';
 import { formatCursor, type OutboxCursor, type OutboxEvent, parseCursor } from '#kit/db/outbox.ts';
 import { type ConsumerOptions, type Consumption, startConsumer } from '#kit/events/consumer.ts';
 import type { Follower } from '#kit/events/follow.ts';
-import type { TenantDatabase } from '../database/schema.ts';
-import { refusal } from '../errors.ts';
+import type { TenantDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
 import { applyWalletEvent } from './store.ts';
 
 type LogEvent = Pick<OutboxEvent, 'cursor' | 'kind' | 'data'>;

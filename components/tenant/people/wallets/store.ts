@@ -1,7 +1,7 @@
 import { type Expression, type RawBuilder, sql } from 'kysely';
 import type { WalletEvent } from '#core/events/wallet-events.ts';
 import type { Transactor } from '#kit/db/db.ts';
-import type { TenantDatabase } from '../database/schema.ts';
+import type { TenantDatabase } from '../../database/schema.ts';
 
 type DB = TenantDatabase;
 

@@ -6,10 +6,9 @@ import { outboxStart, parseCursor } from '#kit/db/outbox.ts';
 import { consumePage } from '#kit/events/consumer.ts';
 import { findPosition } from '#kit/events/store.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { auditKeyUse } from '../audit/key-uses.ts';
-import { auditWalletChange } from '../audit/wallet-changes.ts';
-import { listMemberships } from '../people/memberships/store.ts';
-import { findAccount } from '../sign-in/find-account.ts';
+import { auditKeyUse } from '../../audit/key-uses.ts';
+import { auditWalletChange } from '../../audit/wallet-changes.ts';
+import { findAccount } from '../../sign-in/find-account.ts';
 import {
   adminEmail,
   adminPassword,
@@ -18,7 +17,8 @@ import {
   grant,
   startTestTenant,
   type TestTenant,
-} from '../tenant.fixture.ts';
+} from '../../tenant.fixture.ts';
+import { listMemberships } from '../memberships/store.ts';
 import { type EventPage, type EventSource, walletConsumption } from './consumer.ts';
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
 

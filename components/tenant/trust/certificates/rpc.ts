@@ -1,0 +1,37 @@
+import { AppError, genericCode } from '#core/errors/errors.ts';
+import { clientIdOf } from '#core/identity/services.ts';
+import type { RpcHandlers, RpcPeer } from '#kit/rpc/rpc.ts';
+import { CertificateProvenance, type IssuerChainService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { walletParams } from '../requests/params.ts';
+import { getIssuerChain } from './chain.ts';
+import type { JudgeDeps } from './judge.ts';
+import type { Provenance } from './store.ts';
+
+/** Only the credential service signs with the keys of organisations. */
+export function mayReadChains(peer: RpcPeer): boolean {
+  return peer.clientId === clientIdOf('credential');
+}
+
+export function issuerChainRpc(deps: JudgeDeps): RpcHandlers<(typeof IssuerChainService)['method']> {
+  return {
+    getIssuerChain: async ({ organizationId, walletAddress, provenance }) => {
+      const parsed = walletParams.safeParse({ tenantId: organizationId, orgWalletAddress: walletAddress });
+      const kind = provenanceOf(provenance);
+      if (!parsed.success || kind === undefined)
+        throw new AppError(
+          'invalid',
+          genericCode('invalid'),
+          'the request names no wallet of an organisation',
+        );
+      const { tenantId, orgWalletAddress } = parsed.data;
+      const owner = { organizationId: tenantId, walletAddress: orgWalletAddress };
+      const code = kind === 'Internal' ? 'CERT_NOT_ENROLLED' : 'CERT_EXTERNAL_ANCHOR_UNAVAILABLE';
+      return { chain: [...(await getIssuerChain(deps, owner, { provenance: kind, code }))] };
+    },
+  };
+}
+
+function provenanceOf(provenance: CertificateProvenance): Provenance | undefined {
+  if (provenance === CertificateProvenance.INTERNAL) return 'Internal';
+  return provenance === CertificateProvenance.IMPORTED ? 'Imported' : undefined;
+}
