@@ -20,7 +20,7 @@ function jsonOf(text: string): unknown {
     return toValue(scanJson(text));
   } catch (error) {
     if (!isAppError(error, 'invalid')) throw error;
-    // A presentation as it is, and a malformed object, are told apart by the first character.
+    // The first character distinguishes a presentation from a malformed object.
     if (!text.trimStart().startsWith('{')) refuse('LEGACY_DIALECT', 'The vp_token is an object by query id');
     return refuse('DCQL_INVALID', 'The vp_token is no valid JSON');
   }

@@ -6,7 +6,8 @@ import {
 } from '../../crypto/signature-key.ts';
 import { canonicalJson } from '../../encoding/jcs.ts';
 import type { JsonObject } from '../../encoding/json.ts';
-import { type Judgement, judge, refusePresentation } from '../presentation.ts';
+import { type Judgement, judge } from '../../errors/judgement.ts';
+import { refusePresentation } from '../presentation.ts';
 import { findStatusReference, type StatusReference } from '../status-list/reference.ts';
 import { findNumericDate, judgeLifetime } from '../times.ts';
 import { revealClaims } from './disclosures.ts';

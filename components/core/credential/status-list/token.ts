@@ -6,8 +6,9 @@ import {
 } from '../../crypto/signature-key.ts';
 import { isBase64Url } from '../../encoding/base64.ts';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
+import { type Judgement, judge } from '../../errors/judgement.ts';
 import { type CompactJws, findCompactJws } from '../jws.ts';
-import { type Judgement, judge, refusePresentation } from '../presentation.ts';
+import { refusePresentation } from '../presentation.ts';
 import { findNumericDate, judgeLifetime } from '../times.ts';
 import { STATUS_BITS, type StatusBits } from './status-list.ts';
 

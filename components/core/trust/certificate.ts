@@ -1,0 +1,160 @@
+import { sha256Hex } from '../crypto/hash.ts';
+import {
+  findSpkiKey,
+  type SignatureKey,
+  type SignatureScheme,
+  verifyScheme,
+} from '../crypto/signature-key.ts';
+import {
+  DER,
+  type DerNode,
+  derBitBytes,
+  derBoolean,
+  derBytes,
+  derContent,
+  derCount,
+  derInner,
+  derInteger,
+  derOid,
+  derSequence,
+  derTime,
+  expectDer,
+  readDer,
+} from '../encoding/der.ts';
+import { equalBytes } from '../encoding/text.ts';
+import { AppError, isAppError } from '../errors/errors.ts';
+import { findSignatureScheme } from './signature-algorithm.ts';
+
+/** One extension; its value is DER that is read by the rules of its identifier. */
+export interface Extension {
+  readonly isCritical: boolean;
+  readonly value: Uint8Array;
+}
+
+/** An X.509 certificate (RFC 5280 section 4.1); nothing about it is verified. */
+export interface Certificate {
+  readonly der: Uint8Array;
+  /** SHA-256 of the DER, 64 lower-case hexadecimal characters. */
+  readonly thumbprint: string;
+  /** 1 to 3. */
+  readonly version: number;
+  /** Two's complement. */
+  readonly serial: Uint8Array;
+  /** Names as they are written: they are compared byte for byte (section 4.1.2.4 demands one spelling). */
+  readonly issuer: Uint8Array;
+  readonly subject: Uint8Array;
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+  /** SubjectPublicKeyInfo in DER. */
+  readonly spki: Uint8Array;
+  /** Undefined when the kind of key is not supported. */
+  readonly key: SignatureKey | undefined;
+  /** By object identifier. */
+  readonly extensions: ReadonlyMap<string, Extension>;
+  readonly signed: Uint8Array;
+  /** Undefined when the algorithm is not supported. */
+  readonly scheme: SignatureScheme | undefined;
+  readonly signature: Uint8Array;
+}
+
+const MAX_CERTIFICATE_BYTES = 16 * 1024;
+const TAG_VERSION = 0xa0;
+const TAG_EXTENSIONS = 0xa3;
+const UNIQUE_IDS = [0x81, 0x82];
+
+function refuse(message: string, cause?: unknown): never {
+  throw new AppError('invalid', 'CERT_MALFORMED', `Certificate: ${message}`, { cause });
+}
+
+function readExtensions(node: DerNode | undefined): ReadonlyMap<string, Extension> {
+  const extensions = new Map<string, Extension>();
+  if (node === undefined) return extensions;
+  for (const each of derSequence(derInner(node))) {
+    const parts = derSequence(each);
+    const [identifier, second, third] = parts;
+    const hasCritical = second?.tag === DER.boolean;
+    const value = expectDer(hasCritical ? third : second, DER.octetString);
+    if (parts.length !== (hasCritical ? 3 : 2)) refuse('an extension has other members');
+    const oid = derOid(identifier);
+    if (extensions.has(oid)) refuse('an extension occurs twice');
+    extensions.set(oid, { isCritical: hasCritical && derBoolean(second), value: derContent(value) });
+  }
+  if (extensions.size === 0) refuse('there are no extensions in their place');
+  return extensions;
+}
+
+/** What follows the public key: identifiers of the second version, and extensions, in this order. */
+function readTrailing(nodes: readonly DerNode[]): ReadonlyMap<string, Extension> {
+  let last = 0;
+  for (const { tag } of nodes) {
+    if ((tag !== TAG_EXTENSIONS && !UNIQUE_IDS.includes(tag)) || (tag & 0x1f) <= last)
+      refuse('an unknown member');
+    last = tag & 0x1f;
+  }
+  return readExtensions(nodes.find(({ tag }) => tag === TAG_EXTENSIONS));
+}
+
+function readCertificate(der: Uint8Array): Certificate {
+  const whole = derSequence(readDer(der));
+  const [body, algorithm, signature] = whole;
+  if (body === undefined || algorithm === undefined || whole.length !== 3) refuse('it has no three parts');
+  const members = derSequence(body);
+  const [first] = members;
+  const hasVersion = first?.tag === TAG_VERSION;
+  const version = hasVersion ? derCount(derInner(first)) + 1 : 1;
+  const [serial, inner, issuer, validity, subject, spki, ...trailing] = hasVersion
+    ? members.slice(1)
+    : members;
+  if (inner === undefined || !equalBytes(derBytes(inner), derBytes(algorithm))) {
+    refuse('it names two signature algorithms');
+  }
+  const times = derSequence(validity);
+  const [notBefore, notAfter] = times;
+  if (times.length !== 2) refuse('its validity is malformed');
+  const spkiBytes = derBytes(expectDer(spki, DER.sequence));
+  return {
+    der,
+    thumbprint: sha256Hex(der),
+    version,
+    serial: derInteger(serial),
+    issuer: derBytes(expectDer(issuer, DER.sequence)),
+    subject: derBytes(expectDer(subject, DER.sequence)),
+    notBeforeMs: derTime(notBefore),
+    notAfterMs: derTime(notAfter),
+    spki: spkiBytes,
+    key: findSpkiKey(spkiBytes),
+    extensions: readTrailing(trailing),
+    signed: derBytes(body),
+    scheme: findSignatureScheme(expectDer(algorithm, DER.sequence)),
+    signature: derBitBytes(signature),
+  };
+}
+
+/**
+ * Parses a certificate in DER, strictly: one encoding of each value, one extension of each kind, nothing behind it.
+ * @param der at most 16 KiB
+ * @throws AppError invalid CERT_MALFORMED
+ */
+export function parseCertificate(der: Uint8Array): Certificate {
+  if (der.length > MAX_CERTIFICATE_BYTES) refuse('it is too long');
+  try {
+    return readCertificate(der);
+  } catch (cause) {
+    if (isAppError(cause, 'invalid') && cause.code === 'DER_MALFORMED') refuse(cause.message, cause);
+    throw cause;
+  }
+}
+
+/** Whether the key of one certificate signed the other, and the other names it as its issuer. */
+export function isIssuedBy(certificate: Certificate, issuer: Certificate): boolean {
+  const { scheme, signed, signature } = certificate;
+  if (scheme === undefined || issuer.key === undefined) return false;
+  return (
+    equalBytes(certificate.issuer, issuer.subject) && verifyScheme(scheme, issuer.key, signed, signature)
+  );
+}
+
+/** Whether subject and issuer have one name (RFC 5280 section 3.2). */
+export function isSelfIssued({ issuer, subject }: Certificate): boolean {
+  return equalBytes(issuer, subject);
+}

@@ -1,0 +1,170 @@
+import type { SignatureKey } from '../crypto/signature-key.ts';
+import { AppError, isAppError, violation } from '../errors/errors.ts';
+import { type Judgement, judge } from '../errors/judgement.ts';
+import { type Certificate, isIssuedBy, isSelfIssued } from './certificate.ts';
+import { allowsKeyUsage, basicConstraintsOf, EXTENSION, KEY_USAGE, namesPurpose } from './extensions.ts';
+import { honoursNameConstraints } from './name-constraints.ts';
+
+/** Codes of path validation. */
+export type PathCode = 'TRUST_CHAIN_INVALID' | 'TRUST_CERT_EXPIRED' | 'TRUST_ISSUER_NOT_LISTED';
+
+/** Most certificates of a path, its anchor not counted. */
+export const MAX_PATH_CERTIFICATES = 5;
+
+/** A purpose that the extended key usage must name. */
+export interface RequiredPurpose {
+  /** Object identifier. */
+  readonly purpose: string;
+  /** Whether a leaf without the extension is accepted. */
+  readonly whenAbsent: 'accept' | 'refuse';
+}
+
+/** A path and what it is judged by. */
+export interface PathInput {
+  /** Leaf first, each followed by its issuer; the anchor is not part of it. */
+  readonly path: readonly Certificate[];
+  readonly anchors: readonly Certificate[];
+  /** Time of verification, in milliseconds since the epoch. */
+  readonly atMs: number;
+  /** Undefined when every purpose is accepted. */
+  readonly purpose?: RequiredPurpose | undefined;
+}
+
+/** A path that leads to an anchor. */
+export interface ValidPath {
+  readonly leaf: Certificate;
+  readonly leafKey: SignatureKey;
+  readonly anchor: Certificate;
+}
+
+/**
+ * Extensions whose rules are applied here or by the caller (lists of revoked certificates). Policies are processed with
+ * the initial set any-policy, under which every policy is acceptable; constraints and mappings of policies are not known.
+ */
+const PROCESSED: readonly string[] = Object.values(EXTENSION);
+
+function refuse(code: PathCode, message: string): never {
+  throw new AppError('unprocessable', code, message, { violations: [violation(code, message)] });
+}
+
+const refuseChain = (message: string): never => refuse('TRUST_CHAIN_INVALID', message);
+
+function acceptedKeyOf({ key }: Certificate): SignatureKey {
+  const isAccepted =
+    key !== undefined && (key.kind === 'P-256' || key.kind === 'P-384' || key.kind === 'RSA');
+  return isAccepted ? key : refuseChain('A key is not P-256, P-384, or RSA of 2048 bits or more');
+}
+
+function judgeOrder(path: readonly Certificate[], anchors: readonly Certificate[]): Certificate {
+  const [leaf] = path;
+  if (leaf === undefined || path.length > MAX_PATH_CERTIFICATES) {
+    return refuseChain(`A path has 1 to ${MAX_PATH_CERTIFICATES} certificates`);
+  }
+  const thumbprints = path.map(({ thumbprint }) => thumbprint);
+  if (new Set(thumbprints).size !== path.length) refuseChain('A certificate occurs twice');
+  if (anchors.some(({ thumbprint }) => thumbprints.includes(thumbprint)))
+    refuseChain('The path contains its anchor');
+  if (path.some((each) => isIssuedBy(each, each))) refuseChain('The path contains a self-signed certificate');
+  for (const [at, issuer] of path.slice(1).entries()) {
+    const subject = path[at];
+    if (subject === undefined || !isIssuedBy(subject, issuer))
+      refuseChain('A certificate is not issued by the next one');
+  }
+  return leaf;
+}
+
+/** What holds for every certificate, the anchor included (RFC 5280 section 6.1.4 (o), 6.1.5 (f)). */
+function judgeEach(certificate: Certificate): void {
+  acceptedKeyOf(certificate);
+  if (certificate.version !== 3) refuseChain('A certificate is not of version 3');
+  for (const [oid, { isCritical }] of certificate.extensions) {
+    if (isCritical && !PROCESSED.includes(oid)) refuseChain(`The critical extension ${oid} is not known`);
+  }
+}
+
+/**
+ * What holds for every issuer (RFC 5280 section 6.1.4 (k) to (n)).
+ * @param below certificates below it, the leaf first
+ */
+function judgeIssuer(issuer: Certificate, below: readonly Certificate[]): void {
+  const { isAuthority, pathLength } = basicConstraintsOf(issuer);
+  if (!isAuthority) refuseChain('An issuer is no certification authority');
+  if (!allowsKeyUsage(issuer, KEY_USAGE.keyCertSign))
+    refuseChain('The key of an issuer may sign no certificates');
+  const intermediate = below.slice(1).filter((each) => !isSelfIssued(each));
+  if (pathLength !== undefined && intermediate.length > pathLength)
+    refuseChain('The path below an issuer is too long');
+  const [leaf] = below;
+  const named = leaf === undefined ? [] : [leaf, ...intermediate];
+  if (!honoursNameConstraints(issuer, named))
+    refuseChain('A name is outside of the constraints of an issuer');
+}
+
+function judgeLeaf(
+  leaf: Certificate,
+  issuers: readonly Certificate[],
+  required: RequiredPurpose | undefined,
+): void {
+  if (!allowsKeyUsage(leaf, KEY_USAGE.digitalSignature)) refuseChain('The key of the leaf may sign nothing');
+  // Malformed basic constraints make the leaf malformed too.
+  basicConstraintsOf(leaf);
+  if (required === undefined) return;
+  const named = namesPurpose(leaf, required.purpose) ?? required.whenAbsent === 'accept';
+  if (!named) refuseChain('The leaf is for another purpose');
+  if (issuers.some((each) => namesPurpose(each, required.purpose) === false)) {
+    refuseChain('An issuer is for another purpose');
+  }
+}
+
+function judgeValidity(certificates: readonly Certificate[], atMs: number): void {
+  const isValid = certificates.every(
+    ({ notBeforeMs, notAfterMs }) => notBeforeMs <= atMs && atMs <= notAfterMs,
+  );
+  if (!isValid) refuse('TRUST_CERT_EXPIRED', 'A certificate has expired or is not valid yet');
+}
+
+/** Judges all that needs the anchor; the signatures of the path below it are verified. */
+function judgeBelow(anchor: Certificate, { path, purpose, atMs }: PathInput): void {
+  const whole = [...path, anchor];
+  for (const certificate of whole) judgeEach(certificate);
+  for (const [at, issuer] of whole.entries()) if (at > 0) judgeIssuer(issuer, whole.slice(0, at));
+  const [leaf, ...issuers] = whole;
+  if (leaf !== undefined) judgeLeaf(leaf, issuers, purpose);
+  judgeValidity(whole, atMs);
+}
+
+/** Judges a path; malformed extensions make it an invalid chain. */
+function judgeParsed(compute: () => ValidPath): Judgement<ValidPath> {
+  return judge(() => {
+    try {
+      return compute();
+    } catch (error) {
+      if (!isAppError(error, 'invalid')) throw error;
+      return refuseChain(error.message);
+    }
+  });
+}
+
+/**
+ * Validates a certification path (RFC 5280 section 6.1) without building one: the path is in order, without its anchor
+ * and without self-signed certificates, as the header `x5c` must be (OpenID4VC HAIP 1.0). Judged are names and signatures,
+ * basic constraints, path lengths, key usage, extended key usage when a purpose is required, name constraints, critical
+ * extensions, validity of every certificate with its anchor, and algorithms: P-256, P-384, RSA of 2048 bits or more, with
+ * SHA-256 or better. Revocation is judged elsewhere.
+ * @returns TRUST_CHAIN_INVALID, TRUST_CERT_EXPIRED, or TRUST_ISSUER_NOT_LISTED when no anchor issued the path
+ */
+export function validatePath(input: PathInput): Judgement<ValidPath> {
+  const { path, anchors } = input;
+  return judgeParsed(() => {
+    const leaf = judgeOrder(path, anchors);
+    const last = path.at(-1) ?? leaf;
+    const issuers = anchors.filter((anchor) => isIssuedBy(last, anchor));
+    const [first] = issuers;
+    if (first === undefined) refuse('TRUST_ISSUER_NOT_LISTED', 'No trust anchor issued the certificate');
+    // An anchor may have been renewed with the same key: one that is valid is enough.
+    const anchor =
+      issuers.find((each) => judge(() => judgeBelow(each, input)).violations.length === 0) ?? first;
+    judgeBelow(anchor, input);
+    return { leaf, leafKey: acceptedKeyOf(leaf), anchor };
+  });
+}
