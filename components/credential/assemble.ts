@@ -1,14 +1,23 @@
 import { randomBytes } from 'node:crypto';
 import { startJob } from '#kit/clock/jobs.ts';
+import { ConfigError } from '#kit/config/config.ts';
+import type { Database } from '#kit/db/db.ts';
+import { createOutbound } from '#kit/outbound/outbound.ts';
 import { openSession, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
 import { connectIssuers } from './clients/connect-issuers.ts';
+import { connectTrust } from './clients/connect-trust.ts';
 import type { CredentialConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { CredentialDatabase } from './database/schema.ts';
 import type { CredentialHttpDeps } from './http.ts';
-import { Nonces } from './nonces/nonces.ts';
-import { ensureNonceSecret } from './nonces/store.ts';
+import { Nonces } from './issuer/nonces/nonces.ts';
+import { ensureSecret } from './issuer/nonces/store.ts';
+import { readListOfOurs } from './status/tokens.ts';
 import { expiry } from './upkeep.ts';
+import { readIdentity, type VerifierIdentity } from './verifier/identity/identity.ts';
+import { VerifierFile } from './verifier/identity/load.ts';
+import { selfSignedBundle } from './verifier/identity/self-signed.ts';
+import { StatusReader } from './verifier/presentations/status.ts';
 
 export interface Parts extends ServiceParts {
   readonly deps: CredentialHttpDeps;
@@ -22,11 +31,55 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
   const { authenticator, token } = await openSession(base);
   const issuers = connectIssuers(config, { runtime, workload, token });
   cleanup.add('issuers', () => issuers.close());
-  const secret = await db.transact((tx) => ensureNonceSecret(tx, randomBytes(32)));
+  const sources = connectTrust(config, { runtime, workload, token });
+  cleanup.add('trust sources', () => sources.close());
+  const outbound = createOutbound({ allowed: config.CHANCERY_OUTBOUND_ALLOWED });
+  cleanup.add('outbound', () => outbound.close());
   const issuerUrl = config.Haip__IssuerUrl;
-  const nonces = new Nonces({ secret, issuer: issuerUrl, random: randomBytes });
+  const nonces = await openNonces(db, issuerUrl);
   const jobs = startJob(expiry({ db, clock }), runtime);
   cleanup.add('expiry', () => jobs.stop());
-  const deps: CredentialHttpDeps = { db, clock, log, nonces, issuers, issuerUrl };
+  const verifier = await openVerifier(base, db);
+  const lists = { db, clock, issuers, issuerUrl };
+  const readOwnList = (uri: string) => readListOfOurs(lists, uri);
+  const statuses = new StatusReader({ clock, outbound, readOwnList });
+  const deps: CredentialHttpDeps = { ...lists, log, nonces, verifier, sources, statuses };
   return { authenticator, deps };
+}
+
+async function openNonces(db: Database<CredentialDatabase>, issuer: string): Promise<Nonces> {
+  const secret = await db.transact((tx) => ensureSecret(tx, 'nonces', randomBytes(32)));
+  return new Nonces({ secret, issuer, random: randomBytes });
+}
+
+const reloadEveryMs = 30_000;
+
+/**
+ * The identity of the verifier: that of the settings, read again when its file changes; in development a self-signed one
+ * that all replicas share.
+ * @throws ConfigError
+ */
+async function openVerifier(
+  { config, runtime, cleanup }: ServiceBase<CredentialConfig>,
+  db: Database<CredentialDatabase>,
+): Promise<() => VerifierIdentity> {
+  const { clock, log } = runtime;
+  const host = config.Haip__PublicHost ?? new URL(config.Haip__IssuerUrl).hostname;
+  const path = config.Haip__VerifierCertificate;
+  if (path !== undefined) {
+    const file = new VerifierFile({ path, host, nowMs: () => clock.nowMs() });
+    const reading = { name: 'verifier-certificate', everyMs: reloadEveryMs, run: async () => file.reload() };
+    const job = startJob(reading, runtime);
+    cleanup.add('verifier certificate', () => job.stop());
+    return () => file.current();
+  }
+  if (config.CHANCERY_RATE_LIMIT_PROFILE !== 'development')
+    throw new ConfigError([
+      { name: 'Haip__VerifierCertificate', message: 'is required in the production profile' },
+    ]);
+  const made = Buffer.from(await selfSignedBundle(host, clock.nowMs()));
+  const bundle = await db.transact((tx) => ensureSecret(tx, `verifier ${host}`, made));
+  log.warn({ host }, 'requests for presentations are signed with a self-signed certificate');
+  const identity = readIdentity(bundle.toString(), host, clock.nowMs());
+  return () => identity;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { commonSettings, databaseSettings, endpoint } from '#kit/config/config.ts';
+import { outboundAllowed } from '#kit/outbound/outbound.ts';
 
 const loopback: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
@@ -34,6 +35,20 @@ export const credentialSettings = z.object({
     .describe(
       'Public address of the credential issuer, which wallets know it by and credentials name; https outside of this machine and cluster.',
     ),
+  Haip__PublicHost: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/)
+    .optional()
+    .describe(
+      'Host by which wallets know the verifier, a dNSName of its certificate; that of Haip__IssuerUrl when absent.',
+    ),
+  Haip__VerifierCertificate: z
+    .string()
+    .optional()
+    .describe(
+      'PEM file with the P-256 key of the verifier and its certificates, leaf first, or a directory with tls.key and tls.crt; read again when it changes. In the development profile a self-signed one when absent.',
+    ),
+  CHANCERY_OUTBOUND_ALLOWED: outboundAllowed,
 });
 
 export type CredentialConfig = z.output<typeof credentialSettings>;

@@ -29,6 +29,15 @@ const codes = {
   WALLET_LOCKED: ['locked', 'the wallet of the organisation is locked'],
   WALLETS_UNAVAILABLE: ['unavailable', 'the wallet service cannot be reached at present'],
   CERTIFICATES_UNAVAILABLE: ['unavailable', 'the certificates of the organisation cannot be read at present'],
+  // Presentations
+  DCQL_INVALID: ['invalid', 'the query is not valid; `errors` says why'],
+  REQUEST_NOT_FOUND: ['not_found', 'the request for presentations does not exist, or is not yours'],
+  REQUEST_ENDED: ['gone', 'the request for presentations has expired or was answered'],
+  ALREADY_SUBMITTED: ['conflict', 'the request for presentations was answered before'],
+  STATE_MISMATCH: ['invalid', 'state is missing, or belongs to another request'],
+  RESPONSE_MODE_MISMATCH: ['invalid', 'the answer must come as the request says: in plain, or encrypted'],
+  RESPONSE_ENCRYPTION: ['invalid', 'the encrypted answer cannot be opened'],
+  REDIRECT_URI_REFUSED: ['invalid', 'redirectUri must be https, or http of this machine'],
   // Status
   CREDENTIAL_NOT_FOUND: ['not_found', 'the credential does not exist, or is not one of your organisation'],
   CREDENTIAL_WITHOUT_STATUS: ['conflict', 'the credential was issued without a status'],

@@ -1,10 +1,12 @@
 import type { App } from '#kit/http/http.ts';
-import { type IssuanceRouteDeps, mountIssuanceRoutes } from './issuance/routes.ts';
-import { type MetadataRouteDeps, mountMetadataRoutes } from './metadata/routes.ts';
-import { mountNonceRoutes, type NonceRouteDeps } from './nonces/routes.ts';
-import { mountOfferRoutes, type OfferRouteDeps } from './offers/routes.ts';
+import { type IssuanceRouteDeps, mountIssuanceRoutes } from './issuer/issuance/routes.ts';
+import { type MetadataRouteDeps, mountMetadataRoutes } from './issuer/metadata/routes.ts';
+import { mountNonceRoutes, type NonceRouteDeps } from './issuer/nonces/routes.ts';
+import { mountOfferRoutes, type OfferRouteDeps } from './issuer/offers/routes.ts';
+import { mountTokenRoutes, type TokenRouteDeps } from './issuer/tokens/routes.ts';
 import { mountStatusRoutes, type StatusRouteDeps } from './status/routes.ts';
-import { mountTokenRoutes, type TokenRouteDeps } from './tokens/routes.ts';
+import { mountPresentationRoutes, type PresentationRouteDeps } from './verifier/presentations/routes.ts';
+import { mountRequestRoutes, type RequestRouteDeps } from './verifier/requests/routes.ts';
 
 /** Dependencies of the route handlers; registering the routes uses none of them but the issuer's address. */
 export type CredentialHttpDeps = MetadataRouteDeps &
@@ -12,7 +14,9 @@ export type CredentialHttpDeps = MetadataRouteDeps &
   NonceRouteDeps &
   TokenRouteDeps &
   IssuanceRouteDeps &
-  StatusRouteDeps;
+  StatusRouteDeps &
+  RequestRouteDeps &
+  PresentationRouteDeps;
 
 export function mountRoutes(app: App, deps: CredentialHttpDeps): void {
   mountMetadataRoutes(app, deps);
@@ -21,4 +25,6 @@ export function mountRoutes(app: App, deps: CredentialHttpDeps): void {
   mountNonceRoutes(app, deps);
   mountIssuanceRoutes(app, deps);
   mountStatusRoutes(app, deps);
+  mountRequestRoutes(app, deps);
+  mountPresentationRoutes(app, deps);
 }

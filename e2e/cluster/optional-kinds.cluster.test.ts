@@ -19,6 +19,7 @@ const set = [
   'tenant.protectionKey.existingSecret=protection',
   'wallet.keyEncryptionKey.existingSecret=kek',
   'blueprint.operationsKey.existingSecret=operations',
+  'credential.verifierCertificate.existingSecret=verifier',
   'database.tenant.existingSecret=db-tenant',
   'database.wallet.existingSecret=db-wallet',
   'database.register.existingSecret=db-register',

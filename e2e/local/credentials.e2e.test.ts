@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createOrganization, createPerson, type Person } from '../harness/governance.ts';
 import { Openid4vcWallet } from '../harness/openid4vc-wallet.ts';
+import { Openid4vpWallet } from '../harness/openid4vp-wallet.ts';
 import { organizationKeys } from '../harness/organization-keys.ts';
 import { mintWithSvid } from '../harness/service-token.ts';
 import { installation } from '../harness/shared-system.ts';
@@ -17,14 +18,16 @@ const offered = z.object({
   preAuthorizedCode: z.string(),
   txCode: z.string().optional(),
 });
+const asked = z.object({ requestId: z.string(), authorizationRequestUri: z.string() });
 const stateSchema = z.object({ status: z.string(), credentialIds: z.array(z.string()) });
 
-describe('credentials for a wallet of another maker', () => {
+describe('a credential in a wallet of another maker', () => {
   let organizationId: string;
   let administrator: Person;
   let walletAddress: string;
   let service: string;
   const wallet = new Openid4vcWallet();
+  const presenter = new Openid4vpWallet();
 
   beforeAll(async () => {
     const organization = await createOrganization(here.api, here.token(), 'issuing');
@@ -36,6 +39,16 @@ describe('credentials for a wallet of another maker', () => {
     const keys = organizationKeys(here.api, administrator.token, organizationId);
     ({ walletAddress } = await keys.makeMaster());
     service = (await mintWithSvid(here.state, 'service-blueprint')).token;
+    const enrolled = await here.api.expect(
+      200,
+      'POST',
+      `/api/v1/trust/tenants/${organizationId}/orgs/${walletAddress}/enrol`,
+      {
+        token: administrator.token,
+        json: {},
+      },
+    );
+    expect(enrolled.body).toMatchObject({ provenance: 'Internal', status: 'Active' });
   });
 
   const offer = async (change: Readonly<Record<string, unknown>> = {}) => {
@@ -43,7 +56,6 @@ describe('credentials for a wallet of another maker', () => {
       issuerWalletAddress: walletAddress,
       tenantId: organizationId,
       credentialType: 'Site permit',
-      trustAnchor: 'register',
       claims: { permitNumber: 'P-17', area: 620, validFor: 'Test town' },
       ...change,
     };
@@ -96,6 +108,63 @@ describe('credentials for a wallet of another maker', () => {
       await here.api.expect(200, 'POST', `/api/v1/credentials/${id}/${verb}`, call);
       expect(await listed()).toBe(expected);
     }
+  });
+
+  test.each([
+    ['direct_post', 'x509_san_dns', 'x509-tenant'],
+    ['direct_post.jwt', 'x509_hash', 'x509-tenant'],
+    ['direct_post', 'x509_san_dns', 'register'],
+  ])('is presented by %s to %s, and verified under %s', async (responseMode, clientIdPrefix, trustAnchor) => {
+    const made = await offer({ trustAnchor });
+    const [held] = await wallet.take(made.credentialOfferUri);
+    if (held === undefined) throw new Error('the wallet got no credential');
+    const json = {
+      credentialType: 'urn:platform:credential:site-permit',
+      requiredClaims: ['permitNumber', 'area'],
+      responseMode,
+      clientIdPrefix,
+    };
+    const ask = async () => {
+      const created = await here.api.expect(201, 'POST', '/api/v1/verifier/requests', {
+        token: administrator.token,
+        json,
+      });
+      return asked.parse(created.body);
+    };
+    const resultOf = async (requestId: string) => {
+      const path = `/api/v1/verifier/requests/${requestId}/result`;
+      return (await here.api.expect(200, 'GET', path, { token: administrator.token })).body;
+    };
+    const request = await ask();
+    const opened = await presenter.open(request.authorizationRequestUri);
+    expect(opened.clientIdPrefix).toBe(clientIdPrefix);
+    const answer = await presenter.answer(opened, 'credential', held, ['permitNumber', 'area']);
+    expect(answer).toEqual({ status: 200, body: {} });
+    expect(await resultOf(request.requestId)).toMatchObject({
+      state: 'Verified',
+      result: {
+        verifiedClaims: { permitNumber: 'P-17', area: 620 },
+        holderKeyVerified: true,
+        statusCheckResult: 'Valid',
+        trust: { decision: 'Trusted' },
+      },
+    });
+    const again = await presenter.answer(opened, 'credential', held, ['permitNumber', 'area']);
+    expect(again.status).toBe(409);
+    const [id = ''] = await credentialIds(made.offerId);
+    await here.api.expect(200, 'POST', `/api/v1/credentials/${id}/suspend`, {
+      token: administrator.token,
+      json: { reason: 'test' },
+    });
+    const second = await ask();
+    await presenter.answer(await presenter.open(second.authorizationRequestUri), 'credential', held, [
+      'permitNumber',
+      'area',
+    ]);
+    expect(await resultOf(second.requestId)).toMatchObject({
+      state: 'Failed',
+      result: { errors: [{ code: 'STATUS_SUSPENDED' }], verifiedClaims: {} },
+    });
   });
 
   test('is not offered with the wallet of another organisation, or by people', async () => {

@@ -245,6 +245,7 @@ describe('OpenAPI for programs in any language', () => {
     expect([...new Set(media)].sort()).toEqual([
       'application/json',
       'application/jwt',
+      'application/oauth-authz-req+jwt',
       'application/octet-stream',
       'application/pkix-cert',
       'application/pkix-crl',

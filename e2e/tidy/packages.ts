@@ -65,11 +65,13 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
     'components/kit/workload/*',
     'components/svid-issuer/*',
     'components/tenant/trust/issuing/*',
+    'components/credential/verifier/identity/*',
   ],
   'reflect-metadata': [
     'components/kit/workload/*',
     'components/svid-issuer/*',
     'components/tenant/trust/issuing/*',
+    'components/credential/verifier/identity/*',
   ],
   canonicalize: ['components/core/encoding/*'],
   // ways in
@@ -90,6 +92,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   rolldown: ['tools/images/layers/bundle.ts'],
   // tests
   '@openid4vc/openid4vci': [],
+  '@openid4vc/openid4vp': [],
   '@microsoft/signalr': [],
   'socket.io': [],
   vitest: [],

@@ -1,12 +1,11 @@
 import { constants, createPublicKey, type KeyObject, verify as verifySignature } from 'node:crypto';
 import { isBase64Url } from '../encoding/base64.ts';
-import { canonicalBytes } from '../encoding/jcs.ts';
 import { isJsonObject, type JsonObject } from '../encoding/json.ts';
 import { isStrictEd25519 } from './ed25519-rules.ts';
-import { type Sha2, sha256 } from './hash.ts';
+import type { Sha2 } from './hash.ts';
 
 /** Kinds of keys that credentials and certificates are verified with. */
-export type SignatureKeyKind = 'P-256' | 'P-384' | 'P-521' | 'Ed25519' | 'RSA';
+type SignatureKeyKind = 'P-256' | 'P-384' | 'P-521' | 'Ed25519' | 'RSA';
 
 /** A public key of another party: what a certificate, a JWK or a COSE key holds. */
 export interface SignatureKey {
@@ -140,13 +139,6 @@ export function findJwkKey(jwk: unknown): SignatureKey | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** SHA-256 thumbprint of a public JWK (RFC 7638), 32 bytes; undefined for what `findJwkKey` does not accept. */
-export function jwkThumbprint(jwk: unknown): Uint8Array | undefined {
-  if (findJwkKey(jwk) === undefined || !isJsonObject(jwk)) return undefined;
-  const members = requiredMembers(jwk);
-  return members === undefined ? undefined : sha256(canonicalBytes(members));
 }
 
 /** SubjectPublicKeyInfo in DER, in one spelling for a key. */

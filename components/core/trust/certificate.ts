@@ -26,7 +26,7 @@ import { AppError, isAppError } from '../errors/errors.ts';
 import { findSignatureScheme } from './signature-algorithm.ts';
 
 /** One extension; its value is DER that is read by the rules of its identifier. */
-export interface Extension {
+interface Extension {
   readonly isCritical: boolean;
   readonly value: Uint8Array;
 }

@@ -11,11 +11,11 @@ type CredentialRequirement = z.infer<typeof credentialRequirement>;
 /** Which sources may vouch for an issuer, and how they combine. */
 export type TrustPolicy = NonNullable<CredentialRequirement['trustPolicy']>;
 export type TrustSource = TrustPolicy['sources'][number];
-export type AssuranceLevel = NonNullable<TrustPolicy['minAssuranceLevel']>;
-export type RevocationCheckPolicy = NonNullable<CredentialRequirement['revocationCheckPolicy']>;
+type AssuranceLevel = NonNullable<TrustPolicy['minAssuranceLevel']>;
+type RevocationCheckPolicy = NonNullable<CredentialRequirement['revocationCheckPolicy']>;
 
 /** Why a source does not vouch, or a policy is not met. */
-export type TrustReason =
+type TrustReason =
   | 'TRUST_NO_SOURCE'
   | 'TRUST_CHAIN_INVALID'
   | 'TRUST_CERT_EXPIRED'
@@ -80,7 +80,7 @@ export interface TrustRules {
 }
 
 /** What one source says. */
-export interface TrustEvidence {
+interface TrustEvidence {
   readonly kind: TrustSource['kind'];
   readonly vouched: boolean;
   readonly reason?: TrustReason | undefined;

@@ -29,7 +29,7 @@ export const KEY_USAGE = { digitalSignature: 0, keyCertSign: 5, crlSign: 6 } as 
 const ANY_USAGE = '2.5.29.37.0';
 
 /** Who may issue certificates, and how many levels below. */
-export interface BasicConstraints {
+interface BasicConstraints {
   readonly isAuthority: boolean;
   /** Most intermediate certificates below; undefined for any number. */
   readonly pathLength: number | undefined;

@@ -6,7 +6,7 @@ import { allowsKeyUsage, basicConstraintsOf, EXTENSION, KEY_USAGE, namesPurpose 
 import { honoursNameConstraints } from './name-constraints.ts';
 
 /** Codes of path validation. */
-export type PathCode = 'TRUST_CHAIN_INVALID' | 'TRUST_CERT_EXPIRED' | 'TRUST_ISSUER_NOT_LISTED';
+type PathCode = 'TRUST_CHAIN_INVALID' | 'TRUST_CERT_EXPIRED' | 'TRUST_ISSUER_NOT_LISTED';
 
 /** Most certificates of a path, its anchor not counted. */
 export const MAX_PATH_CERTIFICATES = 5;
@@ -20,7 +20,7 @@ export interface RequiredPurpose {
 }
 
 /** A path and what it is judged by. */
-export interface PathInput {
+interface PathInput {
   /** Leaf first, each followed by its issuer; the anchor is not part of it. */
   readonly path: readonly Certificate[];
   readonly anchors: readonly Certificate[];
@@ -31,7 +31,7 @@ export interface PathInput {
 }
 
 /** A path that leads to an anchor. */
-export interface ValidPath {
+interface ValidPath {
   readonly leaf: Certificate;
   readonly leafKey: SignatureKey;
   readonly anchor: Certificate;

@@ -3,25 +3,18 @@ import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { createServiceClient } from '#kit/http/http.ts';
-import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
-import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
+import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { CertificateProvenance, IssuerChainService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { refusal } from '../errors.ts';
-import type { Issuers } from '../signing/issuers.ts';
+import type { Issuers } from '../issuer/signing/issuers.ts';
+import type { PeerOptions } from './peer.ts';
 
 interface Addresses {
   readonly CHANCERY_TENANT_GRPC: Endpoint;
   readonly CHANCERY_WALLET_GRPC: Endpoint;
   readonly CHANCERY_WALLET_HTTPS: Endpoint;
-}
-
-interface PeerOptions {
-  readonly runtime: Runtime;
-  readonly workload: Workload;
-  /** The token of this service. */
-  readonly token: () => Promise<string>;
 }
 
 const signTimeoutMs = 5_000;

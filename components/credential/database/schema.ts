@@ -1,4 +1,5 @@
 import type { ColumnType, Generated } from 'kysely';
+import type { VerifierTables } from './verifier-tables.ts';
 
 type Json<T> = ColumnType<T, string, string>;
 
@@ -105,7 +106,7 @@ interface SecretTable {
   value: Buffer;
 }
 
-export interface CredentialDatabase {
+export interface CredentialDatabase extends VerifierTables {
   configurations: ConfigurationTable;
   offers: OfferTable;
   access_tokens: AccessTokenTable;

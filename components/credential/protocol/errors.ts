@@ -22,6 +22,8 @@ interface ProtocolErrorOptions {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
+  /** A further code for clients to match on. */
+  readonly code?: string;
 }
 
 /** A refusal in the format of the protocol: `error` and `error_description`. */
@@ -29,6 +31,7 @@ export class ProtocolError extends Error {
   readonly error: ProtocolErrorCode;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
+  readonly code: string | undefined;
 
   constructor(error: ProtocolErrorCode, description: string, options: ProtocolErrorOptions = {}) {
     super(description, options.cause === undefined ? undefined : { cause: options.cause });
@@ -36,5 +39,6 @@ export class ProtocolError extends Error {
     this.error = error;
     this.status = options.status ?? 400;
     this.headers = options.headers ?? {};
+    this.code = options.code;
   }
 }

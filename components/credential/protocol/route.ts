@@ -11,6 +11,7 @@ const protocolErrorSchema = z
   .object({
     error: text.describe('Error code of RFC 6749, RFC 9449 or OpenID4VCI.'),
     error_description: text.optional(),
+    code: text.optional().describe('A further code for clients to match on.'),
   })
   .meta({ id: 'ProtocolError' });
 
@@ -30,6 +31,9 @@ export function walletRoute(log: () => Logger) {
       validatorCompiler: () => (data: unknown) => ({ value: data }),
       refusals: {
         400: refusal('The request is refused; `error` says why.'),
+        404: refusal('The request for presentations does not exist.'),
+        409: refusal('`ALREADY_SUBMITTED`: an answer was accepted before.'),
+        410: refusal('The request for presentations has expired or was answered.'),
         401: refusal('`invalid_token`, `use_dpop_nonce` or `invalid_dpop_proof`; see WWW-Authenticate.'),
         413: refusal('`invalid_request`: the body is too large.'),
         415: refusal('`invalid_request`: the content type is not supported.'),
@@ -45,7 +49,12 @@ function protocolErrorHandler(log: () => Logger) {
     const error = toProtocolError(thrown);
     if (error.status >= 500)
       log().error({ err: thrown, traceId: request.traceId }, 'a wallet request failed');
-    const body = { error: error.error, error_description: error.message };
+    const { code } = error;
+    const body = {
+      error: error.error,
+      error_description: error.message,
+      ...(code !== undefined && { code }),
+    };
     reply
       .code(error.status)
       .headers({ ...error.headers, 'cache-control': 'no-store', 'content-type': 'application/json' })
@@ -67,9 +76,14 @@ function toProtocolError(thrown: unknown): ProtocolError {
   if (kind === 'rate_limited') return made('slow_down', message);
   if (kind === 'internal') return made('server_error', 'An internal error occurred.');
   if (kindStatus[kind] >= 500) return made('temporarily_unavailable', message);
+  if (kind === 'not_found' || kind === 'gone' || kind === 'conflict')
+    return new ProtocolError('invalid_request', message, { status: kindStatus[kind], code: thrown.code });
   if (kind === 'unprocessable' || kind === 'locked')
     return new ProtocolError('credential_request_denied', message);
-  return made('invalid_request', message);
+  return new ProtocolError('invalid_request', message, {
+    headers,
+    ...(thrown.code !== 'INVALID_REQUEST' && { code: thrown.code }),
+  });
 }
 
 function fromFramework(thrown: unknown): ProtocolError {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { CredentialDatabase } from '../database/schema.ts';
-import type { Issuer } from '../signing/issuers.ts';
+import type { Issuer } from '../issuer/signing/issuers.ts';
 import { type CredentialStatus, emptyStatuses, LIST_SIZE } from './statuses.ts';
 
 type DB = CredentialDatabase;

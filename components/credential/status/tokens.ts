@@ -1,13 +1,15 @@
 import { promisify } from 'node:util';
 import { deflate } from 'node:zlib';
+import { z } from 'zod';
 import { encodeBase64Url } from '#core/encoding/base64.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { CredentialDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { issuerHeader, issuerName } from '../signing/issuer-header.ts';
-import type { Issuers } from '../signing/issuers.ts';
-import { signJwt } from '../signing/sign.ts';
+import { issuerHeader, issuerName } from '../issuer/signing/issuer-header.ts';
+import type { Issuers } from '../issuer/signing/issuers.ts';
+import { signJwt } from '../issuer/signing/sign.ts';
 import { STATUS_BITS } from './statuses.ts';
 import { findList, keepSigned, type StatusList } from './store.ts';
 
@@ -43,6 +45,22 @@ export async function getStatusToken(deps: StatusTokenDeps, listId: string): Pro
   const token = await signList(deps, list, at);
   await deps.db.transact((tx) => keepSigned(tx, listId, { token, version: list.version, at }));
   return token;
+}
+
+/**
+ * A list of this issuer by its address; undefined for an address that is not one of its own, empty for a list that cannot
+ * be had. Errors: unavailable, timeout.
+ */
+export async function readListOfOurs(deps: StatusTokenDeps, uri: string): Promise<string | undefined> {
+  const base = statusListUrl(deps.issuerUrl, '');
+  if (!uri.startsWith(base)) return undefined;
+  const listId = z.guid().safeParse(uri.slice(base.length));
+  if (!listId.success) return '';
+  return getStatusToken(deps, listId.data).catch((error: unknown) => {
+    // An outage may be over at the next try; everything else is a list that cannot be had.
+    if (!isAppError(error) || isAppError(error, 'unavailable') || isAppError(error, 'timeout')) throw error;
+    return '';
+  });
 }
 
 function isCurrent(list: StatusList, signed: { version: number; at: Date }, nowMs: number): boolean {

@@ -1,19 +1,27 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { createPublicKey, randomBytes, randomUUID, X509Certificate } from 'node:crypto';
+import { findSpkiKey } from '#core/crypto/signature-key.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
+import { parseCertificate } from '#core/trust/certificate.ts';
 import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
+import { OutboundError } from '#kit/outbound/outbound.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testRuntime } from '#kit/testing/runtime.ts';
 import { migrations } from '../database/migrations/list.ts';
 import type { CredentialDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { type CredentialHttpDeps, mountRoutes } from '../http.ts';
-import { Nonces } from '../nonces/nonces.ts';
-import { ensureNonceSecret } from '../nonces/store.ts';
-import type { Issuer } from '../signing/issuers.ts';
+import { Nonces } from '../issuer/nonces/nonces.ts';
+import { ensureSecret } from '../issuer/nonces/store.ts';
+import type { Issuer, Issuers } from '../issuer/signing/issuers.ts';
+import { readListOfOurs } from '../status/tokens.ts';
+import { readIdentity } from '../verifier/identity/identity.ts';
+import { selfSignedBundle } from '../verifier/identity/self-signed.ts';
+import { StatusReader } from '../verifier/presentations/status.ts';
+import type { AnchorList, TrustSources } from '../verifier/trust-sources/trust-sources.ts';
 import { type IssuingCertificate, issuingCertificate } from './issuing-certificates.ts';
 
 export const startMs = Date.UTC(2026, 10, 27, 12);
@@ -35,7 +43,13 @@ export interface Fixture {
   /** Callers by the text of their `Authorization` header. */
   readonly callers: Map<string, Caller>;
   /** What the two services answer in place of what they would. */
-  readonly outage: { chain?: Error; sign?: Error };
+  readonly outage: { chain?: Error; sign?: Error; anchor?: Error };
+  /** Certificates that the authority of the organisation has revoked, by thumbprint. */
+  readonly revoked: Set<string>;
+  /** Trust lists by id. */
+  readonly trustLists: Map<string, AnchorList>;
+  /** Answers of other hosts by address; others cannot be reached. */
+  readonly elsewhere: Map<string, Buffer>;
   /** A second replica on the same database. */
   replica(): App;
   close(): Promise<void>;
@@ -60,24 +74,36 @@ export async function openFixture(name: string): Promise<Fixture> {
     certificate: await issuingCertificate('issuer.test', startMs),
   };
   const outage: Fixture['outage'] = {};
-  const secret = await db.transact((tx) => ensureNonceSecret(tx, randomBytes(32)));
-  const deps: CredentialHttpDeps = {
-    db,
-    clock,
-    log,
-    issuerUrl,
-    nonces: new Nonces({ secret, issuer: issuerUrl, random: randomBytes }),
-    issuers: {
-      chainOf: async (issuer) => {
-        if (outage.chain !== undefined) throw outage.chain;
-        if (issuer.walletAddress !== organization.walletAddress) throw refusal('ISSUER_WALLET_MISMATCH');
-        return issuer.trustAnchor === 'register' ? [] : organization.certificate.chain;
-      },
-      sign: async (_address, digest) => {
-        if (outage.sign !== undefined) throw outage.sign;
-        return organization.certificate.sign(digest);
-      },
+  const revoked = new Set<string>();
+  const trustLists = new Map<string, AnchorList>();
+  const elsewhere = new Map<string, Buffer>();
+  const sources = sourcesOf({ organization, outage, revoked, trustLists });
+  const verifier = readIdentity(await selfSignedBundle('issuer.test', startMs), 'issuer.test', startMs);
+  const secret = await db.transact((tx) => ensureSecret(tx, 'nonces', randomBytes(32)));
+  const issuers: Issuers = {
+    chainOf: async (issuer) => {
+      if (outage.chain !== undefined) throw outage.chain;
+      if (issuer.walletAddress !== organization.walletAddress) throw refusal('ISSUER_WALLET_MISMATCH');
+      return issuer.trustAnchor === 'register' ? [] : organization.certificate.chain;
     },
+    sign: async (_address, digest) => {
+      if (outage.sign !== undefined) throw outage.sign;
+      return organization.certificate.sign(digest);
+    },
+  };
+  const lists = { db, clock, issuers, issuerUrl };
+  const deps: CredentialHttpDeps = {
+    ...lists,
+    sources,
+    verifier: () => verifier,
+    statuses: new StatusReader({
+      clock,
+      outbound: { send: async (uri) => answerOf(elsewhere.get(uri)) },
+      readOwnList: (uri) => readListOfOurs(lists, uri),
+    }),
+
+    log,
+    nonces: new Nonces({ secret, issuer: issuerUrl, random: randomBytes }),
   };
   const callers = new Map<string, Caller>();
   callers.set('Bearer service', caller({ kind: 'service', tier: 'service', clientId: 'service-blueprint' }));
@@ -96,10 +122,43 @@ export async function openFixture(name: string): Promise<Fixture> {
     organization,
     callers,
     outage,
+    revoked,
+    trustLists,
+    elsewhere,
     replica: open,
     close: async () => {
       await Promise.all(apps.map((app) => app.close()));
       await db.close();
+    },
+  };
+}
+
+function answerOf(body: Buffer | undefined) {
+  if (body === undefined) throw new OutboundError('unreachable');
+  return { status: 200, headers: {}, body };
+}
+
+type Doubled = Pick<Fixture, 'organization' | 'outage' | 'revoked' | 'trustLists'>;
+
+/** The authority of the organisation, its DID, and trust lists. */
+function sourcesOf({ organization, outage, revoked, trustLists }: Doubled): TrustSources {
+  return {
+    findTenantAnchor: async (certificate) => {
+      if (outage.anchor !== undefined) throw outage.anchor;
+      const { chain, rootPem } = organization.certificate;
+      const isOurs = chain.some((der) => Buffer.compare(Buffer.from(der), certificate.der) === 0);
+      if (!isOurs) return undefined;
+      const anchor = parseCertificate(new X509Certificate(rootPem).raw);
+      return { anchor, verdict: revoked.has(certificate.thumbprint) ? 'Revoked' : 'Good' };
+    },
+    findTrustList: async (id) => trustLists.get(id),
+    findOrganizationKey: async (address) => {
+      if (address !== organization.walletAddress) return undefined;
+      const spki = createPublicKey(organization.certificate.privateKey).export({
+        format: 'der',
+        type: 'spki',
+      });
+      return findSpkiKey(spki);
     },
   };
 }

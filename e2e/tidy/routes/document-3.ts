@@ -83,8 +83,6 @@ export const document3: readonly SpecifiedRoute[] = [
     'POST /credential Anonymous',
     'POST /api/v1/offers RequireService',
     'GET /api/v1/offers/{offerId} RequireService',
-  ]),
-  ...routes('credential', 'pending', [
     'POST /api/v1/verifier/requests RequireAuthenticated',
     'GET /api/v1/verifier/requests/{requestId}/request-object Anonymous',
     'POST /api/v1/verifier/requests/{requestId}/direct-post Anonymous',

@@ -12,7 +12,8 @@ const trustSource = z.strictObject({
   confersAssurance: assurance.optional(),
 });
 
-const trustPolicy = z.strictObject({
+/** Which sources may vouch for an issuer. */
+export const trustPolicy = z.strictObject({
   sources: z.array(trustSource).min(1).max(16),
   combinator: z.enum(['anyOf', 'allOf']).optional(),
   minAssuranceLevel: assurance.optional(),

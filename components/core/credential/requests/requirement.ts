@@ -10,7 +10,7 @@ export type CredentialRequirement = z.infer<typeof credentialRequirement>;
 type RequestedClaim = NonNullable<CredentialRequirement['requiredClaims']>[number];
 
 /** Requirements as a query. */
-export interface RequirementQuery {
+interface RequirementQuery {
   readonly query: DcqlQuery;
   /** The requirement of each query, by its id. */
   readonly requirements: ReadonlyMap<string, CredentialRequirement>;

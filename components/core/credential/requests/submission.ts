@@ -3,7 +3,7 @@ import { AppError, isAppError } from '../../errors/errors.ts';
 import type { CredentialQuery, DcqlQuery } from './dcql.ts';
 
 /** Presentations of one query. */
-export interface QueryPresentations {
+interface QueryPresentations {
   readonly query: CredentialQuery;
   readonly presentations: readonly [string, ...string[]];
 }

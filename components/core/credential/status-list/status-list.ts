@@ -10,13 +10,13 @@ export const STATUS_INVALID = 1;
 export const STATUS_SUSPENDED = 2;
 
 /** Bytes of a list of entries, uncompressed. */
-export interface StatusList {
+interface StatusList {
   readonly bits: StatusBits;
   readonly bytes: Uint8Array;
 }
 
 /** One entry that is to differ from 0. */
-export interface StatusEntry {
+interface StatusEntry {
   readonly index: number;
   readonly value: number;
 }

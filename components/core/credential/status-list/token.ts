@@ -23,7 +23,7 @@ export interface StatusTokenExpectation {
 }
 
 /** A verified status list token; its list is still compressed. */
-export interface VerifiedStatusToken {
+interface VerifiedStatusToken {
   readonly bits: StatusBits;
   /** zlib data; the caller inflates it with a bound. */
   readonly compressed: Uint8Array;

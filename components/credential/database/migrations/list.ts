@@ -1,5 +1,6 @@
 import type { Migration } from '#kit/db/db.ts';
 import { issuing } from './0001-issuing.ts';
 import { credentials } from './0002-credentials.ts';
+import { verifying } from './0003-verifying.ts';
 
-export const migrations: readonly Migration[] = [issuing, credentials];
+export const migrations: readonly Migration[] = [issuing, credentials, verifying];

@@ -5,7 +5,9 @@ import { CertificateProvenance, type IssuerChainService } from '#protos/gen/chan
 import { walletParams } from '../requests/params.ts';
 import { getIssuerChain } from './chain.ts';
 import type { JudgeDeps } from './judge.ts';
-import type { Provenance } from './store.ts';
+import { findIssued, type Provenance } from './store.ts';
+
+const mostCertificateBytes = 16_384;
 
 /** Only the credential service signs with the keys of organisations. */
 export function mayReadChains(peer: RpcPeer): boolean {
@@ -27,6 +29,11 @@ export function issuerChainRpc(deps: JudgeDeps): RpcHandlers<(typeof IssuerChain
       const owner = { organizationId: tenantId, walletAddress: orgWalletAddress };
       const code = kind === 'Internal' ? 'CERT_NOT_ENROLLED' : 'CERT_EXTERNAL_ANCHOR_UNAVAILABLE';
       return { chain: [...(await getIssuerChain(deps, owner, { provenance: kind, code }))] };
+    },
+    findIssuingAuthority: async ({ certificate }) => {
+      const isCertificate = certificate.length > 0 && certificate.length <= mostCertificateBytes;
+      const issued = isCertificate ? await findIssued(deps.db.read, certificate) : undefined;
+      return { anchor: issued?.root ?? new Uint8Array(), revoked: issued?.isRevoked ?? false };
     },
   };
 }

@@ -188,6 +188,21 @@ export async function listRevokedOf(
   return rows.map(toCertificate);
 }
 
+/** A certificate that an organisation of this installation issued, and its root, by the exact bytes. */
+export async function findIssued(
+  db: Reader<DB>,
+  certificate: Uint8Array,
+): Promise<{ readonly root: Buffer; readonly isRevoked: boolean } | undefined> {
+  const row = await db
+    .selectFrom('organization_certificates as c')
+    .innerJoin('organization_roots as r', 'r.id', 'c.root_id')
+    .select(['r.certificate', 'c.status'])
+    .where('c.provenance', '=', 'Internal')
+    .where(sql`c.chain[1]`, '=', Buffer.from(certificate))
+    .executeTakeFirst();
+  return row && { root: row.certificate, isRevoked: row.status === 'Revoked' };
+}
+
 /** Whether a certificate of the key was revoked because the key was compromised. */
 export async function isCompromised(
   db: Reader<DB>,

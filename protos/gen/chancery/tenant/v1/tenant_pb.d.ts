@@ -471,6 +471,47 @@ export declare type GetIssuerChainResponse = Message<"chancery.tenant.v1.GetIssu
 export declare const GetIssuerChainResponseSchema: GenMessage<GetIssuerChainResponse>;
 
 /**
+ * @generated from message chancery.tenant.v1.FindIssuingAuthorityRequest
+ */
+export declare type FindIssuingAuthorityRequest = Message<"chancery.tenant.v1.FindIssuingAuthorityRequest"> & {
+  /**
+   * DER; at most 16384 bytes.
+   *
+   * @generated from field: bytes certificate = 1;
+   */
+  certificate: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.FindIssuingAuthorityRequest.
+ * Use `create(FindIssuingAuthorityRequestSchema)` to create a new message.
+ */
+export declare const FindIssuingAuthorityRequestSchema: GenMessage<FindIssuingAuthorityRequest>;
+
+/**
+ * @generated from message chancery.tenant.v1.FindIssuingAuthorityResponse
+ */
+export declare type FindIssuingAuthorityResponse = Message<"chancery.tenant.v1.FindIssuingAuthorityResponse"> & {
+  /**
+   * DER of the root; empty when no organisation of this installation issued the certificate.
+   *
+   * @generated from field: bytes anchor = 1;
+   */
+  anchor: Uint8Array;
+
+  /**
+   * @generated from field: bool revoked = 2;
+   */
+  revoked: boolean;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.FindIssuingAuthorityResponse.
+ * Use `create(FindIssuingAuthorityResponseSchema)` to create a new message.
+ */
+export declare const FindIssuingAuthorityResponseSchema: GenMessage<FindIssuingAuthorityResponse>;
+
+/**
  * @generated from enum chancery.tenant.v1.RevocationKind
  */
 export enum RevocationKind {
@@ -691,6 +732,16 @@ export declare const IssuerChainService: GenService<{
     methodKind: "unary";
     input: typeof GetIssuerChainRequestSchema;
     output: typeof GetIssuerChainResponseSchema;
+  },
+  /**
+   * The authority of an organisation that issued a certificate, and whether it revoked it.
+   *
+   * @generated from rpc chancery.tenant.v1.IssuerChainService.FindIssuingAuthority
+   */
+  findIssuingAuthority: {
+    methodKind: "unary";
+    input: typeof FindIssuingAuthorityRequestSchema;
+    output: typeof FindIssuingAuthorityResponseSchema;
   },
 }>;
 

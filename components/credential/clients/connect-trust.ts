@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { findSpkiKey } from '#core/crypto/signature-key.ts';
+import { decodeBase64Any } from '#core/encoding/base64.ts';
+import { parseCertificate } from '#core/trust/certificate.ts';
+import type { Endpoint } from '#kit/config/config.ts';
+import { createServiceClient } from '#kit/http/http.ts';
+import { createRpcClient } from '#kit/rpc/rpc.ts';
+import { serviceSpiffeId } from '#kit/workload/workload.ts';
+import { IssuerChainService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { refusal } from '../errors.ts';
+import type { TrustSources } from '../verifier/trust-sources/trust-sources.ts';
+import type { PeerOptions } from './peer.ts';
+
+interface Addresses {
+  readonly CHANCERY_TENANT_GRPC: Endpoint;
+  readonly CHANCERY_WALLET_HTTPS: Endpoint;
+}
+
+const keySchema = z.object({ publicKeySpki: z.string() });
+const timeoutMs = 5_000;
+const retryAfterSeconds = 1;
+
+/** What the tenant and the wallet service know of issuers; connects on the first call. */
+export function connectTrust(addresses: Addresses, options: PeerOptions): TrustSources & { close(): void } {
+  const { workload, token } = options;
+  const authorities = createRpcClient(IssuerChainService, {
+    ...options,
+    address: addresses.CHANCERY_TENANT_GRPC,
+    expect: serviceSpiffeId(workload.trustDomain, 'service-tenant'),
+  });
+  const keys = createServiceClient({
+    workload,
+    address: addresses.CHANCERY_WALLET_HTTPS,
+    expect: serviceSpiffeId(workload.trustDomain, 'service-wallet'),
+    timeoutMs,
+  });
+  return {
+    findTenantAnchor: async ({ der }) => {
+      const found = await authorities.findIssuingAuthority({ certificate: der }).catch((cause: unknown) => {
+        throw refusal('CERTIFICATES_UNAVAILABLE', { cause, retryAfterSeconds });
+      });
+      if (found.anchor.length === 0) return undefined;
+      return { anchor: parseCertificate(found.anchor), verdict: found.revoked ? 'Revoked' : 'Good' };
+    },
+    findTrustList: async () => undefined,
+    findOrganizationKey: async (walletAddress) => {
+      const path = `/api/internal/wallets/${encodeURIComponent(walletAddress)}/issuer-cert-key`;
+      const answer = await keys
+        .call({ method: 'GET', path, bearer: await token() })
+        .catch((cause: unknown) => {
+          throw refusal('WALLETS_UNAVAILABLE', { cause, retryAfterSeconds });
+        });
+      if (answer.status >= 500) throw refusal('WALLETS_UNAVAILABLE', { retryAfterSeconds });
+      const key = keySchema.safeParse(answer.body);
+      if (answer.status !== 200 || !key.success) return undefined;
+      return findSpkiKey(decodeBase64Any(key.data.publicKeySpki));
+    },
+    close: () => {
+      authorities.close();
+      keys.close();
+    },
+  };
+}

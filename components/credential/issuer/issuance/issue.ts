@@ -1,0 +1,207 @@
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+import { compactSdJwt, prepareSdJwt } from '#core/credential/sd-jwt/issue.ts';
+import { isJsonObject, type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import { type Database, isUniqueViolation, type Transactor } from '#kit/db/db.ts';
+import type { CredentialDatabase } from '../../database/schema.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { batchSize } from '../../protocol/grants.ts';
+import type { Possession } from '../../protocol/possession.ts';
+import { openUnder } from '../../protocol/secrets.ts';
+import { LIST_SIZE } from '../../status/statuses.ts';
+import { countAllocated, findOpenList, insertList, listTaken } from '../../status/store.ts';
+import { statusListUrl } from '../../status/tokens.ts';
+import type { Configuration } from '../metadata/configuration.ts';
+import { findConfiguration, findConfigurationOfType } from '../metadata/store.ts';
+import type { Nonces } from '../nonces/nonces.ts';
+import { nonceSeconds } from '../nonces/nonces.ts';
+import { useOnce, wasUsed } from '../nonces/store.ts';
+import type { Offer } from '../offers/offer.ts';
+import { issuerHeader, issuerName } from '../signing/issuer-header.ts';
+import type { Issuers } from '../signing/issuers.ts';
+import { signAsIssuer } from '../signing/sign.ts';
+import type { DpopProof } from '../tokens/dpop.ts';
+import { dpopRefusal } from '../tokens/dpop.ts';
+import { type AccessToken, countIssued } from '../tokens/store.ts';
+import { invalidNonce, judgeProofs } from './proofs.ts';
+import type { CredentialRequest } from './request.ts';
+import { insertCredentials, markIssued, type NewCredential } from './store.ts';
+
+export interface IssueDeps {
+  readonly db: Database<CredentialDatabase>;
+  readonly clock: Clock;
+  readonly nonces: Nonces;
+  readonly issuers: Issuers;
+  readonly issuerUrl: string;
+}
+
+/** The token of a request, verified. */
+interface Authorised {
+  readonly token: AccessToken;
+  readonly accessToken: string;
+  readonly dpop: DpopProof | undefined;
+}
+
+/** A signed credential, and what is stored of it. */
+interface Signed {
+  readonly compact: string;
+  readonly stored: NewCredential;
+}
+
+/** Attempts to find free places in a status list, which other requests take at the same time. */
+const mostAttempts = 3;
+
+/**
+ * Issues one credential for each proven key (OpenID4VCI 1.0, section 8). They are signed first; then one transaction uses
+ * up the nonce and writes them, so a request that fails can be repeated, and none leaves that is not written.
+ * @throws ProtocolError, and AppErrors of `Issuers`
+ */
+export async function issueCredentials(
+  deps: IssueDeps,
+  authorised: Authorised,
+  request: CredentialRequest,
+): Promise<readonly string[]> {
+  const { token, accessToken } = authorised;
+  const { offer } = token;
+  const configuration = await judgeConfiguration(deps, offer, request);
+  const nowMs = deps.clock.nowMs();
+  const { keys, nonce } = await judgeProofs(request.proofs, {
+    nonces: deps.nonces,
+    issuer: deps.issuerUrl,
+    nowMs,
+    thumbprint: offer.holderThumbprint,
+  });
+  if (await wasUsed(deps.db.read, nonce)) throw invalidNonce('the nonce was used before');
+  if (token.issued + keys.length > batchSize) throw spent();
+  const claims = openClaims(accessToken, token);
+  for (let attempt = 1; ; attempt += 1) {
+    const signed = await signAll(deps, { offer, configuration, claims, keys, now: new Date(nowMs) });
+    try {
+      await deps.db.transact((tx) => write(tx, { ...authorised, nonce, now: new Date(nowMs) }, signed));
+      return signed.map(({ compact }) => compact);
+    } catch (error) {
+      if (!isUniqueViolation(error) || attempt >= mostAttempts) throw error;
+    }
+  }
+}
+
+/** @throws ProtocolError unknown_credential_configuration; invalid_credential_request for one that the offer has not */
+async function judgeConfiguration(
+  { db }: IssueDeps,
+  offer: Offer,
+  { asked }: CredentialRequest,
+): Promise<Configuration> {
+  const found =
+    'configurationId' in asked
+      ? await findConfiguration(db.read, asked.configurationId)
+      : await findConfigurationOfType(db.read, { format: 'dc+sd-jwt', credentialType: asked.credentialType });
+  if (found === undefined)
+    throw new ProtocolError('unknown_credential_configuration', 'this issuer has no such configuration');
+  if (found.id !== offer.configurationId)
+    throw new ProtocolError('invalid_credential_request', 'the token was given for another configuration');
+  return found;
+}
+
+function spent(): ProtocolError {
+  return new ProtocolError('credential_request_denied', `the offer gives ${batchSize} credentials at most`);
+}
+
+function openClaims(accessToken: string, { offer, sealedClaims }: AccessToken): JsonObject {
+  const plain = openUnder(accessToken, offer.id, sealedClaims);
+  const claims = plain === undefined ? undefined : toValue(scanJson(plain));
+  plain?.fill(0);
+  if (!isJsonObject(claims)) throw new Error('the claims of an offer cannot be opened with its token');
+  return claims;
+}
+
+interface Issue {
+  readonly offer: Offer;
+  readonly configuration: Configuration;
+  readonly claims: JsonObject;
+  readonly keys: readonly Possession[];
+  readonly now: Date;
+}
+
+async function signAll(deps: IssueDeps, issue: Issue): Promise<readonly Signed[]> {
+  const [chain, places] = await Promise.all([deps.issuers.chainOf(issue.offer), drawPlaces(deps, issue)]);
+  return Promise.all(
+    issue.keys.map((key, index) => signOne(deps, { ...issue, chain, key, place: places[index] })),
+  );
+}
+
+interface Single extends Issue {
+  readonly chain: readonly Uint8Array[];
+  readonly key: Possession;
+  readonly place: NewCredential['place'];
+}
+
+async function signOne(deps: IssueDeps, single: Single): Promise<Signed> {
+  const { offer, configuration, claims, chain, key, place, now } = single;
+  const iat = Math.floor(now.getTime() / 1000);
+  const exp = offer.validitySeconds === null ? undefined : iat + offer.validitySeconds;
+  const unsigned = prepareSdJwt(
+    {
+      header: { alg: 'ES256', typ: 'dc+sd-jwt', ...issuerHeader(offer, chain) },
+      payload: {
+        iss: issuerName(offer, deps.issuerUrl),
+        vct: configuration.credentialType,
+        iat,
+        ...(exp !== undefined && { exp }),
+        cnf: { jwk: key.jwk },
+        ...(place !== undefined && {
+          status: { status_list: { idx: place.index, uri: statusListUrl(deps.issuerUrl, place.listId) } },
+        }),
+      },
+      claims,
+      disclosable: offer.disclosable ?? undefined,
+    },
+    randomBytes,
+  );
+  const { signingInput } = unsigned;
+  const signature = await signAsIssuer(deps.issuers, { issuer: offer, chain, signingInput });
+  return {
+    compact: compactSdJwt(unsigned, signature),
+    stored: {
+      id: randomUUID(),
+      holderThumbprint: key.thumbprint,
+      place,
+      issuedAt: now,
+      expiresAt: exp === undefined ? null : new Date(exp * 1000),
+    },
+  };
+}
+
+/** Random places in the open list of the issuer, which tell nothing about their order. */
+async function drawPlaces(
+  { db }: IssueDeps,
+  { offer, keys }: Issue,
+): Promise<readonly NewCredential['place'][]> {
+  if (!offer.hasStatus) return [];
+  const listId = (await findOpenList(db.read, offer)) ?? (await db.transact((tx) => insertList(tx, offer)));
+  for (;;) {
+    const drawn = new Set<number>();
+    while (drawn.size < keys.length) drawn.add(randomInt(LIST_SIZE));
+    const taken = await listTaken(db.read, listId, [...drawn]);
+    if (taken.size === 0) return [...drawn].map((index) => ({ listId, index }));
+  }
+}
+
+type Written = Authorised & { readonly nonce: string; readonly now: Date };
+
+async function write(
+  tx: Transactor<CredentialDatabase>,
+  { token, dpop, nonce, now }: Written,
+  signed: readonly Signed[],
+): Promise<void> {
+  const isCounted = await countIssued(tx, token.tokenHash, { count: signed.length, most: batchSize });
+  if (!isCounted) throw spent();
+  if (dpop !== undefined && !(await useOnce(tx, dpop.useOnce, dpop.expiresAt)))
+    throw dpopRefusal('the proof was used before', true);
+  const expiresAt = new Date(now.getTime() + 2 * nonceSeconds * 1000);
+  if (!(await useOnce(tx, nonce, expiresAt))) throw invalidNonce('the nonce was used before');
+  const stored = signed.map((one) => one.stored);
+  await insertCredentials(tx, token.offer, stored);
+  const [first] = stored;
+  if (first?.place !== undefined) await countAllocated(tx, first.place.listId, stored.length);
+  await markIssued(tx, token.offer.id, now);
+}

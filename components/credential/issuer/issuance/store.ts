@@ -1,0 +1,52 @@
+import type { Transactor } from '#kit/db/db.ts';
+import type { CredentialDatabase } from '../../database/schema.ts';
+import type { Offer } from '../offers/offer.ts';
+
+type DB = CredentialDatabase;
+
+/** A credential that is about to be delivered. The credential itself is not stored. */
+export interface NewCredential {
+  readonly id: string;
+  readonly holderThumbprint: string;
+  readonly place: { readonly listId: string; readonly index: number } | undefined;
+  readonly issuedAt: Date;
+  readonly expiresAt: Date | null;
+}
+
+/** Writes credentials of an offer. Fails with a unique violation when a place of a status list is taken. */
+export async function insertCredentials(
+  tx: Transactor<DB>,
+  offer: Offer,
+  credentials: readonly NewCredential[],
+): Promise<void> {
+  await tx
+    .insertInto('credentials')
+    .values(
+      credentials.map((credential) => ({
+        id: credential.id,
+        offer_id: offer.id,
+        organization_id: offer.organizationId,
+        wallet_address: offer.walletAddress,
+        configuration_id: offer.configurationId,
+        holder_thumbprint: credential.holderThumbprint,
+        status: 'Active' as const,
+        list_id: credential.place?.listId ?? null,
+        list_index: credential.place?.index ?? null,
+        reason: null,
+        issued_at: credential.issuedAt,
+        expires_at: credential.expiresAt,
+        changed_at: null,
+      })),
+    )
+    .execute();
+}
+
+/** Marks an offer as delivered; the time of the first delivery stays. */
+export async function markIssued(tx: Transactor<DB>, offerId: string, at: Date): Promise<void> {
+  await tx
+    .updateTable('offers')
+    .set({ issued_at: at })
+    .where('id', '=', offerId)
+    .where('issued_at', 'is', null)
+    .execute();
+}

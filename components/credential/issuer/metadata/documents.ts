@@ -1,0 +1,56 @@
+import { batchSize, PRE_AUTHORIZED_GRANT } from '../../protocol/grants.ts';
+import { POSSESSION_ALGORITHMS } from '../../protocol/possession.ts';
+import type { Configuration } from './configuration.ts';
+
+/** Algorithms of encrypted answers. */
+export const RESPONSE_ENCRYPTION = { algorithms: ['ECDH-ES'], encodings: ['A128GCM', 'A256GCM'] } as const;
+
+/** The issuer's metadata (OpenID4VCI 1.0, section 12.2.4). */
+export function issuerMetadata(issuer: string, configurations: readonly Configuration[]) {
+  return {
+    credential_issuer: issuer,
+    credential_endpoint: `${issuer}/credential`,
+    nonce_endpoint: `${issuer}/nonce`,
+    batch_credential_issuance: { batch_size: batchSize },
+    credential_response_encryption: {
+      alg_values_supported: [...RESPONSE_ENCRYPTION.algorithms],
+      enc_values_supported: [...RESPONSE_ENCRYPTION.encodings],
+      encryption_required: false,
+    },
+    display: [{ name: 'Chancery', locale: 'en' }],
+    credential_configurations_supported: Object.fromEntries(
+      configurations.map((configuration) => [configuration.id, supported(configuration)]),
+    ),
+  };
+}
+
+function supported({ id, credentialType, displayName, claims }: Configuration) {
+  return {
+    format: 'dc+sd-jwt' as const,
+    vct: credentialType,
+    scope: id,
+    cryptographic_binding_methods_supported: ['jwk'],
+    credential_signing_alg_values_supported: ['ES256'],
+    proof_types_supported: {
+      jwt: { proof_signing_alg_values_supported: [...POSSESSION_ALGORITHMS] },
+    },
+    credential_metadata: {
+      display: [{ name: displayName, locale: 'en' }],
+      // Of an empty list clients make a fault.
+      ...(claims.length > 0 && { claims: claims.map((name) => ({ path: [name] })) }),
+    },
+  };
+}
+
+/** The metadata of the token endpoint (RFC 8414). */
+export function authorizationServerMetadata(issuer: string) {
+  return {
+    issuer,
+    token_endpoint: `${issuer}/token`,
+    grant_types_supported: [PRE_AUTHORIZED_GRANT],
+    response_types_supported: [],
+    token_endpoint_auth_methods_supported: ['none'],
+    'pre-authorized_grant_anonymous_access_supported': true,
+    dpop_signing_alg_values_supported: [...POSSESSION_ALGORITHMS],
+  };
+}

@@ -1,0 +1,184 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { faultOfClaims, pointerOf } from '#core/credential/sd-jwt/issue.ts';
+import { canonicalBytes } from '#core/encoding/jcs.ts';
+import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
+import { readableLine } from '#core/encoding/readable.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { CredentialDatabase, TxCodeForm } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
+import { createSecret, sealUnder, secretHash, txCodeHash } from '../../protocol/secrets.ts';
+import { ensureConfiguration } from '../metadata/store.ts';
+import type { Issuers } from '../signing/issuers.ts';
+import { TRUST_ANCHORS } from '../signing/issuers.ts';
+import { credentialOffer, type Offer } from './offer.ts';
+import { insertOffer } from './store.ts';
+
+/** Largest claims of a credential, in bytes of canonical JSON. */
+const mostClaimBytes = 65_536;
+const mostPaths = 256;
+
+const text = z.string();
+
+export const offerBody = z.strictObject({
+  issuerWalletAddress: text.min(1).max(100).describe('Wallet of the organisation that issues.'),
+  tenantId: z.guid().lowercase().describe('Id of the organisation that issues.'),
+  credentialType: readableLine.min(1).max(200).describe('Type of the credential; its name for people.'),
+  vct: z
+    .url()
+    .max(500)
+    .optional()
+    .describe('Type in SD-JWT VCs, an absolute URI; `credentialType` where that is one, else a URN of it.'),
+  doctype: text.max(200).optional().describe('Document type of mso_mdoc.'),
+  format: z
+    .enum(['dc+sd-jwt', 'sd-jwt-vc', 'mso_mdoc'])
+    .default('dc+sd-jwt')
+    .describe('`sd-jwt-vc` is another spelling of `dc+sd-jwt`.'),
+  trustAnchor: z.enum(TRUST_ANCHORS).default('x509-tenant'),
+  claims: z.custom<JsonObject>(isJsonObject, 'expected an object').describe('Claims about the subject.'),
+  disclosablePaths: z
+    .array(text.min(1).max(500))
+    .max(mostPaths)
+    .optional()
+    .describe(
+      'Claims that the holder may hold back: names of the top level, or JSON Pointers; all of the top level when absent.',
+    ),
+  validitySeconds: z.int().min(60).max(315_360_000).optional().describe('Absent: without an end.'),
+  expiresInSeconds: z.int().min(60).max(86_400).default(600).describe('How long the offer can be taken.'),
+  txCode: z
+    .strictObject({
+      inputMode: z.enum(['numeric', 'text']).default('numeric'),
+      length: z.int().min(4).max(8).default(6),
+      description: readableLine.max(300).optional(),
+    })
+    .optional()
+    .describe('Requires a transaction code, which reaches the person another way.'),
+  holderJwkThumbprint: text
+    .regex(/^[A-Za-z0-9_-]{43}$/)
+    .optional()
+    .describe('Only a wallet with this key (RFC 7638, SHA-256) gets the credential.'),
+  statusList: z.boolean().default(true).describe('Whether the credential can be suspended and revoked.'),
+});
+
+type OfferBody = z.output<typeof offerBody>;
+
+export interface CreateOfferDeps {
+  readonly db: Database<CredentialDatabase>;
+  readonly clock: Clock;
+  readonly issuers: Issuers;
+  readonly issuerUrl: string;
+}
+
+const digits = '0123456789';
+/** Without the characters that people confuse. */
+const letters = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
+
+/**
+ * Creates an offer. Codes are returned once and stored as hashes; the claims are stored sealed under the code.
+ * @param createdBy client id of the service that offers
+ */
+export async function createOffer(deps: CreateOfferDeps, body: OfferBody, createdBy: string) {
+  const configuration = configurationOf(body);
+  const disclosable = body.disclosablePaths?.map(pointerOf) ?? null;
+  const plain = readClaims(body.claims, disclosable);
+  const issuer = {
+    organizationId: body.tenantId,
+    walletAddress: body.issuerWalletAddress,
+    trustAnchor: body.trustAnchor,
+  };
+  await deps.issuers.chainOf(issuer);
+  const [id, code, reference] = [randomUUID(), createSecret(randomBytes), createSecret(randomBytes)];
+  const txCode = body.txCode === undefined ? undefined : drawTxCode(body.txCode);
+  const createdAt = new Date(deps.clock.nowMs());
+  const offer = {
+    ...issuer,
+    id,
+    disclosable,
+    createdAt,
+    validitySeconds: body.validitySeconds ?? null,
+    txCodeForm: txCode?.form ?? null,
+    holderThumbprint: body.holderJwkThumbprint ?? null,
+    hasStatus: body.statusList,
+    expiresAt: new Date(createdAt.getTime() + body.expiresInSeconds * 1000),
+    codeHash: secretHash(code),
+    referenceHash: secretHash(reference),
+    sealedCode: sealUnder(reference, id, { plain: Buffer.from(code), random: randomBytes }),
+    sealedClaims: sealUnder(code, id, { plain, random: randomBytes }),
+    txCode: txCode && { form: txCode.form, hash: txCodeHash(code, txCode.value) },
+    createdBy,
+  };
+  const configurationId = await deps.db.transact(async (tx) => {
+    const found = await ensureConfiguration(tx, { ...configuration, createdAt });
+    await insertOffer(tx, { ...offer, configurationId: found });
+    return found;
+  });
+  return presentCreated(deps.issuerUrl, { ...offer, configurationId }, { code, reference, txCode });
+}
+
+interface Codes {
+  readonly code: string;
+  readonly reference: string;
+  readonly txCode: { readonly value: string } | undefined;
+}
+
+function presentCreated(
+  issuerUrl: string,
+  offer: Pick<Offer, 'id' | 'configurationId' | 'txCodeForm' | 'expiresAt'>,
+  { code, reference, txCode }: Codes,
+) {
+  const credential_offer = credentialOffer(issuerUrl, offer, code);
+  const byValue = new URLSearchParams({ credential_offer: JSON.stringify(credential_offer) });
+  const byReference = new URLSearchParams({
+    credential_offer_uri: `${issuerUrl}/api/v1/offers/${reference}/credential-offer`,
+  });
+  return {
+    offerId: offer.id,
+    credentialOffer: credential_offer,
+    credentialOfferUri: `openid-credential-offer://?${byValue}`,
+    credentialOfferReferenceUri: `openid-credential-offer://?${byReference}`,
+    preAuthorizedCode: code,
+    ...(txCode !== undefined && { txCode: txCode.value }),
+    expiresAt: offer.expiresAt.toISOString(),
+    status: 'Pending' as const,
+  };
+}
+
+/** What is offered: a type in a format. @throws AppError unprocessable FORMAT_UNSUPPORTED */
+function configurationOf({ credentialType, vct, format, claims }: OfferBody) {
+  if (format === 'mso_mdoc') throw refusal('FORMAT_UNSUPPORTED');
+  const type = vct ?? (URL.canParse(credentialType) ? credentialType : urnOf(credentialType));
+  return {
+    format: 'dc+sd-jwt' as const,
+    credentialType: type,
+    displayName: credentialType,
+    claims: Object.keys(claims),
+  };
+}
+
+function urnOf(name: string): string {
+  return `urn:platform:credential:${encodeURIComponent(name.toLowerCase().replaceAll(' ', '-'))}`;
+}
+
+/** @throws AppError invalid CLAIMS_INVALID */
+function readClaims(claims: JsonObject, disclosable: readonly string[] | null): Uint8Array {
+  const fault = faultOfClaims(claims, disclosable ?? undefined);
+  if (fault !== undefined) throw refusal('CLAIMS_INVALID', { message: fault });
+  const plain = canonicalBytes(claims);
+  if (plain.length > mostClaimBytes)
+    throw refusal('CLAIMS_INVALID', { message: `the claims may have ${mostClaimBytes} bytes at most` });
+  return plain;
+}
+
+/** Draws a transaction code without bias. */
+function drawTxCode({ inputMode, length, description }: NonNullable<OfferBody['txCode']>) {
+  const alphabet = inputMode === 'numeric' ? digits : letters;
+  const most = 256 - (256 % alphabet.length);
+  let value = '';
+  while (value.length < length) {
+    const [byte = most] = randomBytes(1);
+    if (byte < most) value += alphabet.charAt(byte % alphabet.length);
+  }
+  const form: TxCodeForm = { inputMode, length, ...(description !== undefined && { description }) };
+  return { value, form };
+}

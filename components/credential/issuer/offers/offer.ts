@@ -1,0 +1,53 @@
+import type { TxCodeForm } from '../../database/schema.ts';
+import { PRE_AUTHORIZED_GRANT } from '../../protocol/grants.ts';
+import type { TrustAnchor } from '../signing/issuers.ts';
+
+/** Wrong transaction codes that end an offer. */
+export const mostTxCodeTries = 5;
+
+/** An offer as it is stored. */
+export interface Offer {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly walletAddress: string;
+  readonly configurationId: string;
+  readonly trustAnchor: TrustAnchor;
+  readonly disclosable: readonly string[] | null;
+  readonly validitySeconds: number | null;
+  readonly txCodeForm: TxCodeForm | null;
+  readonly holderThumbprint: string | null;
+  readonly hasStatus: boolean;
+  readonly status: OfferStatus;
+  readonly reason: string | null;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly exchangedAt: Date | null;
+  readonly issuedAt: Date | null;
+}
+
+export type OfferStatus = 'Pending' | 'Exchanged' | 'Expired';
+
+/** The status at a time: a pending offer expires without a write. */
+export function statusAt(offer: Pick<Offer, 'status' | 'expiresAt'>, now: Date): OfferStatus {
+  return offer.status === 'Pending' && offer.expiresAt <= now ? 'Expired' : offer.status;
+}
+
+/** The credential offer of a wallet (OpenID4VCI 1.0, section 4.1.1). */
+export function credentialOffer(
+  issuer: string,
+  { configurationId, txCodeForm }: Pick<Offer, 'configurationId' | 'txCodeForm'>,
+  code: string,
+) {
+  const tx_code = txCodeForm === null ? undefined : txCodeOf(txCodeForm);
+  return {
+    credential_issuer: issuer,
+    credential_configuration_ids: [configurationId],
+    grants: {
+      [PRE_AUTHORIZED_GRANT]: { 'pre-authorized_code': code, ...(tx_code !== undefined && { tx_code }) },
+    },
+  };
+}
+
+function txCodeOf({ inputMode, length, description }: TxCodeForm) {
+  return { input_mode: inputMode, length, ...(description !== undefined && { description }) };
+}

@@ -1,0 +1,75 @@
+import { createPrivateKey, type KeyObject, sign, X509Certificate } from 'node:crypto';
+import { sha256 } from '#core/crypto/hash.ts';
+import { encodeBase64Url } from '#core/encoding/base64.ts';
+import { ConfigError } from '#kit/config/config.ts';
+
+/** The certificate and key by which wallets know this verifier (OpenID4VP 1.0, section 5.9.3). */
+export interface VerifierIdentity {
+  readonly host: string;
+  /** Standard base64, leaf first, without a self-signed certificate above the leaf. */
+  readonly x5c: readonly string[];
+  clientId(prefix: 'x509_san_dns' | 'x509_hash'): string;
+  /** A compact JWS of type `typ`, ES256. */
+  sign(typ: string, payload: object): string;
+}
+
+const pemBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/**
+ * Reads a PEM bundle: a P-256 key and its certificates, leaf first.
+ * @param host the dNSName that the leaf must have
+ * @throws ConfigError naming Haip__VerifierCertificate
+ */
+export function readIdentity(pem: string, host: string, nowMs: number): VerifierIdentity {
+  const certificates = (pem.match(pemBlock) ?? []).map((text) => new X509Certificate(text));
+  const [leaf] = certificates;
+  if (leaf === undefined) throw fault('the bundle has no certificate');
+  const key = readKey(pem);
+  if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw fault('the key is not P-256');
+  if (!leaf.checkPrivateKey(key)) throw fault('the first certificate is not that of the key');
+  const names = leaf.subjectAltName?.split(', ') ?? [];
+  if (!names.includes(`DNS:${host}`)) throw fault(`the certificate has no dNSName ${host}`);
+  if (leaf.validToDate.getTime() <= nowMs) throw fault('the certificate has expired');
+  const chain = certificates.filter((one, index) => index === 0 || !isSelfSigned(one));
+  return identityOf({ host, leaf, chain, key });
+}
+
+function readKey(pem: string): KeyObject {
+  try {
+    return createPrivateKey(pem.replaceAll(pemBlock, ''));
+  } catch {
+    throw fault('the bundle has no private key that can be read');
+  }
+}
+
+function isSelfSigned(certificate: X509Certificate): boolean {
+  return certificate.checkIssued(certificate) && certificate.verify(certificate.publicKey);
+}
+
+interface Parts {
+  readonly host: string;
+  readonly leaf: X509Certificate;
+  readonly chain: readonly X509Certificate[];
+  readonly key: KeyObject;
+}
+
+function identityOf({ host, leaf, chain, key }: Parts): VerifierIdentity {
+  const x5c = chain.map(({ raw }) => raw.toString('base64'));
+  const hash = encodeBase64Url(sha256(leaf.raw));
+  return {
+    host,
+    x5c,
+    clientId: (prefix) => (prefix === 'x509_hash' ? `x509_hash:${hash}` : `x509_san_dns:${host}`),
+    sign: (typ, payload) => {
+      const input = [{ alg: 'ES256', typ, x5c }, payload]
+        .map((part) => encodeBase64Url(Buffer.from(JSON.stringify(part))))
+        .join('.');
+      const signature = sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' });
+      return `${input}.${encodeBase64Url(signature)}`;
+    },
+  };
+}
+
+function fault(message: string): ConfigError {
+  return new ConfigError([{ name: 'Haip__VerifierCertificate', message }]);
+}

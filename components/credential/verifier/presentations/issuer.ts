@@ -1,0 +1,76 @@
+import type { SignatureKey } from '#core/crypto/signature-key.ts';
+import type { JsonObject } from '#core/encoding/json.ts';
+import { type Violation, violation } from '#core/errors/errors.ts';
+import type { KeyOrigin, ResolvedDid, TrustFacts, TrustPolicy } from '#core/trust/evaluate.ts';
+import { judgeX5c } from '#core/trust/x5c.ts';
+import type { TrustSources } from '../trust-sources/trust-sources.ts';
+
+/** The key of an issuer, and where it was found. */
+export interface FoundIssuer {
+  readonly key: SignatureKey;
+  readonly origin: KeyOrigin;
+  readonly resolvedDid: ResolvedDid | undefined;
+}
+
+const organizationDid = /^(did:platform:org:(w[0-9a-z]{20,99}))(?:#[A-Za-z0-9_-]{1,64})?$/;
+
+/**
+ * Finds the key that an issuer's JWT says it is signed with: the leaf of `x5c`, or the key of an organisation whose DID is
+ * in `kid`. Nothing is fetched from where the credential itself points to.
+ * @returns violations when the header names none
+ */
+export async function findIssuer(
+  header: JsonObject,
+  sources: Pick<TrustSources, 'findOrganizationKey'>,
+): Promise<FoundIssuer | Violation> {
+  const { x5c, kid } = header;
+  if (x5c !== undefined) {
+    const { violations, result } = judgeX5c(x5c);
+    if (result === undefined) return violations[0];
+    const [leaf] = result;
+    const key = leaf?.key;
+    if (key === undefined)
+      return violation('TRUST_CHAIN_INVALID', 'The key of the certificate is not supported');
+    return { key, origin: { kind: 'x5c', path: result }, resolvedDid: undefined };
+  }
+  const [, did, address] = organizationDid.exec(typeof kid === 'string' ? kid : '') ?? [];
+  if (did === undefined || address === undefined)
+    return violation('SIGNATURE', 'The header names no key that can be found: it needs x5c, or kid');
+  const key = await sources.findOrganizationKey(address);
+  if (key === undefined) return violation('TRUST_NO_SOURCE', 'The DID of the issuer names no key');
+  return {
+    key,
+    origin: { kind: 'did', did, key },
+    resolvedDid: { identifiers: [did], assertionKeys: [key] },
+  };
+}
+
+/** Gathers what a policy needs to judge an issuer. A source that cannot be asked vouches for none. */
+export async function gatherFacts(
+  policy: TrustPolicy,
+  { origin, resolvedDid }: Pick<FoundIssuer, 'origin' | 'resolvedDid'>,
+  sources: TrustSources,
+): Promise<{ readonly facts: TrustFacts; readonly isStrict: boolean }> {
+  const kinds = new Set(policy.sources.map(({ kind }) => kind));
+  const path = origin.kind === 'x5c' ? origin.path : [];
+  const last = path.at(-1);
+  const tenant =
+    kinds.has('x509-tenant') && last !== undefined ? await sources.findTenantAnchor(last) : undefined;
+  const ids = policy.sources.flatMap(({ kind, trustListId }) =>
+    kind === 'trustlist' && trustListId !== undefined ? [trustListId] : [],
+  );
+  const lists = await Promise.all(
+    [...new Set(ids)].map(async (id) => [id, await sources.findTrustList(id)] as const),
+  );
+  const found = lists.flatMap(([id, list]) => (list === undefined ? [] : [[id, list] as const]));
+  const facts: TrustFacts = {
+    origin,
+    resolvedDid,
+    tenantAnchors: tenant === undefined ? [] : [tenant.anchor],
+    trustLists: new Map(found.map(([id, { snapshot }]) => [id, snapshot])),
+    revocation: new Map(
+      tenant === undefined || last === undefined ? [] : [[last.thumbprint, tenant.verdict]],
+    ),
+  };
+  return { facts, isStrict: found.some(([, { isStrict }]) => isStrict) };
+}

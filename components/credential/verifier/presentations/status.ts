@@ -1,0 +1,145 @@
+import { promisify } from 'node:util';
+import { inflate } from 'node:zlib';
+import type { StatusReference } from '#core/credential/status-list/reference.ts';
+import {
+  findStatus,
+  STATUS_INVALID,
+  STATUS_SUSPENDED,
+  STATUS_VALID,
+} from '#core/credential/status-list/status-list.ts';
+import { judgeStatusTokenForm, verifyStatusToken } from '#core/credential/status-list/token.ts';
+import type { JsonObject } from '#core/encoding/json.ts';
+import { equalBytes } from '#core/encoding/text.ts';
+import type { KeyOrigin } from '#core/trust/evaluate.ts';
+import { judgeX5c } from '#core/trust/x5c.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import { type Outbound, OutboundError } from '#kit/outbound/outbound.ts';
+import type { StatusResult } from './verdict.ts';
+
+/** Bounds of lists of other issuers: as they are sent, and inflated. */
+const mostBytes = 4 * 1024 * 1024;
+const mostInflatedBytes = 32 * 1024 * 1024;
+const timeoutMs = 5_000;
+
+const unzip = promisify(inflate);
+
+interface StatusDeps {
+  readonly clock: Clock;
+  readonly outbound: Pick<Outbound, 'send'>;
+  /** A list of this installation; undefined for an address that is not one of its own. */
+  readonly readOwnList: (uri: string) => Promise<string | undefined>;
+}
+
+/** Signed lists by address, while their issuers allow it. */
+interface CachedList {
+  readonly token: string;
+  readonly untilMs: number;
+}
+
+const mostKept = 64;
+const leastTtlSeconds = 5;
+const mostTtlSeconds = 86_400;
+
+/** Statuses of credentials by their lists, which are kept as long as their issuers say. */
+export class StatusReader {
+  readonly #deps: StatusDeps;
+  readonly #kept = new Map<string, CachedList>();
+
+  constructor(deps: StatusDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The status of a credential. The list must be signed with the key of the credential's issuer.
+   */
+  async read(
+    reference: StatusReference | 'unsupported' | undefined,
+    origin: KeyOrigin,
+  ): Promise<StatusResult> {
+    if (reference === undefined) return 'NotPresent';
+    if (reference === 'unsupported') return 'Unavailable';
+    const token = await this.#find(reference.uri);
+    if (token === undefined) return 'Unavailable';
+    const value = await this.#valueOf(token, reference, origin);
+    if (value === STATUS_VALID) return 'Valid';
+    if (value === STATUS_SUSPENDED) return 'Suspended';
+    // Values that are not known are no valid status.
+    return value === undefined ? 'Unavailable' : revoked(value);
+  }
+
+  async #valueOf(
+    token: string,
+    { uri, index }: StatusReference,
+    origin: KeyOrigin,
+  ): Promise<number | undefined> {
+    const form = judgeStatusTokenForm(token);
+    if (form.result === undefined) return undefined;
+    const issuerKey = keyOf(form.result.header, origin);
+    if (issuerKey === undefined) return undefined;
+    const nowMs = this.#deps.clock.nowMs();
+    const expected = { uri, issuerKey, algorithms: ['ES256'] as const, atMs: nowMs };
+    const { result } = verifyStatusToken(form.result, expected);
+    if (result === undefined) return undefined;
+    const bytes = await inflated(result.compressed);
+    if (bytes === undefined) return undefined;
+    this.#keep(uri, token, { ttlSeconds: result.ttlSeconds, nowMs });
+    return findStatus({ bits: result.bits, bytes }, index);
+  }
+
+  async #find(uri: string): Promise<string | undefined> {
+    const own = await this.#deps.readOwnList(uri);
+    if (own !== undefined) return own;
+    const kept = this.#kept.get(uri);
+    if (kept !== undefined && kept.untilMs > this.#deps.clock.nowMs()) return kept.token;
+    try {
+      const answer = await this.#deps.outbound.send(uri, {
+        headers: { accept: 'application/statuslist+jwt' },
+        limits: { timeoutMs, maxBytes: mostBytes },
+      });
+      return answer.status === 200 ? answer.body.toString('utf8') : undefined;
+    } catch (error) {
+      if (error instanceof OutboundError) return undefined;
+      throw error;
+    }
+  }
+
+  #keep(
+    uri: string,
+    token: string,
+    { ttlSeconds, nowMs }: { ttlSeconds: number | undefined; nowMs: number },
+  ): void {
+    if (this.#kept.get(uri)?.token === token || ttlSeconds === undefined) return;
+    const seconds = Math.min(Math.max(ttlSeconds, leastTtlSeconds), mostTtlSeconds);
+    if (this.#kept.size >= mostKept) {
+      const [oldest] = this.#kept.keys();
+      if (oldest !== undefined) this.#kept.delete(oldest);
+    }
+    this.#kept.set(uri, { token, untilMs: nowMs + seconds * 1000 });
+  }
+}
+
+function revoked(value: number): StatusResult {
+  return value === STATUS_INVALID ? 'Revoked' : 'Unavailable';
+}
+
+/** The key of a list, when it is that of the credential's issuer. */
+function keyOf({ x5c, kid }: JsonObject, origin: KeyOrigin) {
+  if (origin.kind === 'did') {
+    const isSame = typeof kid === 'string' && kid.split('#', 1)[0] === origin.did;
+    return isSame ? origin.key : undefined;
+  }
+  const [leaf] = judgeX5c(x5c).result ?? [];
+  const [issuerLeaf] = origin.path;
+  if (leaf === undefined || issuerLeaf === undefined) return undefined;
+  // The key of the credential vouches for the list; another certificate proves nothing by its names.
+  return equalBytes(leaf.spki, issuerLeaf.spki) ? leaf.key : undefined;
+}
+
+/** Inflates zlib data within its bound; undefined when it is larger, or none. */
+async function inflated(compressed: Uint8Array): Promise<Uint8Array | undefined> {
+  try {
+    return await unzip(compressed, { maxOutputLength: mostInflatedBytes });
+  } catch {
+    return undefined;
+  }
+}

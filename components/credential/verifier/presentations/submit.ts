@@ -1,0 +1,112 @@
+import { randomBytes } from 'node:crypto';
+import { isSatisfied, parseVpToken } from '#core/credential/requests/submission.ts';
+import type { JsonObject } from '#core/encoding/json.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { FormParameters } from '#kit/http/http.ts';
+import type { CredentialDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
+import { createSecret, secretHash } from '../../protocol/secrets.ts';
+import { findRequest, type StoredRequest, writeVerdict } from '../requests/store.ts';
+import { readResponse, type WalletResponse } from './read-response.ts';
+import { type JudgedQuery, presentTrust, type QueryVerdict } from './verdict.ts';
+import { type VerifyDeps, verifyPresentation } from './verify.ts';
+
+export interface SubmitDeps extends VerifyDeps {
+  readonly db: Database<CredentialDatabase>;
+  readonly clock: Clock;
+}
+
+/**
+ * Takes the answer of a wallet: reads, verifies, and writes the verdict about the first one. The answer to the wallet
+ * tells nothing about the verdict.
+ * @returns where the wallet sends the person, if the request says so
+ * @throws AppError not_found REQUEST_NOT_FOUND, gone REQUEST_ENDED, conflict ALREADY_SUBMITTED, and those of `readResponse`
+ * and `parseVpToken`, after which the wallet may answer again
+ */
+export async function submitResponse(
+  deps: SubmitDeps,
+  requestId: string,
+  form: FormParameters,
+): Promise<{ readonly redirectUri: string | undefined }> {
+  const request = await findRequest(deps.db.read, requestId);
+  const now = new Date(deps.clock.nowMs());
+  if (request === undefined) throw refusal('REQUEST_NOT_FOUND');
+  if (request.status === 'Verified' || request.status === 'Failed') throw refusal('ALREADY_SUBMITTED');
+  if (request.status === 'Expired' || request.expiresAt <= now) throw refusal('REQUEST_ENDED');
+  const response = await readResponse(form, request);
+  const judged = await judge(deps, request, response);
+  const code = request.redirectUri === null ? undefined : createSecret(randomBytes);
+  const isWritten = await deps.db.transact((tx) =>
+    writeVerdict(tx, request.id, {
+      status: judged.isValid ? 'Verified' : 'Failed',
+      verdict: { errors: judged.errors, perQuery: judged.verdicts },
+      claims: judged.claims,
+      responseCodeHash: code === undefined ? undefined : secretHash(code),
+      at: now,
+    }),
+  );
+  if (!isWritten) throw refusal('ALREADY_SUBMITTED');
+  return { redirectUri: redirectOf(request.redirectUri, code) };
+}
+
+function redirectOf(uri: string | null, code: string | undefined): string | undefined {
+  if (uri === null || code === undefined) return undefined;
+  const url = new URL(uri);
+  url.searchParams.set('response_code', code);
+  return url.href;
+}
+
+interface Judged {
+  readonly isValid: boolean;
+  readonly errors: QueryVerdict['errors'];
+  readonly verdicts: Readonly<Record<string, object>>;
+  readonly claims: Readonly<Record<string, JsonObject>>;
+}
+
+async function judge(deps: SubmitDeps, request: StoredRequest, response: WalletResponse): Promise<Judged> {
+  if (response.kind === 'declined') {
+    const error = {
+      code: 'WALLET_DECLINED',
+      message: `The wallet answered ${JSON.stringify(response.error)}`,
+    };
+    return { isValid: false, errors: [error], verdicts: {}, claims: {} };
+  }
+  const nowMs = deps.clock.nowMs();
+  const found = parseVpToken(request.terms.query, response.vpToken);
+  const judged = await Promise.all(
+    found.map(async ({ query, presentations }) => {
+      const all = await Promise.all(
+        presentations.map((one) => verifyPresentation(deps, one, { request, query, nowMs })),
+      );
+      return [query.id, worstOf(all)] as const;
+    }),
+  );
+  const verified = new Set(judged.filter(([, { verdict }]) => verdict.isValid).map(([id]) => id));
+  const isValid = isSatisfied(request.terms.query, verified);
+  const errors = judged.flatMap(([, { verdict }]) => verdict.errors);
+  return {
+    isValid,
+    errors: isValid ? [] : missing(errors),
+    verdicts: Object.fromEntries(judged.map(([id, { verdict }]) => [id, presentVerdict(verdict)])),
+    claims: Object.fromEntries(judged.map(([id, { claims }]) => [id, claims])),
+  };
+}
+
+/** Queries that were not answered are an error of their own. */
+function missing(errors: QueryVerdict['errors']): QueryVerdict['errors'] {
+  const absent = { code: 'CLAIM_MISSING', message: 'A credential that is required was not presented' };
+  return errors.length > 0 ? errors : [absent];
+}
+
+/** Several presentations of one query must all verify. */
+function worstOf(all: readonly JudgedQuery[]): JudgedQuery {
+  const [first] = all;
+  const bad = all.find(({ verdict }) => !verdict.isValid);
+  if (first === undefined) throw new Error('a query without presentations was judged');
+  return bad ?? first;
+}
+
+function presentVerdict({ trust, ...verdict }: QueryVerdict): object {
+  return { ...verdict, trust: presentTrust(trust) };
+}

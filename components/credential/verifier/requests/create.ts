@@ -1,0 +1,162 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { exportJWK, generateKeyPair } from 'jose';
+import { z } from 'zod';
+import { trustPolicy } from '#core/blueprint/model/credentials.ts';
+import { type DcqlQuery, parseDcqlQuery } from '#core/credential/requests/dcql.ts';
+import { buildRequirementQuery } from '#core/credential/requests/requirement.ts';
+import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
+import { readableText } from '#core/encoding/readable.ts';
+import type { TrustPolicy } from '#core/trust/evaluate.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { CredentialDatabase } from '../../database/schema.ts';
+import { refusal } from '../../errors.ts';
+import { createSecret } from '../../protocol/secrets.ts';
+import type { VerifierIdentity } from '../identity/identity.ts';
+import { insertRequest } from './store.ts';
+import { CLIENT_ID_PREFIXES, INSTALLATION_POLICY, RESPONSE_MODES, type RequestTerms } from './terms.ts';
+
+const text = z.string();
+const claimSchema = z.union([
+  text.min(1).max(200),
+  z.strictObject({ claimName: text.min(1).max(200), expectedValue: z.unknown().optional() }),
+]);
+
+export const requestBody = z.strictObject({
+  credentialType: text
+    .min(1)
+    .max(500)
+    .optional()
+    .describe('`vct`, or the document type; this or declaredQuery.'),
+  format: z.enum(['dc+sd-jwt', 'sd-jwt-vc', 'mso_mdoc']).default('dc+sd-jwt'),
+  requiredClaims: z
+    .array(claimSchema)
+    .max(64)
+    .optional()
+    .describe('Names of claims, or JSON Pointers; `namespace/element` for mdoc.'),
+  acceptedIssuers: z
+    .array(text.min(1).max(300))
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('DIDs; in place of a policy.'),
+  declaredQuery: z
+    .custom<JsonObject>(isJsonObject, 'expected an object')
+    .optional()
+    .describe('A DCQL query (OpenID4VP 1.0, section 6), sent to the wallet as it is.'),
+  trustPolicy: trustPolicy.optional(),
+  trustPolicies: z.record(text, trustPolicy).optional().describe('By query id.'),
+  revocationCheckPolicy: z.enum(['FailClosed', 'FailOpen']).default('FailClosed'),
+  purpose: readableText.max(300).optional(),
+  expiresInSeconds: z.int().min(60).max(900).default(300),
+  responseMode: z.enum(RESPONSE_MODES).default('direct_post'),
+  clientIdPrefix: z.enum(CLIENT_ID_PREFIXES).default('x509_san_dns'),
+  redirectUri: z
+    .url()
+    .max(2000)
+    .optional()
+    .describe('Where the wallet sends the person; the result then waits for the code that comes with them.'),
+});
+
+type RequestBody = z.output<typeof requestBody>;
+
+export interface CreateRequestDeps {
+  readonly db: Database<CredentialDatabase>;
+  readonly clock: Clock;
+  readonly issuerUrl: string;
+  readonly verifier: () => VerifierIdentity;
+}
+
+/**
+ * Creates a request for presentations.
+ * @param createdBy who may read the result
+ * @throws AppError invalid DCQL_INVALID, REDIRECT_URI_REFUSED
+ */
+export async function createRequest(deps: CreateRequestDeps, body: RequestBody, createdBy: string) {
+  const terms = termsOf(body);
+  if (body.redirectUri !== undefined) assertRedirect(body.redirectUri);
+  const createdAt = new Date(deps.clock.nowMs());
+  const request = {
+    id: randomUUID(),
+    createdBy,
+    terms,
+    nonce: createSecret(randomBytes),
+    state: createSecret(randomBytes),
+    clientId: deps.verifier().clientId(terms.clientIdPrefix),
+    decryptionKey: terms.responseMode === 'direct_post.jwt' ? await decryptionKey() : undefined,
+    redirectUri: body.redirectUri,
+    createdAt,
+    expiresAt: new Date(createdAt.getTime() + body.expiresInSeconds * 1000),
+  };
+  await deps.db.transact((tx) => insertRequest(tx, request));
+  const requestUri = `${deps.issuerUrl}/api/v1/verifier/requests/${request.id}/request-object`;
+  const query = new URLSearchParams({ client_id: request.clientId, request_uri: requestUri });
+  return {
+    requestId: request.id,
+    authorizationRequestUri: `openid4vp://?${query}`,
+    requestUri,
+    clientId: request.clientId,
+    nonce: request.nonce,
+    expiresAt: request.expiresAt.toISOString(),
+    state: 'Pending' as const,
+  };
+}
+
+/** An ephemeral key that one answer is encrypted to. */
+async function decryptionKey(): Promise<object> {
+  const { privateKey } = await generateKeyPair('ECDH-ES', { crv: 'P-256', extractable: true });
+  return { ...(await exportJWK(privateKey)), kid: randomUUID(), use: 'enc', alg: 'ECDH-ES' };
+}
+
+function termsOf(body: RequestBody): RequestTerms {
+  const query = queryOf(body);
+  const ids = query.credentials.map(({ id }) => id);
+  const unknown = Object.keys(body.trustPolicies ?? {}).find((id) => !ids.includes(id));
+  if (unknown !== undefined)
+    throw refusal('DCQL_INVALID', { message: `trustPolicies names ${unknown}, which is no query` });
+  const policyOf = (id: string): TrustPolicy =>
+    body.trustPolicies?.[id] ??
+    body.trustPolicy ??
+    issuersPolicy(body.acceptedIssuers) ??
+    INSTALLATION_POLICY;
+  return {
+    query,
+    policies: Object.fromEntries(ids.map((id) => [id, policyOf(id)])),
+    revocationCheck: body.revocationCheckPolicy,
+    responseMode: body.responseMode,
+    clientIdPrefix: body.clientIdPrefix,
+  };
+}
+
+function issuersPolicy(issuers: readonly string[] | undefined): TrustPolicy | undefined {
+  return issuers && { sources: [{ kind: 'did-allowlist', allowedIssuers: [...issuers] }] };
+}
+
+/** @throws AppError invalid DCQL_INVALID */
+function queryOf({
+  declaredQuery,
+  credentialType,
+  format,
+  requiredClaims = [],
+  purpose,
+}: RequestBody): DcqlQuery {
+  if ((declaredQuery === undefined) === (credentialType === undefined))
+    throw refusal('DCQL_INVALID', { message: 'one of credentialType and declaredQuery is needed' });
+  if (declaredQuery !== undefined) return parseDcqlQuery(declaredQuery);
+  const requirement = {
+    type: credentialType ?? '',
+    format: format === 'mso_mdoc' ? ('mso_mdoc' as const) : ('sd-jwt-vc' as const),
+    requiredClaims: requiredClaims.map((claim) => (typeof claim === 'string' ? { claimName: claim } : claim)),
+    ...(purpose !== undefined && { description: purpose }),
+  };
+  const { query } = buildRequirementQuery([requirement]);
+  const [only] = query.credentials;
+  return only === undefined ? query : { ...query, credentials: [{ ...only, id: 'credential' }] };
+}
+
+/** @throws AppError invalid REDIRECT_URI_REFUSED */
+function assertRedirect(text: string): void {
+  const { protocol, hostname } = URL.parse(text) ?? {};
+  const isLocal = protocol === 'http:' && (hostname === 'localhost' || hostname === '127.0.0.1');
+  if (protocol !== 'https:' && !isLocal) throw refusal('REDIRECT_URI_REFUSED');
+}

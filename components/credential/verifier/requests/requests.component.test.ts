@@ -1,0 +1,114 @@
+import { createHash, verify, X509Certificate } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { caller, type Fixture, issuerUrl, openFixture } from '../../testing/fixture.ts';
+import { type Held, Presenter, responseUriOf } from '../../testing/presenter.ts';
+
+let fixture: Fixture;
+let presenter: Presenter;
+let held: Held;
+
+beforeAll(async () => {
+  fixture = await openFixture('credential_requests');
+  presenter = new Presenter(fixture);
+  held = await presenter.hold();
+});
+
+afterAll(() => fixture.close());
+
+describe('a request for presentations', () => {
+  test('is signed with the certificate that its client id names', async () => {
+    const created = await presenter.ask({ purpose: 'To let you in' });
+    expect(created.statusCode).toBe(201);
+    const { requestId, authorizationRequestUri, clientId, nonce } = created.json();
+    expect(clientId).toBe('x509_san_dns:issuer.test');
+    const uri = new URL(authorizationRequestUri);
+    expect([uri.protocol, uri.searchParams.get('client_id')]).toEqual(['openid4vp:', clientId]);
+    const path = (uri.searchParams.get('request_uri') ?? '').slice(issuerUrl.length);
+    const answer = await fixture.app.inject({ url: path });
+    expect(answer.headers['content-type']).toBe('application/oauth-authz-req+jwt');
+    const [head = '', body = '', signature = ''] = answer.body.split('.');
+    const header = JSON.parse(Buffer.from(head, 'base64url').toString());
+    expect(header).toMatchObject({ alg: 'ES256', typ: 'oauth-authz-req+jwt' });
+    const key = {
+      key: new X509Certificate(Buffer.from(header.x5c[0], 'base64')).publicKey,
+      dsaEncoding: 'ieee-p1363',
+    } as const;
+    expect(verify('sha256', Buffer.from(`${head}.${body}`), key, Buffer.from(signature, 'base64url'))).toBe(
+      true,
+    );
+    expect(JSON.parse(Buffer.from(body, 'base64url').toString())).toMatchObject({
+      aud: 'https://self-issued.me/v2',
+      response_type: 'vp_token',
+      response_mode: 'direct_post',
+      response_uri: responseUriOf(requestId),
+      client_id: clientId,
+      nonce,
+      dcql_query: {
+        credentials: [
+          {
+            id: 'credential',
+            format: 'dc+sd-jwt',
+            meta: { vct_values: ['urn:platform:credential:site-permit'] },
+            claims: [{ path: ['permitNumber'] }],
+          },
+        ],
+      },
+    });
+  });
+
+  test('names the hash of its certificate, and repeats the nonce of the wallet', async () => {
+    const { requestId, clientId } = (await presenter.ask({ clientIdPrefix: 'x509_hash' })).json();
+    const posted = await fixture.app.inject({
+      method: 'POST',
+      url: `/api/v1/verifier/requests/${requestId}/request-object`,
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      payload: 'wallet_nonce=abc&wallet_metadata=%7B%7D',
+    });
+    const [head = '', body = ''] = posted.body
+      .split('.')
+      .map((part) => Buffer.from(part, 'base64url').toString());
+    const leaf = Buffer.from(JSON.parse(head).x5c[0], 'base64');
+    expect(clientId).toBe(`x509_hash:${createHash('sha256').update(leaf).digest('base64url')}`);
+    expect(JSON.parse(body)).toMatchObject({ wallet_nonce: 'abc', client_id: clientId });
+  });
+
+  test.each([
+    ['nothing', { credentialType: undefined }],
+    ['both a type and a query', { declaredQuery: { credentials: [] } }],
+    ['an empty query', { credentialType: undefined, declaredQuery: { credentials: [] } }],
+    [
+      'a query without meta',
+      { credentialType: undefined, declaredQuery: { credentials: [{ id: 'a', format: 'dc+sd-jwt' }] } },
+    ],
+    ['a policy for no query', { trustPolicies: { other: { sources: [{ kind: 'register' }] } } }],
+  ])('for %s is refused', async (_, change) => {
+    const answer = await presenter.ask(change);
+    expect([answer.statusCode, answer.json().code]).toEqual([400, 'DCQL_INVALID']);
+  });
+
+  test('sends people to safe addresses alone', async () => {
+    for (const redirectUri of ['http://other.test/', 'javascript:alert(1)', 'ftp://x.test/']) {
+      expect((await presenter.ask({ redirectUri })).json().code).toBe('REDIRECT_URI_REFUSED');
+    }
+  });
+
+  test('is for callers with a token, of any tier', async () => {
+    fixture.callers.set('Bearer citizen', caller({ tier: 'consumer' }));
+    expect((await presenter.ask({}, 'Bearer citizen')).statusCode).toBe(201);
+    expect((await presenter.ask({}, 'Bearer unknown')).statusCode).toBe(401);
+  });
+
+  test('ends: an expired or answered one has no object', async () => {
+    const { requestId, request } = await presenter.asked({ expiresInSeconds: 60 });
+    const presentation = await presenter.present(held, request);
+    fixture.clock.advance(60_000);
+    const url = `/api/v1/verifier/requests/${requestId}/request-object`;
+    expect((await fixture.app.inject({ url })).statusCode).toBe(410);
+    const late = await presenter.answer(requestId, request, { credential: [presentation] });
+    expect([late.statusCode, late.json().code]).toEqual([410, 'REQUEST_ENDED']);
+    expect((await presenter.result(requestId)).json()).toMatchObject({ state: 'Expired', result: null });
+    const unknown = '/api/v1/verifier/requests/0190a5b2-7c3d-4e4f-8a1b-2c3d4e5f6a7b/request-object';
+    expect((await fixture.app.inject({ url: unknown })).statusCode).toBe(404);
+    expect((await fixture.app.inject({ url: unknown.replace('0190', 'zzzz') })).statusCode).toBe(404);
+  });
+});

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { trustPolicy } from '#core/blueprint/model/credentials.ts';
+import { type DcqlQuery, parseDcqlQuery } from '#core/credential/requests/dcql.ts';
+import type { TrustPolicy } from '#core/trust/evaluate.ts';
+
+/** How a wallet sends its answer (OpenID4VP 1.0, sections 8.2 and 8.3.1). */
+export const RESPONSE_MODES = ['direct_post', 'direct_post.jwt'] as const;
+/** How the client id names the verifier (OpenID4VP 1.0, section 5.9.3). */
+export const CLIENT_ID_PREFIXES = ['x509_san_dns', 'x509_hash'] as const;
+
+/** What is asked of a wallet, and how its answer is judged. */
+export interface RequestTerms {
+  readonly query: DcqlQuery;
+  /** By query id. */
+  readonly policies: Readonly<Record<string, TrustPolicy>>;
+  readonly revocationCheck: 'FailClosed' | 'FailOpen';
+  readonly responseMode: (typeof RESPONSE_MODES)[number];
+  readonly clientIdPrefix: (typeof CLIENT_ID_PREFIXES)[number];
+}
+
+/** Organisations of this installation: by their certificate, or by their DID. */
+export const INSTALLATION_POLICY: TrustPolicy = { sources: [{ kind: 'x509-tenant' }, { kind: 'register' }] };
+
+const stored = z.object({
+  query: z.unknown().transform(parseDcqlQuery),
+  policies: z.record(z.string(), trustPolicy),
+  revocationCheck: z.enum(['FailClosed', 'FailOpen']),
+  responseMode: z.enum(RESPONSE_MODES),
+  clientIdPrefix: z.enum(CLIENT_ID_PREFIXES),
+});
+
+/** Reads the terms of a stored request. */
+export function readTerms(value: unknown): RequestTerms {
+  return stored.parse(value);
+}
