@@ -117,7 +117,7 @@ function mountOwn(app: App, deps: EnrolDeps): void {
     operationId: 'issueCertificate',
     summary: 'Issue the certificate of an organisation by its own authority',
     description: 'The key is that of the wallet. An earlier certificate is superseded and not revoked.',
-    body: { schema: z.object({}).optional(), example: {} },
+    body: { schema: z.object({}).nullish(), example: {} },
     answers: { 200: json('The certificate.', certificateSchema) },
     refusals: [...foreign, ...ofKey],
     handle: async ({ resource: organization, params, caller, request }) => {
@@ -162,7 +162,7 @@ function mountImported(app: App, deps: EnrolDeps): void {
         .object({
           subjectDn: z.string().min(1).max(512).optional().describe('CN=Example, O=Example Ltd, C=DE'),
         })
-        .optional(),
+        .nullish(),
       example: { subjectDn: 'CN=Analytical Engines, O=Analytical Engines, C=GB' },
     },
     answers: {

@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type Certificate, KEY_USAGE } from './certificate.ts';
+import { isAcceptedAlgorithm } from './signature-algorithm.ts';
 
 /** Why a certificate path is refused; `EXPIRED` also before its time. */
 interface PathViolation {
@@ -12,21 +13,6 @@ interface PathViolation {
 
 /** Certificates of a path, leaf and anchor included. */
 export const MAX_PATH_LENGTH = 5;
-
-/** DER of RSASSA-PSS with MGF1 of the same hash and a salt of its length (RFC 4055, section 3.1). */
-function pss(hash: string, saltBytes: string): string {
-  const algorithm = `300d06096086480165030402${hash}0500`;
-  return `304106092a864886f70d01010a3034a00f${algorithm}a11c301a06092a864886f70d010108${algorithm}a2030201${saltBytes}`;
-}
-
-/** DER of the AlgorithmIdentifiers that may sign: SHA-256, 384 and 512, with ECDSA (RFC 5758) or RSA (RFC 4055). */
-const SIGNATURE_ALGORITHMS: ReadonlySet<string> = new Set([
-  ...['02', '03', '04'].map((hash) => `300a06082a8648ce3d0403${hash}`),
-  ...['0b', '0c', '0d'].map((hash) => `300d06092a864886f70d0101${hash}0500`),
-  pss('01', '20'),
-  pss('02', '30'),
-  pss('03', '40'),
-]);
 
 const CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1']);
 const MIN_RSA_BITS = 2048;
@@ -64,7 +50,7 @@ function judgeCertificate(certificate: Certificate): string[] {
   const { signatureAlgorithm, unknownCritical, hasNameConstraints, spki } = certificate;
   const messages = unknownCritical.map((oid) => `has the critical extension ${oid}, which is not supported`);
   if (hasNameConstraints) messages.push('has name constraints, which are not supported');
-  if (!SIGNATURE_ALGORITHMS.has(Buffer.from(signatureAlgorithm).toString('hex')))
+  if (!isAcceptedAlgorithm(signatureAlgorithm))
     messages.push('is signed with an algorithm that is not accepted; ECDSA or RSA with SHA-256 or better is');
   if (!isAcceptedKey(findKey(spki)))
     messages.push('has a key that is not accepted; P-256, P-384 and RSA from 2048 bits are');

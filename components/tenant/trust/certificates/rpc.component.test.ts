@@ -1,0 +1,134 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isAppError } from '#core/errors/errors.ts';
+import { serviceSpiffeId } from '#kit/workload/workload.ts';
+import {
+  CertificateProvenance,
+  GetIssuerChainRequestSchema,
+} from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { makeCa, makeCertificate, type TestCertificate, usages } from '../issuing/ca.fixture.ts';
+import { parseCertificate } from '../paths/certificate.ts';
+import { isSelfSigned } from '../paths/validate-path.ts';
+import { type Party, startTrustTenant, type TrustTenant } from '../trust.fixture.ts';
+import { issuerChainRpc, mayReadChains } from './rpc.ts';
+
+const { INTERNAL, IMPORTED, UNSPECIFIED } = CertificateProvenance;
+
+let trust: TrustTenant;
+let root: TestCertificate;
+beforeAll(async () => {
+  trust = await startTrustTenant('tenant_chains');
+  root = await makeCa('CN=root');
+});
+afterAll(() => trust.tenant.stop());
+
+const peerOf = (clientId: string) => ({ clientId, spiffeId: serviceSpiffeId('x', clientId) });
+
+/** The chain, or the code of the refusal. */
+async function ask(
+  party: { readonly id: string; readonly wallet: { readonly address: string } },
+  provenance: CertificateProvenance,
+): Promise<readonly Buffer[] | string> {
+  const context = { peer: peerOf('service-credential'), signal: new AbortController().signal };
+  const request = create(GetIssuerChainRequestSchema, {
+    organizationId: party.id,
+    walletAddress: party.wallet.address,
+    provenance,
+  });
+  try {
+    const { chain = [] } = await issuerChainRpc(trust.tenant.deps.trust).getIssuerChain(request, context);
+    return chain.map((der) => Buffer.from(der));
+  } catch (error) {
+    if (isAppError(error)) return error.code;
+    throw error;
+  }
+}
+
+const enrol = (party: Party) => trust.call('POST', `${party.path}/enrol`, { token: party.token, body: {} });
+
+async function importLeaf(party: Party, issuer = root): Promise<TestCertificate> {
+  const leaf = await makeCertificate({
+    name: 'CN=leaf',
+    issuer,
+    spki: party.wallet.keys.issuer.publicKey,
+    usages: usages.digitalSignature,
+  });
+  const body = { certificatePem: leaf.pem, chainPem: [issuer.pem] };
+  const { status } = await trust.call('POST', `${party.path}/certificates/import`, {
+    token: party.token,
+    body,
+  });
+  expect(status).toBe(201);
+  return leaf;
+}
+
+describe('the chain of an issuer', () => {
+  it('is of the provenance that is asked for, without its anchor', async () => {
+    const { acme } = trust;
+    expect(await ask(acme, INTERNAL)).toBe('CERT_NOT_ENROLLED');
+    expect(await ask(acme, IMPORTED)).toBe('CERT_EXTERNAL_ANCHOR_UNAVAILABLE');
+    await enrol(acme);
+    const leaf = await importLeaf(acme);
+    expect(await ask(acme, IMPORTED)).toEqual([leaf.der]);
+    const own = await ask(acme, INTERNAL);
+    expect(own).toHaveLength(1);
+    for (const der of [...own, ...(await ask(acme, IMPORTED))]) {
+      const certificate = parseCertificate(Buffer.from(der));
+      expect(certificate !== undefined && isSelfSigned(certificate)).toBe(false);
+    }
+  });
+
+  it('ends with revocation, retirement, a lock, another wallet and suspension; an outage is said so', async () => {
+    const party = await trust.makeParty('Ends', 'ends');
+    const both = async () => [await ask(party, INTERNAL), await ask(party, IMPORTED)];
+    const none = ['CERT_NOT_ENROLLED', 'CERT_EXTERNAL_ANCHOR_UNAVAILABLE'];
+    await enrol(party);
+    await importLeaf(party);
+    const chains = await both();
+    expect(chains.every((chain) => Array.isArray(chain))).toBe(true);
+    trust.keys.isDown = true;
+    expect(await both()).toEqual(['WALLETS_UNAVAILABLE', 'WALLETS_UNAVAILABLE']);
+    trust.keys.isDown = false;
+    party.wallet.state = 'locked';
+    expect(await both()).toEqual(none);
+    party.wallet.state = 'usable';
+    const status = (text: string) =>
+      trust.tenant.db.transact((tx) =>
+        tx.updateTable('organizations').set({ status: text }).where('id', '=', party.id).execute(),
+      );
+    await status('Suspended');
+    expect(await both()).toEqual(none);
+    await status('Active');
+    expect(await both()).toEqual(chains);
+    const revocation = { token: party.token, body: { reason: 'superseded' } };
+    await trust.call('POST', `${party.path}/revoke`, revocation);
+    expect(await both()).toEqual([none[0], chains[1]]);
+    await enrol(party);
+    const wallet = trust.keys.makeWallet(party.id);
+    expect(await both()).toEqual(none);
+    const next = { id: party.id, wallet };
+    expect([await ask(next, INTERNAL), await ask(next, IMPORTED)]).toEqual(none);
+  });
+
+  it('is of no other organisation, and needs a request that is well formed', async () => {
+    const { acme, other } = trust;
+    await enrol(acme);
+    expect(await ask({ id: other.id, wallet: acme.wallet }, INTERNAL)).toBe('CERT_NOT_ENROLLED');
+    expect(await ask({ id: acme.id, wallet: other.wallet }, INTERNAL)).toBe('CERT_NOT_ENROLLED');
+    const unknown = '00000000-0000-4000-8000-000000000000';
+    expect(await ask({ id: unknown, wallet: acme.wallet }, INTERNAL)).toBe('CERT_NOT_ENROLLED');
+    for (const [id, address, provenance] of [
+      ['acme', acme.wallet.address, INTERNAL],
+      [acme.id, 'w1', INTERNAL],
+      [acme.id, acme.wallet.address, UNSPECIFIED],
+    ] as const) {
+      expect(await ask({ id, wallet: { address } }, provenance)).toBe('INVALID_REQUEST');
+    }
+  });
+
+  it('is for the credential service', () => {
+    expect(mayReadChains(peerOf('service-credential'))).toBe(true);
+    for (const other of ['service-wallet', 'service-blueprint', 'service-operator', 'validator-credential'])
+      expect(mayReadChains(peerOf(other)), other).toBe(false);
+  });
+});
