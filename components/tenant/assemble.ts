@@ -55,6 +55,7 @@ import type { RevokeDeps } from './tokens/revoke.ts';
 import { createTokenIssuer, type TokenIssuer } from './tokens/sessions/issue.ts';
 import { createTrust } from './trust/compose.ts';
 import type { OrganizationKeys } from './trust/keys/organization-keys.ts';
+import { createTrustLists } from './trust/lists/compose.ts';
 
 /** The dependencies of the tenant; tests provide their own database and bus. */
 export interface Parts {
@@ -222,6 +223,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal' | 'trust'> {
     signIn: { signIn, signOut: { db, clock, notify } },
     switching: { db, clock, issuer, refreshKey },
     tokens: { grant, revoke, log },
+    trustLists: createTrustLists(parts),
     ...accountDeps(wiring, { notify, passwordPolicy, loginTokens: signIn.loginTokens }),
   };
 }

@@ -16,6 +16,7 @@ import {
   PrincipalService,
   RevocationService,
 } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { TrustListService } from '#protos/gen/chancery/tenant/v1/trust_lists_pb.js';
 import { assembleTenant, type Parts, type Tenant } from './assemble.ts';
 import { auditKeyUse } from './audit/key-uses.ts';
 import { auditRpc } from './audit/rpc.ts';
@@ -35,6 +36,7 @@ import { startTokenListener } from './platform/principals/token-listener.ts';
 import { revocationRpc } from './tokens/revocations/rpc.ts';
 import { issuerChainRpc, mayReadChains } from './trust/certificates/rpc.ts';
 import { connectOrganizationKeys } from './trust/keys/clients.ts';
+import { mayReadAnchors, trustListRpc } from './trust/lists/rpc.ts';
 import { upkeepJobs } from './upkeep.ts';
 
 interface Built extends ServiceParts {
@@ -84,6 +86,11 @@ async function assemble(base: ServiceBase<TenantConfig>, services: readonly Serv
   cleanup.add('mint log', () => mintLog.flush());
   const hub = await openHub(tenantHub(db.read), { runtime, bus, authenticator, workload });
   cleanup.add('hub', () => hub.stop());
+  const { reader, door } = tenant.deps.trustLists;
+  cleanup.add('trust lists', async () => {
+    await reader.close();
+    await door.close();
+  });
   const jobs = startJobs(upkeepJobs(parts, tenant), runtime);
   cleanup.add('jobs', () => jobs.stop());
   return { authenticator, limiter, config, runtime, tenant, workload, parts, cleanup, hub };
@@ -163,6 +170,10 @@ function addServices(server: RpcServer, { runtime, tenant, parts }: Built): void
   });
   server.add(MembershipService, membershipRpc(parts.db.read), {
     allow: mayFindMembers,
+    requireToken: true,
+  });
+  server.add(TrustListService, trustListRpc(tenant.deps.trustLists), {
+    allow: mayReadAnchors,
     requireToken: true,
   });
   server.add(PrincipalService, principalRpc(tenant.managePrincipals), {

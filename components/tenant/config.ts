@@ -135,6 +135,11 @@ export const tenantSettings = z.object({
   CHANCERY_OUTBOUND_ALLOWED: outboundAllowed.describe(
     'Exact origins, separated by commas, that may be asked though they are private or without TLS; identity providers.',
   ),
+  Trust__TrustListStrictFreshness: flag
+    .default(false)
+    .describe(
+      'Refuses anchors of trust lists that should have been updated; they are marked as stale otherwise.',
+    ),
   Auth__ReturnToAllowlist__Hosts: returnToHosts.describe(
     'Hosts that a sign-in may lead to, separated by commas: exact, or *.suffix; https, or http for localhost.',
   ),

@@ -40,6 +40,8 @@ import { mountTokens, type TokenRouteDeps } from './tokens/routes.ts';
 import { mountAuthority } from './trust/authority/routes.ts';
 import { mountCertificates } from './trust/certificates/routes.ts';
 import type { TrustDeps } from './trust/compose.ts';
+import type { TrustListDeps } from './trust/lists/import-list.ts';
+import { mountTrustLists } from './trust/lists/routes.ts';
 
 export interface Deps {
   readonly metadata: MetadataDeps;
@@ -63,6 +65,7 @@ export interface Deps {
   readonly identityProvider: ProviderDeps;
   readonly federation: PendingLinkDeps & ProfileDeps;
   readonly trust: TrustDeps;
+  readonly trustLists: TrustListDeps;
   readonly internal: InternalDeps;
 }
 
@@ -97,6 +100,7 @@ export function mountRoutes(app: App, deps: Deps, hub: () => Hub): void {
   mountOrganizationSignIn(app, deps.federation);
   mountAuthority(app, deps.trust);
   mountCertificates(app, deps.trust);
+  mountTrustLists(app, deps.trustLists);
   mountHub(app, tenantHubPath, hub);
 }
 

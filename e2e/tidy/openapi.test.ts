@@ -35,7 +35,7 @@ interface Operation {
 const verbs = new Set(
   (
     'add approve attest build cancel change check classify count create decrypt delete destroy disable dismiss drain enact ' +
-    'encrypt ensure execute export finalize get grant initiate introspect issue list mark mint pause propose publish ' +
+    'encrypt ensure execute export finalize get grant import initiate introspect issue list mark mint pause propose publish ' +
     'recover refresh register reinstate reject release remove report resolve resume revoke rotate seal sign start stop store ' +
     'submit suspend switch reactivate undrain unlock update upsert validate verify vote'
   ).split(' '),

@@ -58,6 +58,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
     'components/kit/auth/*',
     'components/tenant/tokens/keys/*',
     'components/tenant/sign-in/federation/*',
+    'components/tenant/trust/lists/jws/*',
     'components/wallet/encryption/*',
     'components/credential/*',
   ],
@@ -81,6 +82,10 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   '@zxcvbn-ts/language-common': ['tools/passwords/*'],
   '@simplewebauthn/server': ['components/tenant/sign-in/passkeys/*'],
   'qrcode-generator': ['components/tenant/sign-in/second-factors/*'],
+  // trust lists
+  '@fastify/multipart': ['components/tenant/trust/lists/*'],
+  xadesjs: ['components/tenant/trust/lists/xml/*'],
+  '@xmldom/xmldom': ['components/tenant/trust/lists/xml/*'],
   // blueprints
   ajv: ['components/core/blueprint/schemas/*'],
   'ajv-formats': ['components/core/blueprint/schemas/*'],

@@ -1,14 +1,16 @@
 import { z } from 'zod';
 import { findSpkiKey } from '#core/crypto/signature-key.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
-import { parseCertificate } from '#core/trust/certificate.ts';
+import { isAppError } from '#core/errors/errors.ts';
+import { type Certificate, parseCertificate } from '#core/trust/certificate.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { createServiceClient } from '#kit/http/http.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { IssuerChainService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { type GetAnchorsResponse, TrustListService } from '#protos/gen/chancery/tenant/v1/trust_lists_pb.js';
 import { refusal } from '../errors.ts';
-import type { TrustSources } from '../verifier/trust-sources/trust-sources.ts';
+import type { AnchorList, TrustSources } from '../verifier/trust-sources/trust-sources.ts';
 import type { PeerOptions } from './peer.ts';
 
 interface Addresses {
@@ -28,6 +30,11 @@ export function connectTrust(addresses: Addresses, options: PeerOptions): TrustS
     address: addresses.CHANCERY_TENANT_GRPC,
     expect: serviceSpiffeId(workload.trustDomain, 'service-tenant'),
   });
+  const lists = createRpcClient(TrustListService, {
+    ...options,
+    address: addresses.CHANCERY_TENANT_GRPC,
+    expect: serviceSpiffeId(workload.trustDomain, 'service-tenant'),
+  });
   const keys = createServiceClient({
     workload,
     address: addresses.CHANCERY_WALLET_HTTPS,
@@ -42,7 +49,14 @@ export function connectTrust(addresses: Addresses, options: PeerOptions): TrustS
       if (found.anchor.length === 0) return undefined;
       return { anchor: parseCertificate(found.anchor), verdict: found.revoked ? 'Revoked' : 'Good' };
     },
-    findTrustList: async () => undefined,
+    findTrustList: async (trustListId) => {
+      try {
+        return listOf(await lists.getAnchors({ trustListId }));
+      } catch (cause) {
+        if (isAppError(cause, 'not_found') || isAppError(cause, 'invalid')) return undefined;
+        throw refusal('CERTIFICATES_UNAVAILABLE', { cause, retryAfterSeconds });
+      }
+    },
     findOrganizationKey: async (walletAddress) => {
       const path = `/api/internal/wallets/${encodeURIComponent(walletAddress)}/issuer-cert-key`;
       const answer = await keys
@@ -57,7 +71,29 @@ export function connectTrust(addresses: Addresses, options: PeerOptions): TrustS
     },
     close: () => {
       authorities.close();
+      lists.close();
       keys.close();
     },
   };
+}
+
+/** The tenant service judges freshness; the time of the next update repeats its judgement. */
+function listOf({ sequenceNumber, roots, stale, strict }: GetAnchorsResponse): AnchorList {
+  const snapshot = {
+    sequenceNumber: Number(sequenceNumber),
+    anchors: roots.flatMap(findCertificate),
+    issuedAtMs: 0,
+    nextUpdateMs: stale ? 0 : Number.MAX_SAFE_INTEGER,
+  };
+  return { snapshot, isStrict: strict };
+}
+
+/** A root that cannot be read vouches for none. */
+function findCertificate(der: Uint8Array): Certificate[] {
+  try {
+    return [parseCertificate(der)];
+  } catch (error) {
+    if (isAppError(error, 'invalid')) return [];
+    throw error;
+  }
 }

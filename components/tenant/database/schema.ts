@@ -1,4 +1,5 @@
 import type { ColumnType, Generated } from 'kysely';
+import type { TrustListTables } from './trust-list-tables.ts';
 import type { OrganizationCertificateTable, OrganizationRootTable } from './trust-tables.ts';
 
 /** A column that PostgreSQL fills and the application never writes. */
@@ -312,7 +313,7 @@ interface IdpConfigurationTable {
   updated_at: Date;
 }
 
-export interface TenantDatabase {
+export interface TenantDatabase extends TrustListTables {
   one_time_secrets: OneTimeSecretTable;
   messages: MessageTable;
   second_factors: SecondFactorTable;

@@ -89,11 +89,11 @@ export const document3: readonly SpecifiedRoute[] = [
     'GET /api/v1/verifier/requests/{requestId}/result RequireAuthenticated',
   ]),
   // Trust administration
-  ...routes('tenant', 'pending', [
-    'POST /api/v1/trust/trustlists/import RequireAdministrator',
-    'GET /api/v1/trust/trustlists RequireAdministrator',
-    'GET /api/v1/trust/trustlists/{trustListId} RequireAdministrator',
-    'DELETE /api/v1/trust/trustlists/{trustListId} RequireAdministrator',
+  ...routes('tenant', 'served', [
+    'POST /api/v1/trust/trustlists/import RequireSystemAdmin',
+    'GET /api/v1/trust/trustlists RequireSystemAdmin',
+    'GET /api/v1/trust/trustlists/{trustListId} RequireSystemAdmin',
+    'DELETE /api/v1/trust/trustlists/{trustListId} RequireSystemAdmin',
     'GET /api/v1/trust/trustlists/{trustListId}/anchors RequireService',
   ]),
   ...routes('tenant', 'served', [

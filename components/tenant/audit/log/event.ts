@@ -65,6 +65,8 @@ export const AUDIT_EVENT_TYPES = [
   'CertificateImported',
   'CertificateRetired',
   'CertificateRevoked',
+  'TrustListImported',
+  'TrustListRemoved',
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 

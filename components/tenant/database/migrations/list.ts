@@ -14,6 +14,7 @@ import { events } from './0012-events.ts';
 import { waysIn } from './0014-ways-in.ts';
 import { passwordChange } from './0015-password-change.ts';
 import { certificates } from './0016-certificates.ts';
+import { trustLists } from './0017-trust-lists.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -31,4 +32,5 @@ export const migrations: readonly Migration[] = [
   waysIn,
   passwordChange,
   certificates,
+  trustLists,
 ];
