@@ -98,7 +98,10 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   // tests
   '@openid4vc/openid4vci': [],
   '@openid4vc/openid4vp': [],
+  '@auth0/mdl': [],
   '@microsoft/signalr': [],
+  '@owf/mdoc': [],
+  '@sd-jwt/core': [],
   'socket.io': [],
   vitest: [],
   'fast-check': [],

@@ -13,7 +13,8 @@ export type PresentationCode =
   | 'KB_SD_HASH'
   | 'KB_SIGNATURE'
   | 'CLAIM_MISSING'
-  | 'CLAIM_VALUE';
+  | 'CLAIM_VALUE'
+  | 'DEVICE_MAC_UNSUPPORTED';
 
 /** Clocks of issuers and holders may differ from ours by this much. */
 export const CLOCK_LEEWAY_SECONDS = 60;

@@ -1,8 +1,10 @@
 import { constants, createPublicKey, type KeyObject, verify as verifySignature } from 'node:crypto';
 import { isBase64Url } from '../encoding/base64.ts';
+import { DER, derSequence, readDer } from '../encoding/der.ts';
+import { canonicalBytes } from '../encoding/jcs.ts';
 import { isJsonObject, type JsonObject } from '../encoding/json.ts';
 import { isStrictEd25519 } from './ed25519-rules.ts';
-import type { Sha2 } from './hash.ts';
+import { type Sha2, sha256 } from './hash.ts';
 
 /** Kinds of keys that credentials and certificates are verified with. */
 type SignatureKeyKind = 'P-256' | 'P-384' | 'P-521' | 'Ed25519' | 'RSA';
@@ -91,14 +93,22 @@ function keyOf(object: KeyObject): SignatureKey | undefined {
   }
 }
 
+/** Whether a key names its curve (RFC 5480 section 2.1.1): OpenSSL takes the parameters of a curve as well. */
+function namesCurve(der: Uint8Array): boolean {
+  const [algorithm] = derSequence(readDer(der));
+  return derSequence(algorithm)[1]?.tag === DER.oid;
+}
+
 /**
  * The key of a SubjectPublicKeyInfo in DER (RFC 5280 section 4.1.2.7): P-256, P-384, P-521, Ed25519, or RSA of 2048 to
  * 8192 bits. Undefined for anything else, curves given by parameters and malformed bytes included.
  */
 export function findSpkiKey(der: Uint8Array): SignatureKey | undefined {
   try {
-    const object = createPublicKey({ key: Buffer.from(der), format: 'der', type: 'spki' });
-    return keyOf(object);
+    const key = keyOf(createPublicKey({ key: Buffer.from(der), format: 'der', type: 'spki' }));
+    return key !== undefined && (key.kind === 'RSA' || key.kind === 'Ed25519' || namesCurve(der))
+      ? key
+      : undefined;
   } catch {
     return undefined;
   }
@@ -139,6 +149,13 @@ export function findJwkKey(jwk: unknown): SignatureKey | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** SHA-256 thumbprint of a public JWK (RFC 7638), 32 bytes; undefined for what `findJwkKey` does not accept. */
+export function jwkThumbprint(jwk: unknown): Uint8Array | undefined {
+  if (findJwkKey(jwk) === undefined || !isJsonObject(jwk)) return undefined;
+  const members = requiredMembers(jwk);
+  return members === undefined ? undefined : sha256(canonicalBytes(members));
 }
 
 /** SubjectPublicKeyInfo in DER, in one spelling for a key. */
