@@ -125,7 +125,6 @@ export function contentOf(
 
 /** Issues with a signer that is given digests, as the key service is. */
 export async function issue(signer: DocumentSigner, content: MdocContent): Promise<string> {
-  const issued: { message?: Uint8Array } = {};
   // The first pass learns the message whose digest is to be signed; random values are the same in both.
   const salts = Array.from({ length: 64 }, () => randomBytes(32));
   const random = () => {
@@ -143,8 +142,7 @@ export async function issue(signer: DocumentSigner, content: MdocContent): Promi
   if (auth?.kind !== 'array') throw new Error('no issuerAuth');
   const [protectedHeader, , payload] = auth.items;
   if (protectedHeader?.kind !== 'bytes' || payload?.kind !== 'bytes') throw new Error('no payload');
-  issued.message = signedBytes(protectedHeader.value, payload.value);
-  const message = issued.message;
+  const message = signedBytes(protectedHeader.value, payload.value);
   const messageOf = (digest: Uint8Array) => {
     if (Buffer.compare(digest, sha256(message)) !== 0) throw new Error('another digest');
     return message;
