@@ -9,7 +9,7 @@ const path = require('node:path');
 const file = path.join(__dirname, '..', 'package-lock.json');
 const lock = JSON.parse(fs.readFileSync(file, 'utf8'));
 const systems = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32'];
-const processors = { x64: 'x64', arm64: 'arm64', armv7: 'arm', ia32: 'ia32' };
+const processors = { x64: 'x64', arm64: 'arm64', armv7: 'arm', arm: 'arm', ia32: 'ia32' };
 
 function entryOf(name, version, parent) {
   const words = name.split(/[/-]/);

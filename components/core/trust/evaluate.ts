@@ -30,14 +30,14 @@ type TrustReason =
 export type RevocationVerdict = 'Good' | 'Revoked' | 'Unavailable';
 
 /** How the key was found that verified the credential. */
-type KeyOrigin =
+export type KeyOrigin =
   /** The certificates of `x5c` or `x5chain`, leaf first; the key of the leaf is the one that verified. */
   | { readonly kind: 'x5c'; readonly path: readonly Certificate[] }
   /** A verification method of the DID document of `did`, which is the issuer that the credential names. */
   | { readonly kind: 'did'; readonly did: string; readonly key: SignatureKey };
 
 /** A DID that was resolved on a register, or as an organisation's document. */
-interface ResolvedDid {
+export interface ResolvedDid {
   /**
    * The DID, and those of its `alsoKnownAs` whose own documents name the DID in turn: an alias that only one side claims
    * would let an issuer speak in the name of another one.
@@ -48,7 +48,7 @@ interface ResolvedDid {
 }
 
 /** A trust list as it was last imported. */
-interface TrustListSnapshot {
+export interface TrustListSnapshot {
   readonly sequenceNumber: number;
   readonly anchors: readonly Certificate[];
   readonly issuedAtMs: number;
@@ -94,7 +94,7 @@ interface TrustEvidence {
 }
 
 /** The decision about an issuer. */
-interface TrustDecision {
+export interface TrustDecision {
   readonly isTrusted: boolean;
   /** Why not. */
   readonly reason: TrustReason | undefined;
