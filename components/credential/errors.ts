@@ -8,7 +8,6 @@ const codes = {
   OFFER_ENDED: ['gone', 'the offer was taken, was cancelled, or has expired'],
   OFFER_TAKEN: ['conflict', 'a wallet has taken the offer already'],
   CLAIMS_INVALID: ['invalid', 'the claims cannot be issued as asked'],
-  FORMAT_UNSUPPORTED: ['unprocessable', 'credentials of this format are not issued'],
   ISSUER_WALLET_MISMATCH: ['unprocessable', 'the wallet is not the wallet of the organisation'],
   CERT_NOT_ENROLLED: [
     'unprocessable',

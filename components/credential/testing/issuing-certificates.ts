@@ -15,8 +15,12 @@ export interface IssuingCertificate {
   readonly privateKey: KeyObject;
 }
 
-/** Makes a root, and a leaf below it for a host. */
-export async function issuingCertificate(host: string, nowMs: number): Promise<IssuingCertificate> {
+/** Makes a root, and a leaf below it for a host; its purpose is that of document signers. */
+export async function issuingCertificate(
+  host: string,
+  nowMs: number,
+  purposes = ['1.0.18013.5.1.2'],
+): Promise<IssuingCertificate> {
   const rootKeys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
   const leafKeys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
   const validity = { notBefore: new Date(nowMs - 86_400_000), notAfter: new Date(nowMs + 30 * 86_400_000) };
@@ -39,6 +43,7 @@ export async function issuingCertificate(host: string, nowMs: number): Promise<I
     extensions: [
       new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: host }]),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension(purposes),
     ],
   });
   const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', leafKeys.privateKey));

@@ -32,7 +32,7 @@ export interface SdJwtVcExpectation {
 }
 
 /** A verified SD-JWT VC. */
-export interface VerifiedSdJwtVc {
+interface VerifiedSdJwtVc {
   readonly vct: string;
   readonly issuer: string | undefined;
   /** All claims that were signed or disclosed. */

@@ -1,5 +1,4 @@
-import { randomBytes, randomInt, randomUUID } from 'node:crypto';
-import { compactSdJwt, prepareSdJwt } from '#core/credential/sd-jwt/issue.ts';
+import { randomInt, randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Database, isUniqueViolation, type Transactor } from '#kit/db/db.ts';
@@ -10,19 +9,17 @@ import type { Possession } from '../../protocol/possession.ts';
 import { openUnder } from '../../protocol/secrets.ts';
 import { LIST_SIZE } from '../../status/statuses.ts';
 import { countAllocated, findOpenList, insertList, listTaken } from '../../status/store.ts';
-import { statusListUrl } from '../../status/tokens.ts';
 import type { Configuration } from '../metadata/configuration.ts';
 import { findConfiguration, findConfigurationOfType } from '../metadata/store.ts';
 import type { Nonces } from '../nonces/nonces.ts';
 import { nonceSeconds } from '../nonces/nonces.ts';
 import { useOnce, wasUsed } from '../nonces/store.ts';
 import type { Offer } from '../offers/offer.ts';
-import { issuerHeader, issuerName } from '../signing/issuer-header.ts';
 import type { Issuers } from '../signing/issuers.ts';
-import { signAsIssuer } from '../signing/sign.ts';
 import type { DpopProof } from '../tokens/dpop.ts';
 import { dpopRefusal } from '../tokens/dpop.ts';
 import { type AccessToken, countIssued } from '../tokens/store.ts';
+import { type Drafted, signCredential } from './credentials.ts';
 import { invalidNonce, judgeProofs } from './proofs.ts';
 import type { CredentialRequest } from './request.ts';
 import { insertCredentials, markIssued, type NewCredential } from './store.ts';
@@ -44,7 +41,7 @@ interface Authorised {
 
 /** A signed credential, and what is stored of it. */
 interface Signed {
-  readonly compact: string;
+  readonly credential: string;
   readonly stored: NewCredential;
 }
 
@@ -69,6 +66,7 @@ export async function issueCredentials(
     nonces: deps.nonces,
     issuer: deps.issuerUrl,
     nowMs,
+    isMdoc: configuration.format === 'mso_mdoc',
     thumbprint: offer.holderThumbprint,
   });
   if (await wasUsed(deps.db.read, nonce)) throw invalidNonce('the nonce was used before');
@@ -78,7 +76,7 @@ export async function issueCredentials(
     const signed = await signAll(deps, { offer, configuration, claims, keys, now: new Date(nowMs) });
     try {
       await deps.db.transact((tx) => write(tx, { ...authorised, nonce, now: new Date(nowMs) }, signed));
-      return signed.map(({ compact }) => compact);
+      return signed.map(({ credential }) => credential);
     } catch (error) {
       if (!isUniqueViolation(error) || attempt >= mostAttempts) throw error;
     }
@@ -129,45 +127,15 @@ async function signAll(deps: IssueDeps, issue: Issue): Promise<readonly Signed[]
   );
 }
 
-interface Single extends Issue {
-  readonly chain: readonly Uint8Array[];
-  readonly key: Possession;
-  readonly place: NewCredential['place'];
-}
-
-async function signOne(deps: IssueDeps, single: Single): Promise<Signed> {
-  const { offer, configuration, claims, chain, key, place, now } = single;
-  const iat = Math.floor(now.getTime() / 1000);
-  const exp = offer.validitySeconds === null ? undefined : iat + offer.validitySeconds;
-  const unsigned = prepareSdJwt(
-    {
-      header: { alg: 'ES256', typ: 'dc+sd-jwt', ...issuerHeader(offer, chain) },
-      payload: {
-        iss: issuerName(offer, deps.issuerUrl),
-        vct: configuration.credentialType,
-        iat,
-        ...(exp !== undefined && { exp }),
-        cnf: { jwk: key.jwk },
-        ...(place !== undefined && {
-          status: { status_list: { idx: place.index, uri: statusListUrl(deps.issuerUrl, place.listId) } },
-        }),
-      },
-      claims,
-      disclosable: offer.disclosable ?? undefined,
-    },
-    randomBytes,
-  );
-  const { signingInput } = unsigned;
-  const signature = await signAsIssuer(deps.issuers, { issuer: offer, chain, signingInput });
+async function signOne(
+  deps: IssueDeps,
+  { key, ...issue }: Omit<Drafted, 'holderKey'> & { readonly key: Possession },
+): Promise<Signed> {
+  const { credential, expiresAt } = await signCredential(deps, { ...issue, holderKey: key.jwk });
+  const { place, now } = issue;
   return {
-    compact: compactSdJwt(unsigned, signature),
-    stored: {
-      id: randomUUID(),
-      holderThumbprint: key.thumbprint,
-      place,
-      issuedAt: now,
-      expiresAt: exp === undefined ? null : new Date(exp * 1000),
-    },
+    credential,
+    stored: { id: randomUUID(), holderThumbprint: key.thumbprint, place, issuedAt: now, expiresAt },
   };
 }
 

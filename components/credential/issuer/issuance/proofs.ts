@@ -16,6 +16,8 @@ interface ProofContext {
   readonly nonces: Nonces;
   readonly issuer: string;
   readonly nowMs: number;
+  /** Documents are bound to keys on P-256 alone. */
+  readonly isMdoc: boolean;
   /** The only key that may be bound; any when null. */
   readonly thumbprint: string | null;
 }
@@ -60,7 +62,7 @@ function invalidProof(description: string): ProtocolError {
   return new ProtocolError('invalid_proof', description);
 }
 
-async function judgeProof(proof: string, { issuer, nowMs, thumbprint }: ProofContext) {
+async function judgeProof(proof: string, { issuer, nowMs, thumbprint, isMdoc }: ProofContext) {
   const possession = await readPossession(proof, 'openid4vci-proof+jwt');
   if (typeof possession === 'string') throw invalidProof(possession);
   const parsed = payloadSchema.safeParse(possession.payload);
@@ -73,6 +75,7 @@ async function judgeProof(proof: string, { issuer, nowMs, thumbprint }: ProofCon
     throw invalidProof('iat is too old, or in the future');
   if ((exp !== undefined && exp * 1000 <= nowMs) || (nbf !== undefined && nbf * 1000 > nowMs))
     throw invalidProof('the proof is not valid at this time');
+  if (isMdoc && possession.jwk.kty !== 'EC') throw invalidProof('a document is bound to a key on P-256');
   if (thumbprint !== null && possession.thumbprint !== thumbprint)
     throw invalidProof('the offer is for another key');
   return { possession, nonce };

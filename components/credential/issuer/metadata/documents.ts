@@ -2,6 +2,9 @@ import { batchSize, PRE_AUTHORIZED_GRANT } from '../../protocol/grants.ts';
 import { POSSESSION_ALGORITHMS } from '../../protocol/possession.ts';
 import type { Configuration } from './configuration.ts';
 
+/** ES256 as COSE numbers it (RFC 9053, section 2.1). */
+const ES256_OF_COSE = -7;
+
 /** Algorithms of encrypted answers. */
 export const RESPONSE_ENCRYPTION = { algorithms: ['ECDH-ES'], encodings: ['A128GCM', 'A256GCM'] } as const;
 
@@ -24,16 +27,16 @@ export function issuerMetadata(issuer: string, configurations: readonly Configur
   };
 }
 
-function supported({ id, credentialType, displayName, claims }: Configuration) {
+function supported({ id, format, credentialType, displayName, claims }: Configuration) {
+  const isMdoc = format === 'mso_mdoc';
+  const algorithms = isMdoc ? ['ES256'] : [...POSSESSION_ALGORITHMS];
   return {
-    format: 'dc+sd-jwt' as const,
-    vct: credentialType,
+    format,
+    ...(isMdoc ? { doctype: credentialType } : { vct: credentialType }),
     scope: id,
-    cryptographic_binding_methods_supported: ['jwk'],
-    credential_signing_alg_values_supported: ['ES256'],
-    proof_types_supported: {
-      jwt: { proof_signing_alg_values_supported: [...POSSESSION_ALGORITHMS] },
-    },
+    cryptographic_binding_methods_supported: [isMdoc ? 'cose_key' : 'jwk'],
+    credential_signing_alg_values_supported: isMdoc ? [ES256_OF_COSE] : ['ES256'],
+    proof_types_supported: { jwt: { proof_signing_alg_values_supported: algorithms } },
     credential_metadata: {
       display: [{ name: displayName, locale: 'en' }],
       // Of an empty list clients make a fault.

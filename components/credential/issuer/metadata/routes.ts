@@ -31,9 +31,10 @@ const issuerSchema = z
       z.object({
         format: text,
         vct: text.optional(),
+        doctype: text.optional(),
         scope: text,
         cryptographic_binding_methods_supported: texts,
-        credential_signing_alg_values_supported: texts,
+        credential_signing_alg_values_supported: z.array(z.union([text, z.int()])),
         proof_types_supported: z.object({ jwt: z.object({ proof_signing_alg_values_supported: texts }) }),
         credential_metadata: z.object({
           display: named,

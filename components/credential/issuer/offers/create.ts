@@ -81,7 +81,7 @@ const letters = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 export async function createOffer(deps: CreateOfferDeps, body: OfferBody, createdBy: string) {
   const configuration = configurationOf(body);
   const disclosable = body.disclosablePaths?.map(pointerOf) ?? null;
-  const plain = readClaims(body.claims, disclosable);
+  const plain = readClaims(body, disclosable);
   const issuer = {
     organizationId: body.tenantId,
     walletAddress: body.issuerWalletAddress,
@@ -144,13 +144,14 @@ function presentCreated(
   };
 }
 
-/** What is offered: a type in a format. @throws AppError unprocessable FORMAT_UNSUPPORTED */
-function configurationOf({ credentialType, vct, format, claims }: OfferBody) {
-  if (format === 'mso_mdoc') throw refusal('FORMAT_UNSUPPORTED');
+/** What is offered: a type in a format. @throws AppError invalid CLAIMS_INVALID */
+function configurationOf({ credentialType, vct, doctype, format, claims }: OfferBody) {
+  const isMdoc = format === 'mso_mdoc';
   const type = vct ?? (URL.canParse(credentialType) ? credentialType : urnOf(credentialType));
+  if (isMdoc && doctype === undefined) throw refusal('CLAIMS_INVALID', { message: 'an mdoc needs doctype' });
   return {
-    format: 'dc+sd-jwt' as const,
-    credentialType: type,
+    format: isMdoc ? ('mso_mdoc' as const) : ('dc+sd-jwt' as const),
+    credentialType: isMdoc ? (doctype ?? '') : type,
     displayName: credentialType,
     claims: Object.keys(claims),
   };
@@ -161,13 +162,26 @@ function urnOf(name: string): string {
 }
 
 /** @throws AppError invalid CLAIMS_INVALID */
-function readClaims(claims: JsonObject, disclosable: readonly string[] | null): Uint8Array {
-  const fault = faultOfClaims(claims, disclosable ?? undefined);
+function readClaims(body: OfferBody, disclosable: readonly string[] | null): Uint8Array {
+  const { claims } = body;
+  const fault =
+    body.format === 'mso_mdoc' ? faultOfMdoc(body) : faultOfClaims(claims, disclosable ?? undefined);
   if (fault !== undefined) throw refusal('CLAIMS_INVALID', { message: fault });
   const plain = canonicalBytes(claims);
   if (plain.length > mostClaimBytes)
     throw refusal('CLAIMS_INVALID', { message: `the claims may have ${mostClaimBytes} bytes at most` });
   return plain;
+}
+
+/** Why claims are none of an mdoc: elements by namespace, all of which the holder may hold back. */
+function faultOfMdoc({ claims, disclosablePaths, trustAnchor }: OfferBody): string | undefined {
+  if (trustAnchor === 'register')
+    return 'an mdoc is signed under a certificate: the register cannot be its anchor';
+  if (disclosablePaths !== undefined) return 'every element of an mdoc is disclosable by itself';
+  const spaces = Object.values(claims);
+  const isEmpty = (space: unknown) => !isJsonObject(space) || Object.keys(space).length === 0;
+  if (spaces.length === 0 || spaces.some(isEmpty)) return 'the claims of an mdoc are elements by namespace';
+  return undefined;
 }
 
 /** Draws a transaction code without bias. */

@@ -81,7 +81,6 @@ export function mountOfferRoutes(app: App, deps: OfferRouteDeps): void {
     answers: { 201: json('The offer.', createdSchema) },
     refusals: refusals(
       'CLAIMS_INVALID',
-      'FORMAT_UNSUPPORTED',
       'ISSUER_WALLET_MISMATCH',
       'CERT_NOT_ENROLLED',
       'CERT_EXTERNAL_ANCHOR_UNAVAILABLE',

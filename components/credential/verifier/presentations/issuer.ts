@@ -17,22 +17,13 @@ const organizationDid = /^(did:platform:org:(w[0-9a-z]{20,99}))(?:#[A-Za-z0-9_-]
 /**
  * Finds the key that an issuer's JWT says it is signed with: the leaf of `x5c`, or the key of an organisation whose DID is
  * in `kid`. Nothing is fetched from where the credential itself points to.
- * @returns violations when the header names none
+ * @returns a violation when the header names none
  */
 export async function findIssuer(
-  header: JsonObject,
+  { x5c, kid }: JsonObject,
   sources: Pick<TrustSources, 'findOrganizationKey'>,
 ): Promise<FoundIssuer | Violation> {
-  const { x5c, kid } = header;
-  if (x5c !== undefined) {
-    const { violations, result } = judgeX5c(x5c);
-    if (result === undefined) return violations[0];
-    const [leaf] = result;
-    const key = leaf?.key;
-    if (key === undefined)
-      return violation('TRUST_CHAIN_INVALID', 'The key of the certificate is not supported');
-    return { key, origin: { kind: 'x5c', path: result }, resolvedDid: undefined };
-  }
+  if (x5c !== undefined) return findCertifiedIssuer(x5c);
   const [, did, address] = organizationDid.exec(typeof kid === 'string' ? kid : '') ?? [];
   if (did === undefined || address === undefined)
     return violation('SIGNATURE', 'The header names no key that can be found: it needs x5c, or kid');
@@ -43,6 +34,17 @@ export async function findIssuer(
     origin: { kind: 'did', did, key },
     resolvedDid: { identifiers: [did], assertionKeys: [key] },
   };
+}
+
+/** The issuer of a chain as `x5c` has it: standard base64, leaf first. */
+export function findCertifiedIssuer(x5c: unknown): FoundIssuer | Violation {
+  const { violations, result } = judgeX5c(x5c);
+  if (result === undefined) return violations[0];
+  const [leaf] = result;
+  const key = leaf?.key;
+  if (key === undefined)
+    return violation('TRUST_CHAIN_INVALID', 'The key of the certificate is not supported');
+  return { key, origin: { kind: 'x5c', path: result }, resolvedDid: undefined };
 }
 
 /** Gathers what a policy needs to judge an issuer. A source that cannot be asked vouches for none. */

@@ -7,12 +7,14 @@ import type { FormParameters } from '#kit/http/http.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { createSecret, secretHash } from '../../protocol/secrets.ts';
+import { responseUri } from '../requests/request-object.ts';
 import { findRequest, type StoredRequest, writeVerdict } from '../requests/store.ts';
 import { readResponse, type WalletResponse } from './read-response.ts';
 import { type JudgedQuery, presentTrust, type QueryVerdict } from './verdict.ts';
 import { type VerifyDeps, verifyPresentation } from './verify.ts';
 
 export interface SubmitDeps extends VerifyDeps {
+  readonly issuerUrl: string;
   readonly db: Database<CredentialDatabase>;
   readonly clock: Clock;
 }
@@ -73,11 +75,14 @@ async function judge(deps: SubmitDeps, request: StoredRequest, response: WalletR
     return { isValid: false, errors: [error], verdicts: {}, claims: {} };
   }
   const nowMs = deps.clock.nowMs();
+  const answerTo = responseUri(deps.issuerUrl, request.id);
   const found = parseVpToken(request.terms.query, response.vpToken);
   const judged = await Promise.all(
     found.map(async ({ query, presentations }) => {
       const all = await Promise.all(
-        presentations.map((one) => verifyPresentation(deps, one, { request, query, nowMs })),
+        presentations.map((one) =>
+          verifyPresentation(deps, one, { request, query, nowMs, responseUri: answerTo }),
+        ),
       );
       return [query.id, worstOf(all)] as const;
     }),

@@ -1,13 +1,17 @@
+import { judgeMdocForm } from '#core/credential/mdoc/parse.ts';
+import { DOCUMENT_SIGNER, verifyMdoc } from '#core/credential/mdoc/verify.ts';
 import { judgeClaims } from '#core/credential/requests/claims.ts';
-import type { CredentialQuery } from '#core/credential/requests/dcql.ts';
-import { judgeSdJwtForm, type VerifiedSdJwtVc, verifySdJwtVc } from '#core/credential/sd-jwt/verify.ts';
-import type { JsonObject } from '#core/encoding/json.ts';
+import type { ClaimQuery, CredentialQuery } from '#core/credential/requests/dcql.ts';
+import { judgeSdJwtForm, verifySdJwtVc } from '#core/credential/sd-jwt/verify.ts';
+import type { StatusReference } from '#core/credential/status-list/reference.ts';
+import { jwkThumbprint } from '#core/crypto/signature-key.ts';
+import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
 import { type Violation, violation } from '#core/errors/errors.ts';
 import { decideTrust, type TrustDecision } from '#core/trust/evaluate.ts';
 import type { StoredRequest } from '../requests/store.ts';
 import { INSTALLATION_POLICY } from '../requests/terms.ts';
 import type { TrustSources } from '../trust-sources/trust-sources.ts';
-import { type FoundIssuer, findIssuer, gatherFacts } from './issuer.ts';
+import { type FoundIssuer, findCertifiedIssuer, findIssuer, gatherFacts } from './issuer.ts';
 import type { StatusReader } from './status.ts';
 import type { JudgedQuery, QueryVerdict, StatusResult } from './verdict.ts';
 
@@ -20,6 +24,8 @@ interface Judging {
   readonly request: StoredRequest;
   readonly query: CredentialQuery;
   readonly nowMs: number;
+  /** Where the request says to answer. */
+  readonly responseUri: string;
 }
 
 /** Members of the payload that say nothing about the subject. */
@@ -49,22 +55,64 @@ export async function verifyPresentation(
   presentation: string,
   judging: Judging,
 ): Promise<JudgedQuery> {
-  if (judging.query.format !== 'dc+sd-jwt')
-    return failed(violation('FORMAT', 'The format is not verified yet'));
+  const found =
+    judging.query.format === 'mso_mdoc'
+      ? verifyDocument(presentation, judging, judging.query)
+      : await verifySdJwt(deps, presentation, { ...judging, types: judging.query.meta.vct_values });
+  return 'code' in found ? failed(found) : judgeVerified(deps, found, judging);
+}
+
+async function verifySdJwt(
+  deps: VerifyDeps,
+  presentation: string,
+  { request, nowMs, types }: Judging & { readonly types: readonly string[] },
+): Promise<Verified | Violation> {
   const form = judgeSdJwtForm(presentation);
-  if (form.result === undefined) return failed(form.violations[0]);
+  if (form.result === undefined) return form.violations[0];
   const issuer = await findIssuer(form.result.issuerJwt.header, deps.sources);
-  if ('code' in issuer) return failed(issuer);
-  const { request, query, nowMs } = judging;
+  if ('code' in issuer) return issuer;
   const { result, violations } = verifySdJwtVc(form.result, {
     issuerKey: issuer.key,
     algorithms: ['ES256'],
-    types: query.meta.vct_values,
+    types,
     keyBinding: { nonce: request.nonce, audience: request.clientId, algorithms: ['ES256', 'EdDSA'] },
     atMs: nowMs,
   });
-  if (result === undefined) return failed(violations[0]);
-  return judgeVerified(deps, { result, issuer }, judging);
+  if (result === undefined) return violations[0];
+  return { issuer, issuerName: result.issuer, claims: result.claims, status: result.status };
+}
+
+function verifyDocument(
+  presentation: string,
+  { request, nowMs, responseUri }: Judging,
+  { meta }: Extract<CredentialQuery, { format: 'mso_mdoc' }>,
+): Verified | Violation {
+  const form = judgeMdocForm(presentation);
+  if (form.result === undefined) return form.violations[0];
+  const chain = form.result.issuerAuth.x5chain.map((der) => Buffer.from(der).toString('base64'));
+  const issuer = findCertifiedIssuer(chain);
+  if ('code' in issuer) return issuer;
+  const [leaf] = issuer.origin.kind === 'x5c' ? issuer.origin.path : [];
+  const isEncrypted = request.terms.responseMode === 'direct_post.jwt';
+  const { result, violations } = verifyMdoc(form.result, {
+    issuer: { key: issuer.key, notBeforeMs: leaf?.notBeforeMs ?? 0, notAfterMs: leaf?.notAfterMs ?? 0 },
+    docType: meta.doctype_value,
+    session: {
+      clientId: request.clientId,
+      nonce: request.nonce,
+      responseUri,
+      encryptionKeyThumbprint: isEncrypted ? encryptionThumbprint(request.decryptionKey) : undefined,
+    },
+    atMs: nowMs,
+  });
+  if (result === undefined) return violations[0];
+  return { issuer, issuerName: undefined, claims: result.claims, status: result.status };
+}
+
+/** SHA-256 thumbprint of the key that the answer was encrypted to (RFC 7638). */
+function encryptionThumbprint(key: unknown): Uint8Array | undefined {
+  const { kty, crv, x, y } = isJsonObject(key) ? key : {};
+  return jwkThumbprint({ kty, crv, x, y });
 }
 
 function failed(found: Violation): JudgedQuery {
@@ -75,38 +123,42 @@ function errorOf({ code, message, field }: Violation) {
   return { code, message, ...(field !== undefined && { field }) };
 }
 
+/** A presentation whose signatures are right. */
 interface Verified {
-  readonly result: VerifiedSdJwtVc;
   readonly issuer: FoundIssuer;
+  readonly issuerName: string | undefined;
+  readonly claims: JsonObject;
+  readonly status: StatusReference | 'unsupported' | undefined;
 }
 
 /** What is judged once the signatures are right: trust, status, claims. */
 async function judgeVerified(
   deps: VerifyDeps,
-  { result, issuer }: Verified,
+  { issuer, issuerName, claims, status: reference }: Verified,
   judging: Judging,
 ): Promise<JudgedQuery> {
   const { request, query } = judging;
   const { revocationCheck } = request.terms;
   const [trust, status] = await Promise.all([
     judgeTrust(deps, issuer, judging),
-    deps.statuses.read(result.status, issuer.origin),
+    deps.statuses.read(reference, issuer.origin),
   ]);
   const errors = [
     ...trustErrors(trust),
     ...statusErrors(status, revocationCheck),
-    ...judgeClaims(query, result.claims),
+    ...judgeClaims(query, claims),
   ].map(errorOf);
   const verdict: QueryVerdict = {
     isValid: errors.length === 0,
     errors,
-    issuer: result.issuer ?? null,
-    holderKeyVerified: result.holderKey !== undefined,
+    issuer: issuerName ?? null,
+    // Without it the signatures are not right.
+    holderKeyVerified: true,
     x5cChainValid: trust.evidence.some(({ anchorThumbprint }) => anchorThumbprint !== undefined),
     statusCheckResult: status,
     trust,
   };
-  return { verdict, claims: verdict.isValid ? requestedOf(query, result.claims) : {} };
+  return { verdict, claims: verdict.isValid ? requestedOf(query, claims) : {} };
 }
 
 async function judgeTrust(
@@ -119,6 +171,7 @@ async function judgeTrust(
   return decideTrust(policy, facts, {
     revocationCheck: request.terms.revocationCheck,
     isStrictAboutFreshness: isStrict,
+    purpose: query.format === 'mso_mdoc' ? DOCUMENT_SIGNER : undefined,
     atMs: nowMs,
   });
 }
@@ -135,10 +188,24 @@ function statusErrors(status: StatusResult, check: 'FailClosed' | 'FailOpen'): r
 }
 
 /** The claims that a query asked for; all about the subject where it names none. */
-function requestedOf({ claims: requested }: CredentialQuery, claims: JsonObject): JsonObject {
+function requestedOf({ format, claims: requested }: CredentialQuery, claims: JsonObject): JsonObject {
+  if (format === 'mso_mdoc') return requested === undefined ? claims : elementsOf(requested, claims);
   const names = requested?.map(({ path }) => String(path[0]));
-  const kept = Object.entries(claims).filter(
+  const chosen = Object.entries(claims).filter(
     ([name]) => !technical.has(name) && (names === undefined || names.includes(name)),
   );
-  return Object.fromEntries(kept);
+  return Object.fromEntries(chosen);
+}
+
+/** Requested elements by namespace. */
+function elementsOf(requested: readonly ClaimQuery[], claims: JsonObject): JsonObject {
+  const paths = requested.map(({ path }) => path.map(String));
+  const chosen = Object.entries(claims).map(([space, elements]) => {
+    const names = paths.flatMap(([first, name]) => (first === space && name !== undefined ? [name] : []));
+    const kept = Object.entries(isJsonObject(elements) ? elements : {}).filter(([name]) =>
+      names.includes(name),
+    );
+    return [space, Object.fromEntries(kept)] as const;
+  });
+  return Object.fromEntries(chosen.filter(([, elements]) => Object.keys(elements).length > 0));
 }

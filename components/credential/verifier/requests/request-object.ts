@@ -21,7 +21,7 @@ const publicKey = z.object({
 });
 
 /** Where a wallet posts its answer. */
-function responseUri(issuerUrl: string, requestId: string): string {
+export function responseUri(issuerUrl: string, requestId: string): string {
   return `${issuerUrl}/api/v1/verifier/requests/${requestId}/direct-post`;
 }
 

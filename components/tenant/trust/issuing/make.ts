@@ -5,6 +5,7 @@ import {
   AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
   CRLDistributionPointsExtension,
+  ExtendedKeyUsageExtension,
   Extension,
   KeyUsageFlags,
   KeyUsagesExtension,
@@ -21,6 +22,8 @@ import type { Sign } from '../keys/organization-keys.ts';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
+/** Purpose of document signers (ISO 18013-5, annex B.1.4); it does not narrow other formats, which name none. */
+const documentSigner = '1.0.18013.5.1.2';
 const CRL_NUMBER = '2.5.29.20';
 
 /** Milliseconds since the epoch, in whole seconds; both ends belong to the validity. */
@@ -82,6 +85,7 @@ export async function makeLeaf(request: LeafRequest): Promise<Buffer> {
       extensions: [
         new BasicConstraintsExtension(false, undefined, true),
         new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+        new ExtendedKeyUsageExtension([documentSigner]),
         new SubjectAlternativeNameExtension([
           { type: 'url', value: uri },
           { type: isIP(host) === 0 ? 'dns' : 'ip', value: host },
