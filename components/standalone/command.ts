@@ -83,6 +83,7 @@ const passedOn = {
     'CHANCERY_OUTBOUND_ALLOWED',
     'CHANCERY_PASSWORD_BREACH_API',
     'Auth__ReturnToAllowlist__Hosts',
+    'Trust__TrustListStrictFreshness',
   ],
   gateway: ['CHANCERY_UI_UPSTREAM'],
 } as const;

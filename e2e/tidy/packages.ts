@@ -98,6 +98,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   // tests
   '@openid4vc/openid4vci': [],
   '@openid4vc/openid4vp': [],
+  '@owf/eudi-lote': [],
   '@auth0/mdl': [],
   '@microsoft/signalr': [],
   '@owf/mdoc': [],

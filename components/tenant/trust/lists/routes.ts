@@ -57,7 +57,7 @@ function addImport(scope: App, deps: TrustListDeps, uploads: Uploads): void {
     ...administers,
     method: 'POST',
     path: `${base}/import`,
-    operationId: 'importTrustList',
+    operationId: 'addTrustList',
     summary: 'Import a signed trust list',
     description:
       'The list is XML (ETSI TS 119 612) or a compact JWS (ETSI TS 119 602), at most 10 MiB. It is fetched from ' +

@@ -1,13 +1,22 @@
 import { createHash, X509Certificate } from 'node:crypto';
 
-/** A certificate of DER exactly: no PEM, and no bytes behind it. Undefined for anything else. */
+/**
+ * A certificate of DER exactly: no PEM, and no bytes behind it, with a key and times that can be read. Undefined for
+ * anything else.
+ */
 export function findCertificate(der: Uint8Array): X509Certificate | undefined {
   try {
     const certificate = new X509Certificate(der);
-    return certificate.raw.equals(der) ? certificate : undefined;
+    return certificate.raw.equals(der) && isReadable(certificate) ? certificate : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** The key is decoded when it is read, which throws where it cannot be. */
+function isReadable({ publicKey, validFromDate, validToDate }: X509Certificate): boolean {
+  const times = [validFromDate, validToDate].map((date) => date.getTime());
+  return publicKey.type === 'public' && !times.some(Number.isNaN);
 }
 
 /** SHA-256, hex. */

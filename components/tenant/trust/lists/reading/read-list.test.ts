@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import { beforeAll, expect, it } from 'vitest';
+import { makeCertificate, signList, type TestCertificate } from '../lists.fixture.ts';
+import { ListFault } from '../values/fault.ts';
+import { prepareLibrary } from '../xml/verify.ts';
+import { readList } from './read-list.ts';
+
+let signer: TestCertificate;
+let document: Buffer;
+
+beforeAll(async () => {
+  prepareLibrary();
+  signer = await makeCertificate();
+  document = Buffer.from(signList({ services: [{ certificates: [signer.base64] }] }, { signer }));
+});
+
+const read = (bytes: Buffer) => readList(bytes, { signerSha256: signer.sha256, nowMs: Date.UTC(2026, 5, 1) });
+
+it('reads a list with its hash, also behind a byte order mark', async () => {
+  const marked = Buffer.concat([Buffer.from('\uFEFF'), document]);
+  for (const bytes of [document, marked]) {
+    const documentSha256 = createHash('sha256').update(bytes).digest('hex');
+    const found = await read(bytes);
+    expect(found).toMatchObject({ format: 'xml', documentSha256, extracted: 1 });
+    expect(found.anchors).toHaveLength(1);
+  }
+});
+
+it.each([
+  '',
+  '{}',
+  '[]',
+  'a.b',
+  'a.b.c.d',
+  '..',
+  'a.b.',
+  '\uFEFF',
+  'MZ\u0000',
+  '<',
+  '<>',
+  'a'.repeat(1_000),
+  'null',
+])('refuses %j', async (text) => {
+  await expect(read(Buffer.from(text))).rejects.toMatchObject({ name: 'ListFault', kind: 'malformed' });
+});
+
+it('refuses bytes that are not UTF-8', async () => {
+  await expect(read(Buffer.concat([document, Buffer.from([0xff])]))).rejects.toThrow('not UTF-8');
+  await expect(read(Buffer.from(document.toString('utf8'), 'utf16le'))).rejects.toMatchObject({
+    kind: 'malformed',
+  });
+});
+
+it('ends with a fault, or with the same list where the byte is no part of what is signed', async () => {
+  const { documentSha256: _, ...same } = await read(document);
+  const outcomes: unknown[] = [];
+  for (let at = 0; at < document.length; at += 23) {
+    const changed = Buffer.from(document);
+    changed[at] = (changed[at] ?? 0) ^ 1;
+    outcomes.push(await read(changed).catch((error: unknown) => error));
+  }
+  const faults = outcomes.filter((outcome) => outcome instanceof ListFault);
+  expect(faults.length).toBeGreaterThan(outcomes.length * 0.9);
+  for (const outcome of outcomes)
+    if (!faults.includes(outcome as ListFault)) expect(outcome).toMatchObject(same);
+});
