@@ -141,11 +141,11 @@ describe('the wallet service', () => {
     const [first, second] = [await makeWallet('NISTP256'), await makeWallet('ED25519')];
     const crossed = { ...first.owner, organizationId: second.owner.organizationId };
     for (const act of [
-      keys.get(crossed, 'issuer'),
-      keys.sign(crossed, 'root', Buffer.alloc(32)),
-      keys.get({ ...first.owner, walletAddress: 'w1nothing' }, 'issuer'),
+      () => keys.get(crossed, 'issuer'),
+      () => keys.sign(crossed, 'root', Buffer.alloc(32)),
+      () => keys.get({ ...first.owner, walletAddress: 'w1nothing' }, 'issuer'),
     ])
-      expect(await codeOf(act)).toBe('WALLET_NOT_FOUND');
+      expect(await codeOf(act())).toBe('WALLET_NOT_FOUND');
     expect(await keys.findWallet(randomUUID())).toBeUndefined();
     await replica.db.transact((tx) =>
       tx.updateTable('wallets').set({ status: 'Locked' }).where('id', '=', first.id).execute(),
