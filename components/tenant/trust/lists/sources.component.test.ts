@@ -46,7 +46,7 @@ describe('uploads', () => {
       'a field twice',
       () =>
         Buffer.concat([
-          formBody({ trustListId: 'a' }, undefined).subarray(0, -12),
+          formBody({ trustListId: 'a' }, undefined).subarray(0, -`--${boundary}--\r\n`.length),
           formBody({ trustListId: 'b' }, the.listOf()),
         ]),
     ],
