@@ -21,7 +21,7 @@ kind-demo: install ## the same on kind, for people with Docker (not part of CI, 
 	@kind export kubeconfig --name chancery
 	@LOAD="kind load image-archive --name chancery" npm run --silent cluster-demo
 
-demo: install ## perform the main journey end to end and verify everything: CHAPTERS=workflow runs a part of it (keys, ledger, workflow, validators)
+demo: install ## perform the main journey end to end and verify everything: CHAPTERS=workflow runs a part of it (people, keys, credentials, ledger, workflow, validators)
 	@CHAPTERS="$(CHAPTERS)" npm run --silent demo
 
 start: install ## run local mode until Ctrl-C

@@ -19,6 +19,7 @@ import { mintWithSvid, refusedWithWrongSvid } from '../harness/service-token.ts'
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { verifyAccessToken } from '../harness/token.ts';
 import { inParallel, until } from '../harness/wait.ts';
+import { credentials } from './credentials.ts';
 import { fourValidators } from './four-validators.ts';
 import { createSteps, duration, explain, type Steps } from './steps.ts';
 import { walletKeys } from './wallet-keys.ts';
@@ -26,7 +27,7 @@ import { waysIn } from './ways-in.ts';
 import { workflow } from './workflow.ts';
 
 /** Parts of the demonstration that run alone by name: `CHAPTERS=workflow`. */
-const CHAPTERS = ['people', 'keys', 'ledger', 'workflow', 'validators'] as const;
+const CHAPTERS = ['people', 'keys', 'credentials', 'ledger', 'workflow', 'validators'] as const;
 type Chapter = (typeof CHAPTERS)[number];
 
 const throughRegister = 200;
@@ -226,7 +227,11 @@ async function ledgerChapter(stage: Stage, system: LocalSystem, caller: Caller):
 async function perform(stage: Stage, chapters: ReadonlySet<Chapter>): Promise<Told | undefined> {
   const { steps, dataDir } = stage;
   let told: Told | undefined;
-  if ((['people', 'keys', 'ledger', 'workflow'] as const).some((chapter) => chapters.has(chapter))) {
+  if (
+    (['people', 'keys', 'credentials', 'ledger', 'workflow'] as const).some((chapter) =>
+      chapters.has(chapter),
+    )
+  ) {
     const system = await steps.run('start local mode on an empty directory', async () => {
       const started = await startSystem({ dataDir });
       return [`gateway ${started.state.gatewayUrl}`, started];
@@ -235,6 +240,7 @@ async function perform(stage: Stage, chapters: ReadonlySet<Chapter>): Promise<To
     const caller = await signInAndVerify(steps, system);
     if (chapters.has('people')) await waysIn(steps, caller.api, dataDir);
     if (chapters.has('keys')) await walletKeys(steps, caller);
+    if (chapters.has('credentials')) await credentials(steps, { ...caller, system });
     if (chapters.has('ledger')) told = await ledgerChapter(stage, system, caller);
     if (chapters.has('workflow')) {
       const running = stage.system;

@@ -50,6 +50,8 @@ export interface Fixture {
   readonly trustLists: Map<string, AnchorList>;
   /** Answers of other hosts by address; others cannot be reached. */
   readonly elsewhere: Map<string, Buffer>;
+  /** Addresses of other hosts that were asked. */
+  readonly fetched: string[];
   /** A second replica on the same database. */
   replica(): App;
   close(): Promise<void>;
@@ -77,6 +79,7 @@ export async function openFixture(name: string): Promise<Fixture> {
   const revoked = new Set<string>();
   const trustLists = new Map<string, AnchorList>();
   const elsewhere = new Map<string, Buffer>();
+  const fetched: string[] = [];
   const sources = sourcesOf({ organization, outage, revoked, trustLists });
   const verifier = readIdentity(await selfSignedBundle('issuer.test', startMs), 'issuer.test', startMs);
   const secret = await db.transact((tx) => ensureSecret(tx, 'nonces', randomBytes(32)));
@@ -98,7 +101,12 @@ export async function openFixture(name: string): Promise<Fixture> {
     verifier: () => verifier,
     statuses: new StatusReader({
       clock,
-      outbound: { send: async (uri) => answerOf(elsewhere.get(uri)) },
+      outbound: {
+        send: async (uri) => {
+          fetched.push(uri);
+          return answerOf(elsewhere.get(uri));
+        },
+      },
       readOwnList: (uri) => readListOfOurs(lists, uri),
     }),
 
@@ -125,6 +133,7 @@ export async function openFixture(name: string): Promise<Fixture> {
     revoked,
     trustLists,
     elsewhere,
+    fetched,
     replica: open,
     close: async () => {
       await Promise.all(apps.map((app) => app.close()));

@@ -95,6 +95,15 @@ describe('the status of a credential of another issuer', () => {
     expect(await statusOf(one, 'FailOpen')).toEqual(['Verified', 'Unavailable']);
   });
 
+  test('is not asked for while the issuer is not trusted', async () => {
+    const one = await foreign();
+    fixture.fetched.length = 0;
+    const policy = { trustPolicy: { sources: [{ kind: 'did-allowlist', allowedIssuers: ['did:x:y'] }] } };
+    const { result } = await presenter.verified(one, policy);
+    expect([result.statusCheckResult, fixture.fetched]).toEqual(['Unavailable', []]);
+    expect(result.errors.map(({ code }: { code: string }) => code)).toEqual(['TRUST_ISSUER_NOT_LISTED']);
+  });
+
   test('cannot be learnt from a list of another key, or while the host is away', async () => {
     const stranger = await issuingCertificate('other.test', fixture.clock.nowMs());
     const one = await foreign({}, stranger);

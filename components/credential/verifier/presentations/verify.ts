@@ -139,13 +139,12 @@ async function judgeVerified(
 ): Promise<JudgedQuery> {
   const { request, query } = judging;
   const { revocationCheck } = request.terms;
-  const [trust, status] = await Promise.all([
-    judgeTrust(deps, issuer, judging),
-    deps.statuses.read(reference, issuer.origin),
-  ]);
+  const trust = await judgeTrust(deps, issuer, judging);
+  // An issuer that is not trusted names no address that is asked.
+  const status = trust.isTrusted ? await deps.statuses.read(reference, issuer.origin) : unread(reference);
   const errors = [
     ...trustErrors(trust),
-    ...statusErrors(status, revocationCheck),
+    ...(trust.isTrusted ? statusErrors(status, revocationCheck) : []),
     ...judgeClaims(query, claims),
   ].map(errorOf);
   const verdict: QueryVerdict = {
@@ -159,6 +158,10 @@ async function judgeVerified(
     trust,
   };
   return { verdict, claims: verdict.isValid ? requestedOf(query, claims) : {} };
+}
+
+function unread(reference: Verified['status']): StatusResult {
+  return reference === undefined ? 'NotPresent' : 'Unavailable';
 }
 
 async function judgeTrust(
