@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Certificate } from '#core/trust/certificate.ts';
 import { startJob } from '#kit/clock/jobs.ts';
 import { ConfigError } from '#kit/config/config.ts';
 import type { Database } from '#kit/db/db.ts';
@@ -12,8 +13,10 @@ import type { CredentialDatabase } from './database/schema.ts';
 import type { CredentialHttpDeps } from './http.ts';
 import { Nonces } from './issuer/nonces/nonces.ts';
 import { ensureSecret } from './issuer/nonces/store.ts';
+import { isHighAssurance } from './protocol/profile.ts';
 import { readListOfOurs } from './status/tokens.ts';
 import { expiry } from './upkeep.ts';
+import { readAuthorities } from './verifier/identity/authorities.ts';
 import { readIdentity, type VerifierIdentity } from './verifier/identity/identity.ts';
 import { VerifierFile } from './verifier/identity/load.ts';
 import { selfSignedBundle } from './verifier/identity/self-signed.ts';
@@ -43,8 +46,32 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
   const lists = { db, clock, issuers, issuerUrl };
   const readOwnList = (uri: string) => readListOfOurs(lists, uri);
   const statuses = new StatusReader({ clock, outbound, readOwnList });
-  const deps: CredentialHttpDeps = { ...lists, log, nonces, verifier, sources, statuses };
+  const deps: CredentialHttpDeps = {
+    ...lists,
+    log,
+    nonces,
+    verifier,
+    sources,
+    statuses,
+    profile: config.Haip__Profile,
+    authorities: authoritiesOf(config),
+    requiresKeyAttestation: config.Haip__RequireKeyAttestation,
+  };
   return { authenticator, deps };
+}
+
+/** @throws ConfigError where the profile needs authorities and none are named */
+function authoritiesOf({
+  Haip__Profile: profile,
+  Haip__AttestationAuthorities: path,
+  Haip__RequireKeyAttestation: requiresKeys,
+}: CredentialConfig): readonly Certificate[] {
+  if (path !== undefined) return readAuthorities(path);
+  if (isHighAssurance(profile) || requiresKeys)
+    throw new ConfigError([
+      { name: 'Haip__AttestationAuthorities', message: 'is required: attested wallets or keys are' },
+    ]);
+  return [];
 }
 
 async function openNonces(db: Database<CredentialDatabase>, issuer: string): Promise<Nonces> {
@@ -67,19 +94,23 @@ async function openVerifier(
   const host = config.Haip__PublicHost ?? new URL(config.Haip__IssuerUrl).hostname;
   const path = config.Haip__VerifierCertificate;
   if (path !== undefined) {
-    const file = new VerifierFile({ path, host, nowMs: () => clock.nowMs() });
+    const mayBeSelfSigned = !isHighAssurance(config.Haip__Profile);
+    const file = new VerifierFile({ path, host, mayBeSelfSigned, nowMs: () => clock.nowMs() });
     const reading = { name: 'verifier-certificate', everyMs: reloadEveryMs, run: async () => file.reload() };
     const job = startJob(reading, runtime);
     cleanup.add('verifier certificate', () => job.stop());
     return () => file.current();
   }
-  if (config.CHANCERY_RATE_LIMIT_PROFILE !== 'development')
+  if (isHighAssurance(config.Haip__Profile) || config.CHANCERY_RATE_LIMIT_PROFILE !== 'development')
     throw new ConfigError([
-      { name: 'Haip__VerifierCertificate', message: 'is required in the production profile' },
+      {
+        name: 'Haip__VerifierCertificate',
+        message: 'is required in the production profile, and in haip-1.0',
+      },
     ]);
   const made = Buffer.from(await selfSignedBundle(host, clock.nowMs()));
   const bundle = await db.transact((tx) => ensureSecret(tx, `verifier ${host}`, made));
   log.warn({ host }, 'requests for presentations are signed with a self-signed certificate');
-  const identity = readIdentity(bundle.toString(), host, clock.nowMs());
+  const identity = readIdentity(bundle.toString(), { host, mayBeSelfSigned: true, nowMs: clock.nowMs() });
   return () => identity;
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { commonSettings, databaseSettings, endpoint } from '#kit/config/config.ts';
+import { commonSettings, databaseSettings, endpoint, flag } from '#kit/config/config.ts';
 import { outboundAllowed } from '#kit/outbound/outbound.ts';
+import { PROFILES } from './protocol/profile.ts';
 
 const loopback: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
@@ -35,6 +36,17 @@ export const credentialSettings = z.object({
     .describe(
       'Public address of the credential issuer, which wallets know it by and credentials name; https outside of this machine and cluster.',
     ),
+  Haip__Profile: z
+    .enum(PROFILES)
+    .default('openid4vc-1.0')
+    .describe('Dialect of the exchange: openid4vc-1.0, or haip-1.0, which serves nothing weaker.'),
+  Haip__AttestationAuthorities: z
+    .string()
+    .optional()
+    .describe('PEM file with the authorities of those who attest wallets and keys; required in haip-1.0.'),
+  Haip__RequireKeyAttestation: flag
+    .default(false)
+    .describe('Whether the keys of credentials must be attested (OpenID4VCI 1.0, appendix D).'),
   Haip__PublicHost: z
     .string()
     .regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/)

@@ -36,6 +36,7 @@ const codes = {
   STATE_MISMATCH: ['invalid', 'state is missing, or belongs to another request'],
   RESPONSE_MODE_MISMATCH: ['invalid', 'the answer must come as the request says: in plain, or encrypted'],
   RESPONSE_ENCRYPTION: ['invalid', 'the encrypted answer cannot be opened'],
+  PROFILE_WEAKER: ['invalid', 'haip-1.0 asks by x509_hash and takes answers by direct_post.jwt alone'],
   REDIRECT_URI_REFUSED: ['invalid', 'redirectUri must be https, or http of this machine'],
   // Status
   CREDENTIAL_NOT_FOUND: ['not_found', 'the credential does not exist, or is not one of your organisation'],

@@ -1,4 +1,5 @@
 import type { App } from '#kit/http/http.ts';
+import { type AuthorizationRouteDeps, mountAuthorizationRoutes } from './issuer/authorization/routes.ts';
 import { type IssuanceRouteDeps, mountIssuanceRoutes } from './issuer/issuance/routes.ts';
 import { type MetadataRouteDeps, mountMetadataRoutes } from './issuer/metadata/routes.ts';
 import { mountNonceRoutes, type NonceRouteDeps } from './issuer/nonces/routes.ts';
@@ -13,6 +14,7 @@ export type CredentialHttpDeps = MetadataRouteDeps &
   OfferRouteDeps &
   NonceRouteDeps &
   TokenRouteDeps &
+  AuthorizationRouteDeps &
   IssuanceRouteDeps &
   StatusRouteDeps &
   RequestRouteDeps &
@@ -22,6 +24,7 @@ export function mountRoutes(app: App, deps: CredentialHttpDeps): void {
   mountMetadataRoutes(app, deps);
   mountOfferRoutes(app, deps);
   mountTokenRoutes(app, deps);
+  mountAuthorizationRoutes(app, deps);
   mountNonceRoutes(app, deps);
   mountIssuanceRoutes(app, deps);
   mountStatusRoutes(app, deps);

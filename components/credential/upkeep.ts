@@ -2,6 +2,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Job } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { CredentialDatabase } from './database/schema.ts';
+import { deleteExpiredAuthorizations } from './issuer/authorization/store.ts';
 import { forgetUsed } from './issuer/nonces/store.ts';
 import { expireOffers } from './issuer/offers/store.ts';
 import { deleteExpiredTokens } from './issuer/tokens/store.ts';
@@ -20,6 +21,7 @@ export function expiry({ db, clock }: { db: Database<CredentialDatabase>; clock:
       const now = new Date(clock.nowMs());
       await db.transact((tx) => expireOffers(tx, now));
       await db.transact((tx) => deleteExpiredTokens(tx, now));
+      await db.transact((tx) => deleteExpiredAuthorizations(tx, now));
       await db.transact((tx) => forgetUsed(tx, now));
       const claimsBefore = new Date(now.getTime() - claimsMs);
       await db.transact((tx) => tidyRequests(tx, { now, claimsBefore }));

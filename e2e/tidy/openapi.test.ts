@@ -255,6 +255,7 @@ describe('OpenAPI for programs in any language', () => {
       'application/x-www-form-urlencoded',
       'application/xml',
       'image/svg+xml',
+      'text/html',
       'text/plain',
       'text/vnd.mermaid',
     ]);

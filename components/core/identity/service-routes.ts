@@ -88,6 +88,8 @@ export const ROUTES = {
     { path: '/.well-known/openid-credential-issuer/**' },
     { path: '/.well-known/oauth-authorization-server/**' },
     { path: '/token' },
+    { path: '/par' },
+    { path: '/authorize' },
     { path: '/nonce' },
     { path: '/credential' },
     { path: '/api/v1/offers/**' },

@@ -1,4 +1,5 @@
 import type { ColumnType, Generated } from 'kysely';
+import type { AuthorizationTables } from './authorization-tables.ts';
 import type { VerifierTables } from './verifier-tables.ts';
 
 type Json<T> = ColumnType<T, string, string>;
@@ -106,7 +107,7 @@ interface SecretTable {
   value: Buffer;
 }
 
-export interface CredentialDatabase extends VerifierTables {
+export interface CredentialDatabase extends VerifierTables, AuthorizationTables {
   configurations: ConfigurationTable;
   offers: OfferTable;
   access_tokens: AccessTokenTable;

@@ -2,7 +2,10 @@
 export type ProtocolErrorCode =
   | 'invalid_request'
   | 'invalid_grant'
+  | 'invalid_client'
   | 'unsupported_grant_type'
+  | 'unsupported_response_type'
+  | 'invalid_scope'
   | 'invalid_dpop_proof'
   | 'use_dpop_nonce'
   | 'invalid_token'

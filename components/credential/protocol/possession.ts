@@ -26,6 +26,7 @@ export interface Possession {
   readonly jwk: PossessedKey;
   /** SHA-256 thumbprint (RFC 7638), base64url. */
   readonly thumbprint: string;
+  readonly header: Readonly<Record<string, unknown>>;
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
@@ -54,7 +55,7 @@ export async function readPossession(jwt: string, typ: string): Promise<Possessi
   } catch {
     return 'the signature does not fit';
   }
-  return { jwk, thumbprint: await calculateJwkThumbprint({ ...jwk }), payload };
+  return { jwk, thumbprint: await calculateJwkThumbprint({ ...jwk }), header, payload };
 }
 
 /** The key without what describes it; undefined when it is another kind of key, or a private one. */

@@ -57,7 +57,10 @@ export interface Fixture {
   close(): Promise<void>;
 }
 
-export async function openFixture(name: string): Promise<Fixture> {
+/** Settings that change what is served. */
+type Served = Pick<CredentialHttpDeps, 'profile' | 'authorities' | 'requiresKeyAttestation'>;
+
+export async function openFixture(name: string, served: Partial<Served> = {}): Promise<Fixture> {
   const clock = manualClock(startMs);
   const runtime = testRuntime('service-credential', { clock });
   const { log, telemetry } = runtime;
@@ -81,22 +84,20 @@ export async function openFixture(name: string): Promise<Fixture> {
   const elsewhere = new Map<string, Buffer>();
   const fetched: string[] = [];
   const sources = sourcesOf({ organization, outage, revoked, trustLists });
-  const verifier = readIdentity(await selfSignedBundle('issuer.test', startMs), 'issuer.test', startMs);
+  const verifier = readIdentity(await selfSignedBundle('issuer.test', startMs), {
+    host: 'issuer.test',
+    mayBeSelfSigned: true,
+    nowMs: startMs,
+  });
   const secret = await db.transact((tx) => ensureSecret(tx, 'nonces', randomBytes(32)));
-  const issuers: Issuers = {
-    chainOf: async (issuer) => {
-      if (outage.chain !== undefined) throw outage.chain;
-      if (issuer.walletAddress !== organization.walletAddress) throw refusal('ISSUER_WALLET_MISMATCH');
-      return issuer.trustAnchor === 'register' ? [] : organization.certificate.chain;
-    },
-    sign: async (_address, digest) => {
-      if (outage.sign !== undefined) throw outage.sign;
-      return organization.certificate.sign(digest);
-    },
-  };
+  const issuers = issuersOf({ organization, outage });
   const lists = { db, clock, issuers, issuerUrl };
   const deps: CredentialHttpDeps = {
     ...lists,
+    profile: 'openid4vc-1.0',
+    authorities: [],
+    requiresKeyAttestation: false,
+    ...served,
     sources,
     verifier: () => verifier,
     statuses: new StatusReader({
@@ -138,6 +139,20 @@ export async function openFixture(name: string): Promise<Fixture> {
     close: async () => {
       await Promise.all(apps.map((app) => app.close()));
       await db.close();
+    },
+  };
+}
+
+function issuersOf({ organization, outage }: Pick<Fixture, 'organization' | 'outage'>): Issuers {
+  return {
+    chainOf: async (issuer) => {
+      if (outage.chain !== undefined) throw outage.chain;
+      if (issuer.walletAddress !== organization.walletAddress) throw refusal('ISSUER_WALLET_MISMATCH');
+      return issuer.trustAnchor === 'register' ? [] : organization.certificate.chain;
+    },
+    sign: async (_address, digest) => {
+      if (outage.sign !== undefined) throw outage.sign;
+      return organization.certificate.sign(digest);
     },
   };
 }

@@ -19,7 +19,7 @@ const dropped = new Set([
 ]);
 
 /** Paths of pages, which run scripts of their own; everything else answers data. */
-const pagePrefixes = ['/auth/', '/app/', '/wallet/'];
+const pagePrefixes = ['/auth/', '/app/', '/wallet/', '/authorize/'];
 
 /** A referrer policy that tells less than ours. */
 const strictestReferrer = 'no-referrer';

@@ -215,6 +215,9 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
   ...routes('credential', 'served', [
     'DELETE /api/v1/offers/{offerId} RequireService',
     'POST /api/v1/verifier/requests/{requestId}/request-object Anonymous',
+    'POST /par Anonymous',
+    'GET /authorize Anonymous',
+    'POST /authorize Anonymous',
     'GET /api/v1/offers/{reference}/credential-offer Anonymous',
     'GET /api/v1/credentials/ietf-status-lists/{listId} Anonymous',
     'POST /api/v1/credentials/{credentialId}/revoke RequireAuthenticated',

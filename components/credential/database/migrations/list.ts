@@ -2,5 +2,6 @@ import type { Migration } from '#kit/db/db.ts';
 import { issuing } from './0001-issuing.ts';
 import { credentials } from './0002-credentials.ts';
 import { verifying } from './0003-verifying.ts';
+import { authorization } from './0004-authorization.ts';
 
-export const migrations: readonly Migration[] = [issuing, credentials, verifying];
+export const migrations: readonly Migration[] = [issuing, credentials, verifying, authorization];

@@ -1,5 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
+import type { Certificate } from '#core/trust/certificate.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Database, isUniqueViolation, type Transactor } from '#kit/db/db.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
@@ -30,6 +31,8 @@ export interface IssueDeps {
   readonly nonces: Nonces;
   readonly issuers: Issuers;
   readonly issuerUrl: string;
+  readonly authorities: readonly Certificate[];
+  readonly requiresKeyAttestation: boolean;
 }
 
 /** The token of a request, verified. */
@@ -67,6 +70,8 @@ export async function issueCredentials(
     issuer: deps.issuerUrl,
     nowMs,
     isMdoc: configuration.format === 'mso_mdoc',
+    authorities: deps.authorities,
+    requiresAttestation: deps.requiresKeyAttestation,
     thumbprint: offer.holderThumbprint,
   });
   if (await wasUsed(deps.db.read, nonce)) throw invalidNonce('the nonce was used before');

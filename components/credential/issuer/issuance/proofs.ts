@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import type { Certificate } from '#core/trust/certificate.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { batchSize } from '../../protocol/grants.ts';
 import { type Possession, readPossession } from '../../protocol/possession.ts';
+import { readKeyAttestation } from '../attestation/keys.ts';
 import type { Nonces } from '../nonces/nonces.ts';
 
 const aheadSeconds = 60;
@@ -13,6 +16,10 @@ interface ProvenKeys {
 }
 
 interface ProofContext {
+  /** Authorities of those who attest keys. */
+  readonly authorities: readonly Certificate[];
+  /** Whether keys must be attested. */
+  readonly requiresAttestation: boolean;
   readonly nonces: Nonces;
   readonly issuer: string;
   readonly nowMs: number;
@@ -21,6 +28,11 @@ interface ProofContext {
   /** The only key that may be bound; any when null. */
   readonly thumbprint: string | null;
 }
+
+/** What a wallet proves its keys by: a JWT of each key, or an attestation of all of them. */
+export type Proofs =
+  | { readonly kind: 'jwt'; readonly jwts: readonly string[] }
+  | { readonly kind: 'attestation'; readonly attestation: string };
 
 const payloadSchema = z.looseObject({
   aud: z.union([z.string(), z.array(z.string())]),
@@ -35,11 +47,27 @@ const payloadSchema = z.looseObject({
  * Whether the nonce was used before is judged where it is used up.
  * @throws ProtocolError invalid_proof, invalid_nonce
  */
-export async function judgeProofs(proofs: readonly string[], context: ProofContext): Promise<ProvenKeys> {
+export async function judgeProofs(proofs: Proofs, context: ProofContext): Promise<ProvenKeys> {
+  const { keys, nonce } =
+    proofs.kind === 'jwt'
+      ? await judgeJwts(proofs.jwts, context)
+      : await judgeAttestation(proofs.attestation, context);
+  const verdict = context.nonces.judge('c_nonce', nonce, context.nowMs);
+  if (verdict !== 'live')
+    throw invalidNonce(verdict === 'expired' ? 'the nonce has expired' : 'the nonce is unknown');
+  for (const { jwk, thumbprint } of keys) {
+    if (context.isMdoc && jwk.kty !== 'EC') throw invalidProof('a document is bound to a key on P-256');
+    if (context.thumbprint !== null && thumbprint !== context.thumbprint)
+      throw invalidProof('the offer is for another key');
+  }
+  return { keys, nonce };
+}
+
+async function judgeJwts(jwts: readonly string[], context: ProofContext): Promise<ProvenKeys> {
   const keys: Possession[] = [];
   const nonces = new Set<string>();
-  for (const proof of proofs) {
-    const { possession, nonce } = await judgeProof(proof, context);
+  for (const jwt of jwts) {
+    const { possession, nonce } = await judgeProof(jwt, context);
     if (keys.some(({ thumbprint }) => thumbprint === possession.thumbprint))
       throw invalidProof('two proofs have the same key');
     keys.push(possession);
@@ -48,10 +76,29 @@ export async function judgeProofs(proofs: readonly string[], context: ProofConte
   const [nonce, another] = nonces;
   if (nonce === undefined) throw invalidProof('no proof was sent');
   if (another !== undefined) throw invalidProof('the proofs of a request carry one nonce');
-  const verdict = context.nonces.judge('c_nonce', nonce, context.nowMs);
-  if (verdict !== 'live')
-    throw invalidNonce(verdict === 'expired' ? 'the nonce has expired' : 'the nonce is unknown');
   return { keys, nonce };
+}
+
+/** A key attestation in place of proofs (OpenID4VCI 1.0, appendix F.3): a credential for each attested key. */
+async function judgeAttestation(attestation: string, context: ProofContext): Promise<ProvenKeys> {
+  const read = await readKeyAttestation(attestation, context);
+  if (typeof read === 'string') throw invalidProof(`the key attestation is refused: ${read}`);
+  const { keys, nonce } = read;
+  if (nonce === undefined) throw invalidProof('the key attestation has no nonce');
+  if (keys.length > batchSize) throw invalidProof(`a request has ${batchSize} keys at most`);
+  if (new Set(keys.map(({ thumbprint }) => thumbprint)).size !== keys.length)
+    throw invalidProof('a key is attested twice');
+  return { keys, nonce };
+}
+
+/** Judges that the key of a proof is among those that its `key_attestation` vouches for. */
+async function assertAttested({ header, thumbprint }: Possession, context: ProofContext): Promise<void> {
+  const { key_attestation: attestation } = header;
+  if (attestation === undefined && !context.requiresAttestation) return;
+  if (typeof attestation !== 'string') throw invalidProof('the proof needs key_attestation');
+  const read = await readKeyAttestation(attestation, context);
+  if (typeof read === 'string') throw invalidProof(`the key attestation is refused: ${read}`);
+  if (!read.keys.some((key) => key.thumbprint === thumbprint)) throw invalidProof('the key is not attested');
 }
 
 export function invalidNonce(description: string): ProtocolError {
@@ -62,7 +109,8 @@ function invalidProof(description: string): ProtocolError {
   return new ProtocolError('invalid_proof', description);
 }
 
-async function judgeProof(proof: string, { issuer, nowMs, thumbprint, isMdoc }: ProofContext) {
+async function judgeProof(proof: string, context: ProofContext) {
+  const { issuer, nowMs } = context;
   const possession = await readPossession(proof, 'openid4vci-proof+jwt');
   if (typeof possession === 'string') throw invalidProof(possession);
   const parsed = payloadSchema.safeParse(possession.payload);
@@ -75,8 +123,6 @@ async function judgeProof(proof: string, { issuer, nowMs, thumbprint, isMdoc }: 
     throw invalidProof('iat is too old, or in the future');
   if ((exp !== undefined && exp * 1000 <= nowMs) || (nbf !== undefined && nbf * 1000 > nowMs))
     throw invalidProof('the proof is not valid at this time');
-  if (isMdoc && possession.jwk.kty !== 'EC') throw invalidProof('a document is bound to a key on P-256');
-  if (thumbprint !== null && possession.thumbprint !== thumbprint)
-    throw invalidProof('the offer is for another key');
+  await assertAttested(possession, context);
   return { possession, nonce };
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { batchSize } from '../../protocol/grants.ts';
 import { RESPONSE_ENCRYPTION } from '../metadata/documents.ts';
+import type { Proofs } from './proofs.ts';
 
 const text = z.string();
 
@@ -37,7 +38,7 @@ export type EncryptionRequest = NonNullable<
 export interface CredentialRequest {
   /** The configuration, or the type of a request of an earlier draft. */
   readonly asked: { readonly configurationId: string } | { readonly credentialType: string };
-  readonly proofs: readonly string[];
+  readonly proofs: Proofs;
   readonly encryption: EncryptionRequest | undefined;
 }
 
@@ -74,19 +75,24 @@ function askedOf(body: z.output<typeof looseBody>): CredentialRequest['asked'] {
 }
 
 const proofsSchema = z.strictObject({ jwt: z.array(text).min(1).max(batchSize) });
+const attestationSchema = z.strictObject({ attestation: z.tuple([text]) });
 const proofSchema = z.strictObject({ proof_type: z.literal('jwt'), jwt: text });
 
-function proofsOf({ proofs, proof }: z.output<typeof looseBody>): readonly string[] {
+function proofsOf({ proofs, proof }: z.output<typeof looseBody>): Proofs {
   if (proofs !== undefined && proof !== undefined) throw invalidProof('proof and proofs exclude each other');
   if (proof !== undefined) {
     const single = proofSchema.safeParse(proof);
     if (!single.success) throw invalidProof('proof needs proof_type jwt and jwt');
-    return [single.data.jwt];
+    return { kind: 'jwt', jwts: [single.data.jwt] };
   }
+  const attested = attestationSchema.safeParse(proofs);
+  if (attested.success) return { kind: 'attestation', attestation: attested.data.attestation[0] };
   const several = proofsSchema.safeParse(proofs);
   if (!several.success)
-    throw invalidProof(`proofs needs jwt with 1 to ${batchSize} proofs, and no other type`);
-  return several.data.jwt;
+    throw invalidProof(
+      `proofs needs jwt with 1 to ${batchSize} proofs, or one attestation, and no other type`,
+    );
+  return { kind: 'jwt', jwts: several.data.jwt };
 }
 
 const encryptionSchema = z.looseObject({ jwk: encryptionKey, enc: z.enum(RESPONSE_ENCRYPTION.encodings) });

@@ -1,5 +1,6 @@
 import { batchSize, PRE_AUTHORIZED_GRANT } from '../../protocol/grants.ts';
 import { POSSESSION_ALGORITHMS } from '../../protocol/possession.ts';
+import { isHighAssurance, type Profile } from '../../protocol/profile.ts';
 import type { Configuration } from './configuration.ts';
 
 /** ES256 as COSE numbers it (RFC 9053, section 2.1). */
@@ -9,7 +10,11 @@ const ES256_OF_COSE = -7;
 export const RESPONSE_ENCRYPTION = { algorithms: ['ECDH-ES'], encodings: ['A128GCM', 'A256GCM'] } as const;
 
 /** The issuer's metadata (OpenID4VCI 1.0, section 12.2.4). */
-export function issuerMetadata(issuer: string, configurations: readonly Configuration[]) {
+export function issuerMetadata(
+  issuer: string,
+  configurations: readonly Configuration[],
+  requiresKeyAttestation: boolean,
+) {
   return {
     credential_issuer: issuer,
     credential_endpoint: `${issuer}/credential`,
@@ -22,12 +27,18 @@ export function issuerMetadata(issuer: string, configurations: readonly Configur
     },
     display: [{ name: 'Chancery', locale: 'en' }],
     credential_configurations_supported: Object.fromEntries(
-      configurations.map((configuration) => [configuration.id, supported(configuration)]),
+      configurations.map((configuration) => [
+        configuration.id,
+        supported(configuration, requiresKeyAttestation),
+      ]),
     ),
   };
 }
 
-function supported({ id, format, credentialType, displayName, claims }: Configuration) {
+function supported(
+  { id, format, credentialType, displayName, claims }: Configuration,
+  requiresKeyAttestation: boolean,
+) {
   const isMdoc = format === 'mso_mdoc';
   const algorithms = isMdoc ? ['ES256'] : [...POSSESSION_ALGORITHMS];
   return {
@@ -36,7 +47,15 @@ function supported({ id, format, credentialType, displayName, claims }: Configur
     scope: id,
     cryptographic_binding_methods_supported: [isMdoc ? 'cose_key' : 'jwk'],
     credential_signing_alg_values_supported: isMdoc ? [ES256_OF_COSE] : ['ES256'],
-    proof_types_supported: { jwt: { proof_signing_alg_values_supported: algorithms } },
+    proof_types_supported: {
+      jwt: {
+        proof_signing_alg_values_supported: algorithms,
+        ...(requiresKeyAttestation && { key_attestations_required: {} }),
+      },
+      ...(requiresKeyAttestation && {
+        attestation: { proof_signing_alg_values_supported: ['ES256'], key_attestations_required: {} },
+      }),
+    },
     credential_metadata: {
       display: [{ name: displayName, locale: 'en' }],
       // Of an empty list clients make a fault.
@@ -45,15 +64,33 @@ function supported({ id, format, credentialType, displayName, claims }: Configur
   };
 }
 
-/** The metadata of the token endpoint (RFC 8414). */
-export function authorizationServerMetadata(issuer: string) {
-  return {
+/** The metadata of the token endpoint (RFC 8414); of the grants of the profile alone. */
+export function authorizationServerMetadata(issuer: string, profile: Profile) {
+  const common = {
     issuer,
     token_endpoint: `${issuer}/token`,
-    grant_types_supported: [PRE_AUTHORIZED_GRANT],
-    response_types_supported: [],
-    token_endpoint_auth_methods_supported: ['none'],
-    'pre-authorized_grant_anonymous_access_supported': true,
     dpop_signing_alg_values_supported: [...POSSESSION_ALGORITHMS],
+  };
+  if (!isHighAssurance(profile)) {
+    return {
+      ...common,
+      grant_types_supported: [PRE_AUTHORIZED_GRANT],
+      response_types_supported: [],
+      token_endpoint_auth_methods_supported: ['none'],
+      'pre-authorized_grant_anonymous_access_supported': true,
+    };
+  }
+  return {
+    ...common,
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    response_types_supported: ['code'],
+    authorization_endpoint: `${issuer}/authorize`,
+    pushed_authorization_request_endpoint: `${issuer}/par`,
+    require_pushed_authorization_requests: true,
+    code_challenge_methods_supported: ['S256'],
+    authorization_response_iss_parameter_supported: true,
+    token_endpoint_auth_methods_supported: ['attest_jwt_client_auth'],
+    client_attestation_signing_alg_values_supported: ['ES256'],
+    client_attestation_pop_signing_alg_values_supported: ['ES256'],
   };
 }

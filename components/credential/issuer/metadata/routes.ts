@@ -1,13 +1,20 @@
 import { z } from 'zod';
+import type { Clock } from '#kit/clock/clock.ts';
 import type { Reader } from '#kit/db/db.ts';
-import { type App, addRoute, answer, json } from '#kit/http/http.ts';
+import { type App, addRoute, answer, json, jsonText } from '#kit/http/http.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
+import type { Profile } from '../../protocol/profile.ts';
 import { authorizationServerMetadata, issuerMetadata } from './documents.ts';
 import { listConfigurations } from './store.ts';
 
 export interface MetadataRouteDeps {
   readonly db: { readonly read: Reader<CredentialDatabase> };
+  readonly clock: Clock;
   readonly issuerUrl: string;
+  readonly profile: Profile;
+  readonly requiresKeyAttestation: boolean;
+  /** Signs a JWT of type `typ` under the certificate of this installation. */
+  readonly verifier: () => { sign(typ: string, payload: object): string };
 }
 
 const text = z.string();
@@ -35,7 +42,13 @@ const issuerSchema = z
         scope: text,
         cryptographic_binding_methods_supported: texts,
         credential_signing_alg_values_supported: z.array(z.union([text, z.int()])),
-        proof_types_supported: z.object({ jwt: z.object({ proof_signing_alg_values_supported: texts }) }),
+        proof_types_supported: z.record(
+          text,
+          z.object({
+            proof_signing_alg_values_supported: texts,
+            key_attestations_required: z.strictObject({}).optional(),
+          }),
+        ),
         credential_metadata: z.object({
           display: named,
           claims: z.array(z.object({ path: texts })).optional(),
@@ -49,11 +62,18 @@ const serverSchema = z
   .object({
     issuer: text,
     token_endpoint: text,
+    dpop_signing_alg_values_supported: texts,
     grant_types_supported: texts,
     response_types_supported: texts,
     token_endpoint_auth_methods_supported: texts,
-    'pre-authorized_grant_anonymous_access_supported': z.boolean(),
-    dpop_signing_alg_values_supported: texts,
+    'pre-authorized_grant_anonymous_access_supported': z.boolean().optional(),
+    authorization_endpoint: text.optional(),
+    pushed_authorization_request_endpoint: text.optional(),
+    require_pushed_authorization_requests: z.boolean().optional(),
+    code_challenge_methods_supported: texts.optional(),
+    authorization_response_iss_parameter_supported: z.boolean().optional(),
+    client_attestation_signing_alg_values_supported: texts.optional(),
+    client_attestation_pop_signing_alg_values_supported: texts.optional(),
   })
   .meta({ id: 'CredentialAuthorizationServerMetadata' });
 
@@ -62,7 +82,8 @@ const headers = { 'cache-control': 'public, max-age=60' };
 const tag = 'Credential exchange';
 
 /** Mounts the metadata of the issuer, also below the path of an issuer that has one. */
-export function mountMetadataRoutes(app: App, { db, issuerUrl }: MetadataRouteDeps): void {
+export function mountMetadataRoutes(app: App, deps: MetadataRouteDeps): void {
+  const { issuerUrl } = deps;
   const { pathname } = URL.parse(issuerUrl ?? '') ?? { pathname: '/' };
   const suffix = pathname === '/' ? '' : pathname;
   addRoute(app, {
@@ -73,9 +94,20 @@ export function mountMetadataRoutes(app: App, { db, issuerUrl }: MetadataRouteDe
     summary: 'What this issuer offers (OpenID4VCI 1.0, section 12.2)',
     policy: 'Anonymous',
     rateLimit: 'CredentialExchange',
-    answers: { 200: json('The metadata.', issuerSchema) },
+    headers: z.object({ accept: text.optional().describe('`application/jwt` for the signed form.') }),
+    answers: {
+      200: { ...json('The metadata.', issuerSchema), otherTypes: { 'application/jwt': text } },
+    },
     refusals: [],
-    handle: async () => answer(200, issuerMetadata(issuerUrl, await listConfigurations(db.read)), headers),
+    handle: async ({ request }) => {
+      const listed = await listConfigurations(deps.db.read);
+      const metadata = issuerMetadata(issuerUrl, listed, deps.requiresKeyAttestation);
+      if (!prefersJwt(request.headers.accept)) return answer(200, metadata, headers);
+      const iat = Math.floor(deps.clock.nowMs() / 1000);
+      const payload = { ...metadata, sub: issuerUrl, iat };
+      const jwt = deps.verifier().sign('openidvci-issuer-metadata+jwt', payload);
+      return answer(200, jsonText(jwt), { ...headers, vary: 'accept', 'content-type': 'application/jwt' });
+    },
   });
 
   addRoute(app, {
@@ -88,6 +120,14 @@ export function mountMetadataRoutes(app: App, { db, issuerUrl }: MetadataRouteDe
     rateLimit: 'CredentialExchange',
     answers: { 200: json('The metadata.', serverSchema) },
     refusals: [],
-    handle: () => answer(200, authorizationServerMetadata(issuerUrl), headers),
+    handle: () => answer(200, authorizationServerMetadata(issuerUrl, deps.profile), headers),
   });
+}
+
+/** Whether a client asks for the signed form (OpenID4VCI 1.0, section 12.2.2). */
+function prefersJwt(accept: string | undefined): boolean {
+  const types = accept?.split(',').map((type) => type.split(';', 1)[0]?.trim()) ?? [];
+  const jwt = types.indexOf('application/jwt');
+  const json = types.indexOf('application/json');
+  return jwt >= 0 && (json < 0 || jwt < json);
 }

@@ -8,6 +8,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { CredentialDatabase, TxCodeForm } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import { isHighAssurance, type Profile } from '../../protocol/profile.ts';
 import { createSecret, sealUnder, secretHash, txCodeHash } from '../../protocol/secrets.ts';
 import { ensureConfiguration } from '../metadata/store.ts';
 import type { Issuers } from '../signing/issuers.ts';
@@ -68,7 +69,10 @@ export interface CreateOfferDeps {
   readonly clock: Clock;
   readonly issuers: Issuers;
   readonly issuerUrl: string;
+  readonly profile: Profile;
 }
+
+const defaultTxCode = { inputMode: 'numeric', length: 6, description: undefined } as const;
 
 const digits = '0123456789';
 /** Without the characters that people confuse. */
@@ -89,7 +93,9 @@ export async function createOffer(deps: CreateOfferDeps, body: OfferBody, create
   };
   await deps.issuers.chainOf(issuer);
   const [id, code, reference] = [randomUUID(), createSecret(randomBytes), createSecret(randomBytes)];
-  const txCode = body.txCode === undefined ? undefined : drawTxCode(body.txCode);
+  // In haip-1.0 the code is how the person signs in.
+  const asked = body.txCode ?? (isHighAssurance(deps.profile) ? defaultTxCode : undefined);
+  const txCode = asked === undefined ? undefined : drawTxCode(asked);
   const createdAt = new Date(deps.clock.nowMs());
   const offer = {
     ...issuer,
@@ -113,7 +119,7 @@ export async function createOffer(deps: CreateOfferDeps, body: OfferBody, create
     await insertOffer(tx, { ...offer, configurationId: found });
     return found;
   });
-  return presentCreated(deps.issuerUrl, { ...offer, configurationId }, { code, reference, txCode });
+  return presentCreated(deps, { ...offer, configurationId }, { code, reference, txCode });
 }
 
 interface Codes {
@@ -123,11 +129,12 @@ interface Codes {
 }
 
 function presentCreated(
-  issuerUrl: string,
+  { issuerUrl, profile }: Pick<CreateOfferDeps, 'issuerUrl' | 'profile'>,
   offer: Pick<Offer, 'id' | 'configurationId' | 'txCodeForm' | 'expiresAt'>,
   { code, reference, txCode }: Codes,
 ) {
-  const credential_offer = credentialOffer(issuerUrl, offer, code);
+  const credential_offer = credentialOffer({ issuerUrl, profile }, offer, code);
+  const scheme = isHighAssurance(profile) ? 'haip-vci' : 'openid-credential-offer';
   const byValue = new URLSearchParams({ credential_offer: JSON.stringify(credential_offer) });
   const byReference = new URLSearchParams({
     credential_offer_uri: `${issuerUrl}/api/v1/offers/${reference}/credential-offer`,
@@ -135,9 +142,9 @@ function presentCreated(
   return {
     offerId: offer.id,
     credentialOffer: credential_offer,
-    credentialOfferUri: `openid-credential-offer://?${byValue}`,
-    credentialOfferReferenceUri: `openid-credential-offer://?${byReference}`,
-    preAuthorizedCode: code,
+    credentialOfferUri: `${scheme}://?${byValue}`,
+    credentialOfferReferenceUri: `${scheme}://?${byReference}`,
+    ...(!isHighAssurance(profile) && { preAuthorizedCode: code }),
     ...(txCode !== undefined && { txCode: txCode.value }),
     expiresAt: offer.expiresAt.toISOString(),
     status: 'Pending' as const,

@@ -1,5 +1,6 @@
 import type { TxCodeForm } from '../../database/schema.ts';
 import { PRE_AUTHORIZED_GRANT } from '../../protocol/grants.ts';
+import { isHighAssurance, type Profile } from '../../protocol/profile.ts';
 import type { TrustAnchor } from '../signing/issuers.ts';
 
 /** Wrong transaction codes that end an offer. */
@@ -32,20 +33,17 @@ export function statusAt(offer: Pick<Offer, 'status' | 'expiresAt'>, now: Date):
   return offer.status === 'Pending' && offer.expiresAt <= now ? 'Expired' : offer.status;
 }
 
-/** The credential offer of a wallet (OpenID4VCI 1.0, section 4.1.1). */
+/** The credential offer of a wallet (OpenID4VCI 1.0, section 4.1.1), with the grant of the profile. */
 export function credentialOffer(
-  issuer: string,
+  { issuerUrl, profile }: { readonly issuerUrl: string; readonly profile: Profile },
   { configurationId, txCodeForm }: Pick<Offer, 'configurationId' | 'txCodeForm'>,
   code: string,
 ) {
   const tx_code = txCodeForm === null ? undefined : txCodeOf(txCodeForm);
-  return {
-    credential_issuer: issuer,
-    credential_configuration_ids: [configurationId],
-    grants: {
-      [PRE_AUTHORIZED_GRANT]: { 'pre-authorized_code': code, ...(tx_code !== undefined && { tx_code }) },
-    },
-  };
+  const grants = isHighAssurance(profile)
+    ? { authorization_code: { issuer_state: code } }
+    : { [PRE_AUTHORIZED_GRANT]: { 'pre-authorized_code': code, ...(tx_code !== undefined && { tx_code }) } };
+  return { credential_issuer: issuerUrl, credential_configuration_ids: [configurationId], grants };
 }
 
 function txCodeOf({ inputMode, length, description }: TxCodeForm) {

@@ -20,10 +20,13 @@ const credentialOfferSchema = z
     credential_issuer: text,
     credential_configuration_ids: z.array(text),
     grants: z.object({
-      [PRE_AUTHORIZED_GRANT]: z.object({
-        'pre-authorized_code': text,
-        tx_code: z.object({ input_mode: text, length: z.int(), description: text.optional() }).optional(),
-      }),
+      [PRE_AUTHORIZED_GRANT]: z
+        .object({
+          'pre-authorized_code': text,
+          tx_code: z.object({ input_mode: text, length: z.int(), description: text.optional() }).optional(),
+        })
+        .optional(),
+      authorization_code: z.object({ issuer_state: text }).optional().describe('In haip-1.0.'),
     }),
   })
   .meta({ id: 'CredentialOffer' });
@@ -34,7 +37,7 @@ const createdSchema = z
     credentialOffer: credentialOfferSchema,
     credentialOfferUri: text.describe('The offer by value, for a link or a QR code.'),
     credentialOfferReferenceUri: text.describe('The offer by reference: shorter, for a QR code.'),
-    preAuthorizedCode: text,
+    preAuthorizedCode: text.optional().describe('Not in haip-1.0.'),
     txCode: text.optional().describe('The transaction code, to be sent to the person another way.'),
     expiresAt: text,
     status: z.literal('Pending'),
@@ -167,12 +170,12 @@ async function cancelOffer({ db, clock }: OfferRouteDeps, id: string): Promise<v
   });
 }
 
-async function readByReference({ db, clock, issuerUrl }: OfferRouteDeps, reference: string) {
+async function readByReference({ db, clock, issuerUrl, profile }: OfferRouteDeps, reference: string) {
   const offer = await findReferenced(db.read, secretHash(reference));
   if (offer === undefined) throw refusal('OFFER_NOT_FOUND');
   const isOpen = statusAt(offer, new Date(clock.nowMs())) === 'Pending';
   const code =
     isOpen && offer.sealedCode !== null ? openUnder(reference, offer.id, offer.sealedCode) : undefined;
   if (code === undefined) throw refusal('OFFER_ENDED');
-  return credentialOffer(issuerUrl, offer, code.toString());
+  return credentialOffer({ issuerUrl, profile }, offer, code.toString());
 }

@@ -13,14 +13,20 @@ export interface VerifierIdentity {
   sign(typ: string, payload: object): string;
 }
 
+interface IdentityRules {
+  /** The dNSName that the leaf must have. */
+  readonly host: string;
+  readonly mayBeSelfSigned: boolean;
+  readonly nowMs: number;
+}
+
 const pemBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
  * Reads a PEM bundle: a P-256 key and its certificates, leaf first.
- * @param host the dNSName that the leaf must have
  * @throws ConfigError naming Haip__VerifierCertificate
  */
-export function readIdentity(pem: string, host: string, nowMs: number): VerifierIdentity {
+export function readIdentity(pem: string, { host, mayBeSelfSigned, nowMs }: IdentityRules): VerifierIdentity {
   const certificates = (pem.match(pemBlock) ?? []).map((text) => new X509Certificate(text));
   const [leaf] = certificates;
   if (leaf === undefined) throw fault('the bundle has no certificate');
@@ -30,6 +36,7 @@ export function readIdentity(pem: string, host: string, nowMs: number): Verifier
   const names = leaf.subjectAltName?.split(', ') ?? [];
   if (!names.includes(`DNS:${host}`)) throw fault(`the certificate has no dNSName ${host}`);
   if (leaf.validToDate.getTime() <= nowMs) throw fault('the certificate has expired');
+  if (!mayBeSelfSigned && isSelfSigned(leaf)) throw fault('the certificate is self-signed');
   const chain = certificates.filter((one, index) => index === 0 || !isSelfSigned(one));
   return identityOf({ host, leaf, chain, key });
 }

@@ -7,6 +7,7 @@ interface LoadOptions {
   /** A PEM file, or a directory with `tls.key` and `tls.crt`. */
   readonly path: string;
   readonly host: string;
+  readonly mayBeSelfSigned: boolean;
   readonly nowMs: () => number;
 }
 
@@ -20,7 +21,7 @@ export class VerifierFile {
   constructor(options: LoadOptions) {
     this.#options = options;
     this.#text = readBundle(options.path);
-    this.#identity = readIdentity(this.#text, options.host, options.nowMs());
+    this.#identity = readIdentity(this.#text, { ...options, nowMs: options.nowMs() });
   }
 
   current(): VerifierIdentity {
@@ -29,10 +30,10 @@ export class VerifierFile {
 
   /** Reads the file again. @throws ConfigError when it cannot be used; the identity then stays as it is */
   reload(): void {
-    const { path, host, nowMs } = this.#options;
-    const text = readBundle(path);
+    const { nowMs, ...options } = this.#options;
+    const text = readBundle(options.path);
     if (text === this.#text) return;
-    this.#identity = readIdentity(text, host, nowMs());
+    this.#identity = readIdentity(text, { ...options, nowMs: nowMs() });
     this.#text = text;
   }
 }

@@ -11,6 +11,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import { isHighAssurance, type Profile } from '../../protocol/profile.ts';
 import { createSecret } from '../../protocol/secrets.ts';
 import type { VerifierIdentity } from '../identity/identity.ts';
 import { insertRequest } from './store.ts';
@@ -49,8 +50,14 @@ export const requestBody = z.strictObject({
   revocationCheckPolicy: z.enum(['FailClosed', 'FailOpen']).default('FailClosed'),
   purpose: readableText.max(300).optional(),
   expiresInSeconds: z.int().min(60).max(900).default(300),
-  responseMode: z.enum(RESPONSE_MODES).default('direct_post'),
-  clientIdPrefix: z.enum(CLIENT_ID_PREFIXES).default('x509_san_dns'),
+  responseMode: z
+    .enum(RESPONSE_MODES)
+    .optional()
+    .describe('direct_post when absent; in haip-1.0 direct_post.jwt alone.'),
+  clientIdPrefix: z
+    .enum(CLIENT_ID_PREFIXES)
+    .optional()
+    .describe('x509_san_dns when absent; in haip-1.0 x509_hash alone.'),
   redirectUri: z
     .url()
     .max(2000)
@@ -64,16 +71,17 @@ export interface CreateRequestDeps {
   readonly db: Database<CredentialDatabase>;
   readonly clock: Clock;
   readonly issuerUrl: string;
+  readonly profile: Profile;
   readonly verifier: () => VerifierIdentity;
 }
 
 /**
  * Creates a request for presentations.
  * @param createdBy who may read the result
- * @throws AppError invalid DCQL_INVALID, REDIRECT_URI_REFUSED
+ * @throws AppError invalid DCQL_INVALID, REDIRECT_URI_REFUSED, PROFILE_WEAKER
  */
 export async function createRequest(deps: CreateRequestDeps, body: RequestBody, createdBy: string) {
-  const terms = termsOf(body);
+  const terms = termsOf(body, deps.profile);
   if (body.redirectUri !== undefined) assertRedirect(body.redirectUri);
   const createdAt = new Date(deps.clock.nowMs());
   const request = {
@@ -93,7 +101,7 @@ export async function createRequest(deps: CreateRequestDeps, body: RequestBody, 
   const query = new URLSearchParams({ client_id: request.clientId, request_uri: requestUri });
   return {
     requestId: request.id,
-    authorizationRequestUri: `openid4vp://?${query}`,
+    authorizationRequestUri: `${isHighAssurance(deps.profile) ? 'haip-vp' : 'openid4vp'}://?${query}`,
     requestUri,
     clientId: request.clientId,
     nonce: request.nonce,
@@ -108,7 +116,7 @@ async function decryptionKey(): Promise<object> {
   return { ...(await exportJWK(privateKey)), kid: randomUUID(), use: 'enc', alg: 'ECDH-ES' };
 }
 
-function termsOf(body: RequestBody): RequestTerms {
+function termsOf(body: RequestBody, profile: Profile): RequestTerms {
   const query = queryOf(body);
   const ids = query.credentials.map(({ id }) => id);
   const unknown = Object.keys(body.trustPolicies ?? {}).find((id) => !ids.includes(id));
@@ -123,9 +131,20 @@ function termsOf(body: RequestBody): RequestTerms {
     query,
     policies: Object.fromEntries(ids.map((id) => [id, policyOf(id)])),
     revocationCheck: body.revocationCheckPolicy,
-    responseMode: body.responseMode,
-    clientIdPrefix: body.clientIdPrefix,
+    ...dialectOf(body, profile),
   };
+}
+
+/** How the answer comes, and who asks. @throws AppError invalid PROFILE_WEAKER */
+function dialectOf({ responseMode, clientIdPrefix }: RequestBody, profile: Profile) {
+  if (!isHighAssurance(profile)) {
+    return {
+      responseMode: responseMode ?? 'direct_post',
+      clientIdPrefix: clientIdPrefix ?? 'x509_san_dns',
+    } as const;
+  }
+  if (responseMode === 'direct_post' || clientIdPrefix === 'x509_san_dns') throw refusal('PROFILE_WEAKER');
+  return { responseMode: 'direct_post.jwt', clientIdPrefix: 'x509_hash' } as const;
 }
 
 function issuersPolicy(issuers: readonly string[] | undefined): TrustPolicy | undefined {

@@ -55,7 +55,7 @@ export function mountRequestRoutes(app: App, deps: RequestRouteDeps): void {
     },
     noStore: true,
     answers: { 201: json('The request; `authorizationRequestUri` is for the wallet.', createdSchema) },
-    refusals: refusals('DCQL_INVALID', 'REDIRECT_URI_REFUSED'),
+    refusals: refusals('DCQL_INVALID', 'REDIRECT_URI_REFUSED', 'PROFILE_WEAKER'),
     handle: ({ caller, body }) => createRequest(deps, body, creatorOf(caller)),
   });
 

@@ -1,0 +1,39 @@
+import { isJsonObject } from '#core/encoding/json.ts';
+import type { Certificate } from '#core/trust/certificate.ts';
+import type { Possession } from '../../protocol/possession.ts';
+import { p256Key, readAttested } from './attested.ts';
+
+interface KeyContext {
+  readonly authorities: readonly Certificate[];
+  readonly nowMs: number;
+}
+
+/** Keys that an attester vouches for. */
+interface AttestedKeys {
+  readonly keys: readonly Possession[];
+  /** The nonce that the attestation carries; undefined for one that a proof comes with. */
+  readonly nonce: string | undefined;
+}
+
+/** Most keys of an attestation. */
+const mostKeys = 32;
+
+/**
+ * Reads a key attestation (OpenID4VCI 1.0, appendix D.1).
+ * @returns the fault as a text
+ */
+export async function readKeyAttestation(jwt: string, context: KeyContext): Promise<AttestedKeys | string> {
+  const attested = readAttested(jwt, { typ: 'key-attestation+jwt', ...context });
+  if (typeof attested === 'string') return attested;
+  const { attested_keys: listed, nonce, iat } = attested.payload;
+  if (typeof iat !== 'number') return 'it has no iat';
+  if (!Array.isArray(listed) || listed.length === 0 || listed.length > mostKeys) return 'it attests no keys';
+  const keys: Possession[] = [];
+  for (const one of listed) {
+    const key = isJsonObject(one) ? await p256Key(one) : undefined;
+    if (key === undefined) return 'it attests a key that is not on P-256';
+    const { kty, crv, x, y } = key.jwk;
+    keys.push({ jwk: { kty, crv, x, y }, thumbprint: key.thumbprint, header: {}, payload: {} });
+  }
+  return { keys, nonce: typeof nonce === 'string' ? nonce : undefined };
+}

@@ -1,0 +1,200 @@
+import type { Transactor } from '#kit/db/db.ts';
+import type { CredentialDatabase } from '../../database/schema.ts';
+
+type DB = CredentialDatabase;
+
+/** What a wallet pushed. */
+export interface PushedRequest {
+  readonly offerId: string;
+  readonly clientId: string;
+  readonly redirectUri: string;
+  readonly codeChallenge: string;
+  readonly state: string | null;
+  readonly sealed: Buffer;
+  readonly expiresAt: Date;
+}
+
+export async function insertPushed(
+  tx: Transactor<DB>,
+  requestHash: Buffer,
+  request: PushedRequest,
+): Promise<void> {
+  await tx
+    .insertInto('pushed_requests')
+    .values({
+      request_hash: requestHash,
+      offer_id: request.offerId,
+      client_id: request.clientId,
+      redirect_uri: request.redirectUri,
+      code_challenge: request.codeChallenge,
+      state: request.state,
+      sealed: request.sealed,
+      expires_at: request.expiresAt,
+    })
+    .execute();
+}
+
+/** The request behind a request URI, locked until the transaction ends. */
+export async function lockPushed(
+  tx: Transactor<DB>,
+  requestHash: Buffer,
+): Promise<PushedRequest | undefined> {
+  const row = await tx
+    .selectFrom('pushed_requests')
+    .selectAll()
+    .where('request_hash', '=', requestHash)
+    .forUpdate()
+    .executeTakeFirst();
+  return (
+    row && {
+      offerId: row.offer_id,
+      clientId: row.client_id,
+      redirectUri: row.redirect_uri,
+      codeChallenge: row.code_challenge,
+      state: row.state,
+      sealed: row.sealed,
+      expiresAt: row.expires_at,
+    }
+  );
+}
+
+/** Uses a request up. */
+export async function deletePushed(tx: Transactor<DB>, requestHash: Buffer): Promise<void> {
+  await tx.deleteFrom('pushed_requests').where('request_hash', '=', requestHash).execute();
+}
+
+/** An authorization code with what it is for. */
+export interface AuthorizationCode {
+  readonly offerId: string;
+  readonly clientId: string;
+  readonly redirectUri: string;
+  readonly codeChallenge: string;
+  readonly sealedClaims: Buffer;
+  readonly expiresAt: Date;
+}
+
+export async function insertCode(
+  tx: Transactor<DB>,
+  codeHash: Buffer,
+  code: AuthorizationCode,
+): Promise<void> {
+  await tx
+    .insertInto('authorization_codes')
+    .values({
+      code_hash: codeHash,
+      offer_id: code.offerId,
+      client_id: code.clientId,
+      redirect_uri: code.redirectUri,
+      code_challenge: code.codeChallenge,
+      sealed_claims: code.sealedClaims,
+      expires_at: code.expiresAt,
+    })
+    .execute();
+}
+
+/** Takes a code: of requests at one time one gets it, and it is gone. */
+export async function takeCode(tx: Transactor<DB>, codeHash: Buffer): Promise<AuthorizationCode | undefined> {
+  const row = await tx
+    .deleteFrom('authorization_codes')
+    .where('code_hash', '=', codeHash)
+    .returningAll()
+    .executeTakeFirst();
+  return (
+    row && {
+      offerId: row.offer_id,
+      clientId: row.client_id,
+      redirectUri: row.redirect_uri,
+      codeChallenge: row.code_challenge,
+      sealedClaims: row.sealed_claims,
+      expiresAt: row.expires_at,
+    }
+  );
+}
+
+/** A refresh token with what it is for. */
+interface RefreshToken {
+  readonly offerId: string;
+  readonly clientId: string;
+  readonly dpopThumbprint: string;
+  /** Null once it was used. */
+  readonly sealedClaims: Buffer | null;
+  readonly expiresAt: Date;
+}
+
+export async function insertRefresh(
+  tx: Transactor<DB>,
+  tokenHash: Buffer,
+  token: RefreshToken,
+): Promise<void> {
+  await tx
+    .insertInto('refresh_tokens')
+    .values({
+      token_hash: tokenHash,
+      offer_id: token.offerId,
+      client_id: token.clientId,
+      dpop_thumbprint: token.dpopThumbprint,
+      sealed_claims: token.sealedClaims,
+      expires_at: token.expiresAt,
+    })
+    .execute();
+}
+
+export async function lockRefresh(tx: Transactor<DB>, tokenHash: Buffer): Promise<RefreshToken | undefined> {
+  const row = await tx
+    .selectFrom('refresh_tokens')
+    .selectAll()
+    .where('token_hash', '=', tokenHash)
+    .forUpdate()
+    .executeTakeFirst();
+  return (
+    row && {
+      offerId: row.offer_id,
+      clientId: row.client_id,
+      dpopThumbprint: row.dpop_thumbprint,
+      sealedClaims: row.sealed_claims,
+      expiresAt: row.expires_at,
+    }
+  );
+}
+
+/** Marks a token as used; what is sealed in it is erased. */
+export async function useRefresh(tx: Transactor<DB>, tokenHash: Buffer): Promise<void> {
+  await tx
+    .updateTable('refresh_tokens')
+    .set({ sealed_claims: null })
+    .where('token_hash', '=', tokenHash)
+    .execute();
+}
+
+/** Ends all tokens of an offer: a used one came again, so another party has a copy (RFC 9700, section 4.14.2). */
+export async function endOfferTokens(tx: Transactor<DB>, offerId: string): Promise<void> {
+  await tx
+    .updateTable('refresh_tokens')
+    .set({ sealed_claims: null })
+    .where('offer_id', '=', offerId)
+    .execute();
+  await tx.deleteFrom('access_tokens').where('offer_id', '=', offerId).execute();
+}
+
+/** Deletes what has expired; at most 10,000 of each. */
+export async function deleteExpiredAuthorizations(tx: Transactor<DB>, now: Date): Promise<void> {
+  const most = 10_000;
+  const pushed = tx
+    .selectFrom('pushed_requests')
+    .select('request_hash')
+    .where('expires_at', '<', now)
+    .limit(most);
+  await tx.deleteFrom('pushed_requests').where('request_hash', 'in', pushed).execute();
+  const codes = tx
+    .selectFrom('authorization_codes')
+    .select('code_hash')
+    .where('expires_at', '<', now)
+    .limit(most);
+  await tx.deleteFrom('authorization_codes').where('code_hash', 'in', codes).execute();
+  const tokens = tx
+    .selectFrom('refresh_tokens')
+    .select('token_hash')
+    .where('expires_at', '<', now)
+    .limit(most);
+  await tx.deleteFrom('refresh_tokens').where('token_hash', 'in', tokens).execute();
+}
