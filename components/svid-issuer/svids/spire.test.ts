@@ -24,6 +24,7 @@ const services = [
   'service-wallet',
   'service-register',
   'service-blueprint',
+  'service-credential',
   'service-operator',
 ];
 const workloads = entries.filter(({ selectors }) => selectors.some(({ type }) => type === 'k8s'));
