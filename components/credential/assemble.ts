@@ -14,7 +14,7 @@ import type { CredentialHttpDeps } from './http.ts';
 import { Nonces } from './issuer/nonces/nonces.ts';
 import { ensureSecret } from './issuer/nonces/store.ts';
 import { isHighAssurance } from './protocol/profile.ts';
-import { readListOfOurs } from './status/tokens.ts';
+import { ListForms, readListOfOurs } from './status/tokens.ts';
 import { expiry } from './upkeep.ts';
 import { readAuthorities } from './verifier/identity/authorities.ts';
 import { readIdentity, type VerifierIdentity } from './verifier/identity/identity.ts';
@@ -53,6 +53,7 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
     verifier,
     sources,
     statuses,
+    listForms: new ListForms(lists),
     profile: config.Haip__Profile,
     authorities: authoritiesOf(config),
     requiresKeyAttestation: config.Haip__RequireKeyAttestation,

@@ -17,6 +17,7 @@ CLIENTS = {
     "wallet": "service-wallet",
     "register": "service-register",
     "blueprint": "service-blueprint",
+    "credential": "service-credential",
     "validator": "validator-0",
     "gateway": "service-gateway",
     "standalone": "service-operator",

@@ -72,7 +72,7 @@ describe('an external Workload API', () => {
   test('is passed to every process as unix:..., however it was written', () => {
     for (const given of ['/run/agent.sock', 'unix:/run/agent.sock', 'unix:///run/agent.sock']) {
       const values = environments(given);
-      expect(values).toHaveLength(6);
+      expect(values).toHaveLength(7);
       for (const value of values) {
         expect(value).toMatch(/^unix:(\/\/)?\/run\/agent\.sock$/);
       }

@@ -4,9 +4,9 @@ import { type App, addRoute, answer, json, media } from '#kit/http/http.ts';
 import { refusals } from '../errors.ts';
 import { type ChangeStatusDeps, changeStatus } from './change.ts';
 import type { CredentialStatus } from './statuses.ts';
-import { getStatusToken, type StatusTokenDeps, ttlSeconds } from './tokens.ts';
+import { getStatusToken, type ListForms, type StatusTokenDeps, ttlSeconds } from './tokens.ts';
 
-export type StatusRouteDeps = ChangeStatusDeps & StatusTokenDeps;
+export type StatusRouteDeps = ChangeStatusDeps & StatusTokenDeps & { readonly listForms: ListForms };
 
 const text = z.string();
 const tag = 'Credential status';
@@ -27,6 +27,20 @@ const changes = [
   ['reinstate', 'Active', 'Reinstate a suspended credential'],
 ] as const satisfies readonly (readonly [string, CredentialStatus, string])[];
 
+const ofLists = refusals(
+  'STATUS_LIST_NOT_FOUND',
+  'ISSUER_WALLET_MISMATCH',
+  'CERT_NOT_ENROLLED',
+  'CERT_EXTERNAL_ANCHOR_UNAVAILABLE',
+  'CERT_KEY_NOT_ELIGIBLE',
+  'CERT_KEY_MISMATCH',
+  'WALLET_LOCKED',
+  'WALLETS_UNAVAILABLE',
+  'CERTIFICATES_UNAVAILABLE',
+);
+
+const caching = { 'cache-control': `public, max-age=${ttlSeconds}`, vary: 'accept' } as const;
+
 /** Mounts the status lists, and the changes of statuses. */
 export function mountStatusRoutes(app: App, deps: StatusRouteDeps): void {
   addRoute(app, {
@@ -38,22 +52,35 @@ export function mountStatusRoutes(app: App, deps: StatusRouteDeps): void {
     policy: 'Anonymous',
     rateLimit: 'CredentialExchange',
     params: z.object({ listId: z.guid() }),
-    answers: { 200: media('application/statuslist+jwt', 'The status list token.') },
-    refusals: refusals(
-      'STATUS_LIST_NOT_FOUND',
-      'ISSUER_WALLET_MISMATCH',
-      'CERT_NOT_ENROLLED',
-      'CERT_EXTERNAL_ANCHOR_UNAVAILABLE',
-      'CERT_KEY_NOT_ELIGIBLE',
-      'CERT_KEY_MISMATCH',
-      'WALLET_LOCKED',
-      'WALLETS_UNAVAILABLE',
-      'CERTIFICATES_UNAVAILABLE',
-    ),
-    handle: async ({ params }) =>
-      answer(200, await getStatusToken(deps, params.listId), {
-        'cache-control': `public, max-age=${ttlSeconds}`,
+    headers: z.object({ accept: text.optional().describe('`application/statuslist+cwt` for a CWT.') }),
+    answers: {
+      200: media('application/statuslist+jwt', 'The status list token.', {
+        'application/statuslist+cwt': text,
       }),
+    },
+    refusals: ofLists,
+    handle: async ({ params, request }) => {
+      const isCwt = request.headers.accept?.includes('application/statuslist+cwt') === true;
+      if (!isCwt) return answer(200, await getStatusToken(deps, params.listId), caching);
+      const headers = { ...caching, 'content-type': 'application/statuslist+cwt' };
+      return answer(200, await deps.listForms.get(params.listId, 'cwt'), headers);
+    },
+  });
+
+  addRoute(app, {
+    method: 'GET',
+    path: '/api/v1/credentials/status-lists/:listId',
+    operationId: 'getBitstringStatusList',
+    tag,
+    summary: 'Statuses of credentials as a bitstring (W3C Bitstring Status List v1.0), secured as a JWT',
+    policy: 'Anonymous',
+    rateLimit: 'CredentialExchange',
+    params: z.object({ listId: z.guid() }),
+    query: z.object({ purpose: z.enum(['revocation', 'suspension']).default('revocation') }),
+    answers: { 200: media('application/vc+jwt', 'The status list credential.') },
+    refusals: ofLists,
+    handle: async ({ params, query }) =>
+      answer(200, await deps.listForms.get(params.listId, query.purpose), caching),
   });
 
   for (const [verb, to, summary] of changes) {

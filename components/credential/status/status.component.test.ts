@@ -1,6 +1,10 @@
-import { inflateSync } from 'node:zlib';
+import { verify, X509Certificate } from 'node:crypto';
+import { gunzipSync, inflateSync } from 'node:zlib';
+import { cborDecode } from '@owf/mdoc';
 import { compactVerify, importX509 } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseCoseSign1, signedBytes } from '#core/credential/mdoc/cose.ts';
+import { readCbor } from '#core/encoding/cbor.ts';
 import { refusal } from '../errors.ts';
 import { caller, type Fixture, issuerUrl, openFixture } from '../testing/fixture.ts';
 import { decodeSdJwt, TestWallet, walletKey } from '../testing/wallet.ts';
@@ -93,6 +97,55 @@ describe('a status list', () => {
     expect((await read(uri)).statusCode).toBe(503);
     delete fixture.outage.sign;
     expect((await read(uri)).statusCode).toBe(200);
+  });
+
+  test('is a CWT where a reader asks for it, signed by the same key', async () => {
+    const { uri, id, idx } = await issued();
+    await change(id, 'suspend');
+    const url = uri.slice(issuerUrl.length);
+    const answer = await fixture.app.inject({ url, headers: { accept: 'application/statuslist+cwt' } });
+    expect(answer.headers['content-type']).toBe('application/statuslist+cwt');
+    const bytes = answer.rawPayload;
+    // Tag 18, COSE_Sign1.
+    expect(bytes[0]).toBe(0xd2);
+    const sign1 = parseCoseSign1(readCbor(bytes.subarray(1)), 'the token');
+    const [leaf = new Uint8Array()] = sign1.x5chain;
+    const { publicKey } = new X509Certificate(leaf);
+    const signed = signedBytes(sign1.protectedHeader, sign1.payload ?? new Uint8Array());
+    expect(verify('sha256', signed, { key: publicKey, dsaEncoding: 'ieee-p1363' }, sign1.signature)).toBe(
+      true,
+    );
+    const claims = cborDecode<Map<number, unknown>>(sign1.payload ?? new Uint8Array());
+    const list = claims.get(65533);
+    if (!(list instanceof Map)) throw new Error('the claim is no map');
+    expect([claims.get(2), claims.get(65534), list.get('bits')]).toEqual([uri, 60, 2]);
+    const statuses = inflateSync(list.get('lst'));
+    expect(((statuses[Math.floor(idx / 4)] ?? 0) >> ((idx % 4) * 2)) & 3).toBe(2);
+  });
+
+  test('is a bitstring of the W3C for each purpose, the most significant bit first', async () => {
+    const { uri, id, idx } = await issued();
+    const bitOf = async (purpose: string) => {
+      const listId = uri.slice(uri.lastIndexOf('/') + 1);
+      const url = `/api/v1/credentials/status-lists/${listId}?purpose=${purpose}`;
+      const answer = await fixture.app.inject({ url });
+      expect(answer.headers['content-type']).toBe('application/vc+jwt');
+      const [head = '', body = ''] = answer.body
+        .split('.')
+        .map((part) => Buffer.from(part, 'base64url').toString());
+      const pem = `-----BEGIN CERTIFICATE-----\n${JSON.parse(head).x5c[0]}\n-----END CERTIFICATE-----`;
+      await compactVerify(answer.body, await importX509(pem, 'ES256'));
+      const { credentialSubject } = JSON.parse(body);
+      expect(credentialSubject).toMatchObject({ type: 'BitstringStatusList', statusPurpose: purpose });
+      const bits = gunzipSync(Buffer.from(credentialSubject.encodedList.slice(1), 'base64url'));
+      expect(bits.length * 8).toBe(LIST_SIZE);
+      return ((bits[idx >> 3] ?? 0) >> (7 - (idx & 7))) & 1;
+    };
+    expect([await bitOf('revocation'), await bitOf('suspension')]).toEqual([0, 0]);
+    await change(id, 'suspend');
+    expect([await bitOf('revocation'), await bitOf('suspension')]).toEqual([0, 1]);
+    await change(id, 'revoke');
+    expect([await bitOf('revocation'), await bitOf('suspension')]).toEqual([1, 0]);
   });
 
   test('that is unknown is not found', async () => {

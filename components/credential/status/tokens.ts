@@ -1,7 +1,10 @@
 import { promisify } from 'node:util';
-import { deflate } from 'node:zlib';
+import { deflate, gzip } from 'node:zlib';
 import { z } from 'zod';
+import { issueStatusCwt } from '#core/credential/mdoc/status-cwt.ts';
+import { bitstringOf, STATUS_INVALID, STATUS_SUSPENDED } from '#core/credential/status-list/status-list.ts';
 import { encodeBase64Url } from '#core/encoding/base64.ts';
+import { utf8 } from '#core/encoding/text.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
@@ -9,11 +12,12 @@ import type { CredentialDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { issuerHeader, issuerName } from '../issuer/signing/issuer-header.ts';
 import type { Issuers } from '../issuer/signing/issuers.ts';
-import { signJwt } from '../issuer/signing/sign.ts';
+import { signAsIssuer, signJwt } from '../issuer/signing/sign.ts';
 import { STATUS_BITS } from './statuses.ts';
 import { findList, keepSigned, type StatusList } from './store.ts';
 
 const compress = promisify(deflate);
+const gzipBytes = promisify(gzip);
 
 /** How long a signed list is valid, and after which time readers ask again, in seconds. */
 const validSeconds = 86_400;
@@ -81,4 +85,90 @@ async function signList(deps: StatusTokenDeps, list: StatusList, at: Date): Prom
     status_list: { bits: STATUS_BITS, lst },
   };
   return signJwt(deps.issuers, { issuer: list, chain, header, payload });
+}
+
+/** Other forms of the same lists: as CWT, and as bitstrings of the W3C. */
+type ListForm = 'cwt' | 'revocation' | 'suspension';
+
+interface SignedForm {
+  readonly version: number;
+  readonly at: Date;
+  readonly bytes: Uint8Array;
+}
+
+const mostForms = 32;
+
+/** The other forms of lists, kept in memory as long as they are current. */
+export class ListForms {
+  readonly #deps: StatusTokenDeps;
+  readonly #signed = new Map<string, SignedForm>();
+
+  constructor(deps: StatusTokenDeps) {
+    this.#deps = deps;
+  }
+
+  /** Errors: as `getStatusToken`; unprocessable CERT_NOT_ENROLLED for a CWT of the register, which needs a chain. */
+  async get(listId: string, form: ListForm): Promise<Uint8Array> {
+    const list = await findList(this.#deps.db.read, listId);
+    if (list === undefined) throw refusal('STATUS_LIST_NOT_FOUND');
+    const key = `${listId} ${form}`;
+    const nowMs = this.#deps.clock.nowMs();
+    const signed = this.#signed.get(key);
+    if (signed !== undefined && isCurrent(list, signed, nowMs)) return signed.bytes;
+    const at = new Date(nowMs);
+    const bytes = form === 'cwt' ? await this.#signCwt(list, at) : await this.#signBitstring(list, form, at);
+    if (this.#signed.size >= mostForms) this.#signed.clear();
+    this.#signed.set(key, { version: list.version, at, bytes });
+    return bytes;
+  }
+
+  async #signCwt(list: StatusList, at: Date): Promise<Uint8Array> {
+    const { issuers, issuerUrl } = this.#deps;
+    const certificates = await issuers.chainOf(list);
+    if (certificates.length === 0) throw refusal('CERT_NOT_ENROLLED');
+    const issuedAt = Math.floor(at.getTime() / 1000);
+    const claims = {
+      uri: statusListUrl(issuerUrl, list.id),
+      issuedAt,
+      expiresAt: issuedAt + validSeconds,
+      ttlSeconds,
+      bits: STATUS_BITS,
+      compressed: await compress(list.statuses, { level: 9 }),
+      certificates,
+    } as const;
+    return issueStatusCwt(claims, (digest) =>
+      signAsIssuer(issuers, { issuer: list, chain: certificates }, digest),
+    );
+  }
+
+  /** BitstringStatusListCredential (W3C Bitstring Status List v1.0), secured as a JWT. */
+  async #signBitstring(
+    list: StatusList,
+    purpose: 'revocation' | 'suspension',
+    at: Date,
+  ): Promise<Uint8Array> {
+    const { issuers, issuerUrl } = this.#deps;
+    const chain = await issuers.chainOf(list);
+    const url = `${issuerUrl}/api/v1/credentials/status-lists/${list.id}?purpose=${purpose}`;
+    const value = purpose === 'revocation' ? STATUS_INVALID : STATUS_SUSPENDED;
+    const bits = bitstringOf({ bits: STATUS_BITS, bytes: list.statuses }, value);
+    const encodedList = `u${encodeBase64Url(await gzipBytes(bits, { level: 9 }))}`;
+    const header = { alg: 'ES256', typ: 'vc+jwt', cty: 'vc', ...issuerHeader(list, chain) };
+    const payload = {
+      '@context': ['https://www.w3.org/ns/credentials/v2'],
+      id: url,
+      type: ['VerifiableCredential', 'BitstringStatusListCredential'],
+      issuer: issuerName(list, issuerUrl),
+      validFrom: at.toISOString(),
+      validUntil: new Date(at.getTime() + validSeconds * 1000).toISOString(),
+      credentialSubject: {
+        id: `${url}#list`,
+        type: 'BitstringStatusList',
+        statusPurpose: purpose,
+        encodedList,
+        ttl: ttlSeconds * 1000,
+      },
+    };
+    return utf8(await signJwt(issuers, { issuer: list, chain, header, payload }));
+  }
 }

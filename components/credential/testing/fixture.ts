@@ -17,7 +17,7 @@ import { type CredentialHttpDeps, mountRoutes } from '../http.ts';
 import { Nonces } from '../issuer/nonces/nonces.ts';
 import { ensureSecret } from '../issuer/nonces/store.ts';
 import type { Issuer, Issuers } from '../issuer/signing/issuers.ts';
-import { readListOfOurs } from '../status/tokens.ts';
+import { ListForms, readListOfOurs } from '../status/tokens.ts';
 import { readIdentity } from '../verifier/identity/identity.ts';
 import { selfSignedBundle } from '../verifier/identity/self-signed.ts';
 import { StatusReader } from '../verifier/presentations/status.ts';
@@ -94,6 +94,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
   const lists = { db, clock, issuers, issuerUrl };
   const deps: CredentialHttpDeps = {
     ...lists,
+    listForms: new ListForms(lists),
     profile: 'openid4vc-1.0',
     authorities: [],
     requiresKeyAttestation: false,

@@ -220,6 +220,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'POST /authorize Anonymous',
     'GET /api/v1/offers/{reference}/credential-offer Anonymous',
     'GET /api/v1/credentials/ietf-status-lists/{listId} Anonymous',
+    'GET /api/v1/credentials/status-lists/{listId} Anonymous',
     'POST /api/v1/credentials/{credentialId}/revoke RequireAuthenticated',
     'POST /api/v1/credentials/{credentialId}/suspend RequireAuthenticated',
     'POST /api/v1/credentials/{credentialId}/reinstate RequireAuthenticated',
