@@ -86,6 +86,15 @@ const passedOn = {
     'Trust__TrustListStrictFreshness',
   ],
   gateway: ['CHANCERY_UI_UPSTREAM'],
+  credential: [
+    'CHANCERY_OUTBOUND_ALLOWED',
+    'Haip__IssuerUrl',
+    'Haip__Profile',
+    'Haip__AttestationAuthorities',
+    'Haip__RequireKeyAttestation',
+    'Haip__PublicHost',
+    'Haip__VerifierCertificate',
+  ],
 } as const;
 
 function settingsOf(service: keyof typeof passedOn): Record<string, string> {
@@ -102,7 +111,11 @@ function externalParts(): ExternalParts {
   const { CHANCERY_KEY_FILTERS } = process.env;
   return {
     ...(CHANCERY_KEY_FILTERS ? { keyFilters: CHANCERY_KEY_FILTERS } : {}),
-    settings: { tenant: settingsOf('tenant'), gateway: settingsOf('gateway') },
+    settings: {
+      tenant: settingsOf('tenant'),
+      gateway: settingsOf('gateway'),
+      credential: settingsOf('credential'),
+    },
     ...(DATABASE_URL ? { databaseUrl: DATABASE_URL } : {}),
     ...(NATS_URL ? { natsUrl: NATS_URL } : {}),
     ...(SPIFFE_ENDPOINT_SOCKET ? { spiffeSocket: SPIFFE_ENDPOINT_SOCKET } : {}),

@@ -33,7 +33,9 @@ export interface ValidatorLayout {
 }
 
 /** Settings that services get besides the planned ones. */
-export type PassedSettings = Readonly<Record<'tenant' | 'gateway', Readonly<Record<string, string>>>>;
+export type PassedSettings = Readonly<
+  Record<'tenant' | 'gateway' | 'credential', Readonly<Record<string, string>>>
+>;
 
 /** Inputs of the plan; every address is loopback. */
 export interface Layout {
@@ -153,7 +155,7 @@ const ownEnv: Readonly<Partial<Record<ServiceName, (layout: Layout) => Record<st
     CHANCERY_WALLET_DELETION_HOURS: '0',
   }),
   blueprint: ({ files }) => ({ CHANCERY_OPERATIONS_KEY_FILE: files.operationsKey }),
-  credential: (layout) => ({ Haip__IssuerUrl: baseUrlOf(layout) }),
+  credential: (layout) => ({ Haip__IssuerUrl: baseUrlOf(layout), ...layout.settings?.credential }),
   register: ({ validators }) => ({ CHANCERY_SYSTEM_REGISTER_VALIDATORS: String(validators.length) }),
 };
 

@@ -1,12 +1,16 @@
+import { join } from 'node:path';
 import qrcode from 'qrcode-generator';
 import { z } from 'zod';
-import type { Api } from '../harness/api.ts';
+import { type Api, createApi } from '../harness/api.ts';
 import { createOrganization, createPerson } from '../harness/governance.ts';
+import { HaipWallet, typeCode } from '../harness/haip-wallet.ts';
+import { issueCertificate } from '../harness/issued-certificate.ts';
+import { signIn } from '../harness/journey.ts';
 import { type HeldCredential, Openid4vcWallet } from '../harness/openid4vc-wallet.ts';
 import { Openid4vpWallet } from '../harness/openid4vp-wallet.ts';
 import { organizationKeys } from '../harness/organization-keys.ts';
 import { mintWithSvid } from '../harness/service-token.ts';
-import type { LocalSystem } from '../harness/system.ts';
+import { type LocalSystem, startSystem } from '../harness/system.ts';
 import type { Steps } from './steps.ts';
 
 const offerSchema = z.object({
@@ -54,38 +58,28 @@ interface City {
   readonly service: string;
 }
 
-/** A credential for a wallet of another maker, shown to a verifier, suspended and revoked. */
+/** A credential for a wallet of another maker, shown to a verifier, suspended and revoked; and once more in haip-1.0. */
 export async function credentials(
+  steps: Steps,
+  {
+    dataDir,
+    ...stage
+  }: { readonly api: Api; readonly token: string; readonly system: LocalSystem; readonly dataDir: string },
+): Promise<void> {
+  await takeAndPresent(steps, stage);
+  await steps.run('once more in the profile haip-1.0', async () => [await highAssurance(dataDir), undefined]);
+}
+
+async function takeAndPresent(
   steps: Steps,
   { api, token, system }: { readonly api: Api; readonly token: string; readonly system: LocalSystem },
 ): Promise<void> {
   const city = await steps.run('enrol a certificate of the city', async () => {
-    const organization = await createOrganization(api, token, 'issuing-city');
-    const chief = await createPerson(api, token, organization, { name: 'chief', role: 'Administrator' });
-    const { walletAddress } = await organizationKeys(api, chief.token, organization.id).makeMaster();
-    const path = `/api/v1/trust/tenants/${organization.id}/orgs/${walletAddress}/enrol`;
-    const enrolled = await api.expect(200, 'POST', path, { token: chief.token, json: {} });
-    const { subjectDn, notAfter } = certificateSchema.parse(enrolled.body);
-    const service = (await mintWithSvid(system.state, 'service-blueprint')).token;
-    const made: City = {
-      api,
-      organizationId: organization.id,
-      walletAddress,
-      administrator: chief.token,
-      service,
-    };
-    return [`${subjectDn} until ${notAfter.slice(0, 10)}`, made];
+    const { made, subject, until } = await enrolCity(api, token, system);
+    return [`${subject} until ${until}`, made];
   });
   const offer = await steps.run('offer a permit of ten claims', async () => {
-    const json = {
-      issuerWalletAddress: city.walletAddress,
-      tenantId: city.organizationId,
-      credentialType: 'Site permit',
-      claims,
-      txCode: { length: 6 },
-    };
-    const created = await api.expect(201, 'POST', '/api/v1/offers', { token: city.service, json });
-    const made = offerSchema.parse(created.body);
+    const made = await offerPermit(city);
     return [`transaction code ${made.txCode}\n${drawCode(made.credentialOfferReferenceUri)}`, made];
   });
   const held = await steps.run('take it with @openid4vc/openid4vci: code, DPoP, proof of a key', async () => {
@@ -119,6 +113,59 @@ export async function credentials(
     if (seen.join(', ') !== expected) throw new Error(`presented: ${seen.join(', ')}`);
     return [`presented each time: ${expected}`, undefined];
   });
+}
+
+async function enrolCity(api: Api, token: string, system: LocalSystem) {
+  const organization = await createOrganization(api, token, 'issuing-city');
+  const chief = await createPerson(api, token, organization, { name: 'chief', role: 'Administrator' });
+  const { walletAddress } = await organizationKeys(api, chief.token, organization.id).makeMaster();
+  const path = `/api/v1/trust/tenants/${organization.id}/orgs/${walletAddress}/enrol`;
+  const enrolled = await api.expect(200, 'POST', path, { token: chief.token, json: {} });
+  const { subjectDn, notAfter } = certificateSchema.parse(enrolled.body);
+  const service = (await mintWithSvid(system.state, 'service-blueprint')).token;
+  const made: City = {
+    api,
+    organizationId: organization.id,
+    walletAddress,
+    administrator: chief.token,
+    service,
+  };
+  return { made, subject: subjectDn, until: notAfter.slice(0, 10) };
+}
+
+async function offerPermit({ api, walletAddress, organizationId, service }: City) {
+  const json = {
+    issuerWalletAddress: walletAddress,
+    tenantId: organizationId,
+    credentialType: 'Site permit',
+    claims,
+    txCode: { length: 6 },
+  };
+  return offerSchema.parse((await api.expect(201, 'POST', '/api/v1/offers', { token: service, json })).body);
+}
+
+/** Another installation in the strict profile: a pushed request, the code of the person, an encrypted answer. */
+async function highAssurance(dataDir: string): Promise<string> {
+  const maker = await issueCertificate(dataDir, 'maker', 'wallet.example');
+  const verifier = await issueCertificate(dataDir, 'verifier', 'localhost');
+  const env = {
+    Haip__Profile: 'haip-1.0',
+    Haip__AttestationAuthorities: maker.authorityFile,
+    Haip__VerifierCertificate: verifier.bundleFile,
+  };
+  const system = await startSystem({ dataDir: join(dataDir, 'haip'), env });
+  try {
+    const api = createApi(system.state.gatewayUrl);
+    const { access_token: token } = await signIn(api, system.state);
+    const { made } = await enrolCity(api, token, system);
+    const offer = await offerPermit(made);
+    const held = await new HaipWallet(maker).take(offer.credentialOfferReferenceUri, typeCode(offer.txCode));
+    const { state } = await present(made, held);
+    if (state !== 'Verified') throw new Error(`the presentation is ${state}`);
+    return 'an attested wallet: pushed request, transaction code, DPoP, encrypted answer; Verified';
+  } finally {
+    await system.stop();
+  }
 }
 
 async function present({ api, administrator: token }: City, held: HeldCredential) {

@@ -240,7 +240,7 @@ async function perform(stage: Stage, chapters: ReadonlySet<Chapter>): Promise<To
     const caller = await signInAndVerify(steps, system);
     if (chapters.has('people')) await waysIn(steps, caller.api, dataDir);
     if (chapters.has('keys')) await walletKeys(steps, caller);
-    if (chapters.has('credentials')) await credentials(steps, { ...caller, system });
+    if (chapters.has('credentials')) await credentials(steps, { ...caller, system, dataDir });
     if (chapters.has('ledger')) told = await ledgerChapter(stage, system, caller);
     if (chapters.has('workflow')) {
       const running = stage.system;

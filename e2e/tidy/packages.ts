@@ -96,6 +96,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   // images
   rolldown: ['tools/images/layers/bundle.ts'],
   // tests
+  '@openid4vc/oauth2': [],
   '@openid4vc/openid4vci': [],
   '@openid4vc/openid4vp': [],
   '@owf/eudi-lote': [],
