@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { makeCertificate, signList, type TestCertificate } from '../lists.fixture.ts';
@@ -49,6 +50,15 @@ describe('the reader of trust lists', () => {
       code: 'TRUSTLIST_SIGNATURE_INVALID',
       message: expect.stringContaining('pinned signer'),
     });
+  });
+
+  it('does nothing outside a thread, where the build of an image loads its module', {
+    timeout: 30_000,
+  }, () => {
+    const load = `await import(${JSON.stringify(new URL('./thread.ts', import.meta.url).href)})`;
+    expect(execFileSync(process.execPath, ['--input-type=module', '-e', load], { encoding: 'utf8' })).toBe(
+      '',
+    );
   });
 
   it('spends less than 50 ms of the main thread on a list of 2.4 MB', { timeout: 60_000 }, async () => {

@@ -4,12 +4,14 @@ import { prepareLibrary } from '../xml/verify.ts';
 import type { ReadingOutcome, ReadingTask } from './messages.ts';
 import { readList } from './read-list.ts';
 
-// A thread that reads one list and ends. Whatever a document makes the libraries throw is its fault: the service continues.
-prepareLibrary();
-const { document, pin } = workerData as ReadingTask;
-parentPort?.postMessage(await outcomeOf());
+// A thread that reads one list and ends. Outside a thread it does nothing: the build of the images loads every module once.
+if (parentPort !== null) {
+  prepareLibrary();
+  parentPort.postMessage(await outcomeOf(workerData as ReadingTask));
+}
 
-async function outcomeOf(): Promise<ReadingOutcome> {
+/** Whatever a document makes the libraries throw is its fault: the service continues. */
+async function outcomeOf({ document, pin }: ReadingTask): Promise<ReadingOutcome> {
   try {
     return { list: await readList(document, pin) };
   } catch (error) {
