@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Certificate } from '#core/trust/certificate.ts';
-import { startJob } from '#kit/clock/jobs.ts';
+import { startJob, startJobs } from '#kit/clock/jobs.ts';
 import { ConfigError } from '#kit/config/config.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createOutbound } from '#kit/outbound/outbound.ts';
 import { openSession, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
+import { auditReports } from './audit/report.ts';
+import { connectAudit } from './clients/connect-audit.ts';
 import { connectIssuers } from './clients/connect-issuers.ts';
 import { connectTrust } from './clients/connect-trust.ts';
 import type { CredentialConfig } from './config.ts';
@@ -13,6 +15,7 @@ import type { CredentialDatabase } from './database/schema.ts';
 import type { CredentialHttpDeps } from './http.ts';
 import { Nonces } from './issuer/nonces/nonces.ts';
 import { ensureSecret } from './issuer/nonces/store.ts';
+import { createMeter } from './metrics.ts';
 import { isHighAssurance } from './protocol/profile.ts';
 import { ListForms, readListOfOurs } from './status/tokens.ts';
 import { expiry } from './upkeep.ts';
@@ -40,8 +43,10 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
   cleanup.add('outbound', () => outbound.close());
   const issuerUrl = config.Haip__IssuerUrl;
   const nonces = await openNonces(db, issuerUrl);
-  const jobs = startJob(expiry({ db, clock }), runtime);
-  cleanup.add('expiry', () => jobs.stop());
+  const audit = connectAudit(config.CHANCERY_TENANT_GRPC, { runtime, workload, token });
+  cleanup.add('audit', () => audit.close());
+  const jobs = startJobs([expiry({ db, clock }), auditReports({ db, send: audit.send })], runtime);
+  cleanup.add('jobs', () => jobs.stop());
   const verifier = await openVerifier(base, db);
   const lists = { db, clock, issuers, issuerUrl };
   const readOwnList = (uri: string) => readListOfOurs(lists, uri);
@@ -49,6 +54,7 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
   const deps: CredentialHttpDeps = {
     ...lists,
     log,
+    meter: createMeter(runtime.telemetry),
     nonces,
     verifier,
     sources,

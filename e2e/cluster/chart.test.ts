@@ -268,7 +268,7 @@ describe.skipIf(!hasHelm)('the chart', () => {
     [
       'more connections than PostgreSQL takes',
       [...demo, '--set', 'tenant.replicas=9'],
-      'this installation can open 164 = 4 (migrations) + (9 + 1) x 10 (tenant) + (1 + 1) x 10 (wallet)',
+      'this installation can open 185 = 5 (migrations) + (9 + 1) x 10 (tenant) + (1 + 1) x 10 (wallet)',
     ],
     [
       'an unknown value',

@@ -19,6 +19,9 @@ const offered = z.object({
   txCode: z.string().optional(),
 });
 const asked = z.object({ requestId: z.string(), authorizationRequestUri: z.string() });
+const auditSchema = z.object({
+  events: z.array(z.object({ eventType: z.string(), details: z.record(z.string(), z.unknown()) })),
+});
 const stateSchema = z.object({ status: z.string(), credentialIds: z.array(z.string()) });
 
 describe('a credential in a wallet of another maker', () => {
@@ -82,6 +85,17 @@ describe('a credential in a wallet of another maker', () => {
     await expect(wallet.take(again.credentialOfferUri)).rejects.toThrow();
   });
 
+  /** Events of a credential in the audit log of its organisation, by type. */
+  const auditOf = async (credentialId: string) => {
+    const path = `/api/organizations/${organizationId}/audit?pageSize=200`;
+    const { body } = await here.api.expect(200, 'GET', path, { token: administrator.token });
+    return auditSchema
+      .parse(body)
+      .events.filter(({ details }) => details['resourceId'] === credentialId)
+      .map(({ eventType, details }) => [eventType, details['status']])
+      .toSorted((a, b) => (String(a) < String(b) ? -1 : 1));
+  };
+
   test('is suspended, reinstated and revoked, and the list of the gateway shows it', async () => {
     const made = await offer();
     const [held] = await wallet.take(made.credentialOfferUri);
@@ -108,6 +122,15 @@ describe('a credential in a wallet of another maker', () => {
       await here.api.expect(200, 'POST', `/api/v1/credentials/${id}/${verb}`, call);
       expect(await listed()).toBe(expected);
     }
+    // The audit log of the organisation follows within seconds.
+    await expect
+      .poll(() => auditOf(id), { timeout: 10_000 })
+      .toEqual([
+        ['CredentialIssued', undefined],
+        ['CredentialStatusChanged', 'Active'],
+        ['CredentialStatusChanged', 'Revoked'],
+        ['CredentialStatusChanged', 'Suspended'],
+      ]);
   });
 
   test.each([

@@ -1,4 +1,4 @@
-import type { ColumnType, Generated } from 'kysely';
+import type { ColumnType, Generated, GeneratedAlways } from 'kysely';
 import type { AuthorizationTables } from './authorization-tables.ts';
 import type { VerifierTables } from './verifier-tables.ts';
 
@@ -107,6 +107,17 @@ interface SecretTable {
   value: Buffer;
 }
 
+/** Events for the audit log that the tenant service does not have yet. */
+interface UnreportedEventTable {
+  id: GeneratedAlways<string>;
+  organization_id: string;
+  kind: 'issued' | 'statusChanged' | 'notTrusted';
+  resource_id: string;
+  detail: string;
+  platform_user_id: string | null;
+  occurred_at: Date;
+}
+
 export interface CredentialDatabase extends VerifierTables, AuthorizationTables {
   configurations: ConfigurationTable;
   offers: OfferTable;
@@ -115,4 +126,5 @@ export interface CredentialDatabase extends VerifierTables, AuthorizationTables 
   status_lists: StatusListTable;
   credentials: CredentialTable;
   secrets: SecretTable;
+  unreported_events: UnreportedEventTable;
 }

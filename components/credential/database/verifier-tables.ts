@@ -7,6 +7,8 @@ interface PresentationRequestTable {
   id: string;
   /** Who created it, and alone reads the result. */
   created_by: string;
+  /** Organisation of the creator; null for a service without one. */
+  organization_id: string | null;
   status: 'Pending' | 'Verified' | 'Failed' | 'Expired';
   /** What is asked, as JSON (`RequestTerms`). */
   terms: Json<unknown>;

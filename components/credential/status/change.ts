@@ -1,14 +1,17 @@
 import type { Caller } from '#core/identity/claims.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
+import { insertEvents } from '../audit/store.ts';
 import type { CredentialDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import type { Meter } from '../metrics.ts';
 import { type CredentialStatus, mayBecome, withStatus } from './statuses.ts';
 import { type IssuedCredential, lockCredential, lockStatuses, writeStatus } from './store.ts';
 
 export interface ChangeStatusDeps {
   readonly db: Database<CredentialDatabase>;
   readonly clock: Clock;
+  readonly meter: Meter;
 }
 
 interface StatusChange {
@@ -22,9 +25,13 @@ interface StatusChange {
  * @throws AppError not_found CREDENTIAL_NOT_FOUND, also for credentials of organisations that the caller does not
  * administer; conflict STATUS_TRANSITION, CREDENTIAL_WITHOUT_STATUS
  */
-export async function changeStatus({ db, clock }: ChangeStatusDeps, caller: Caller, change: StatusChange) {
+export async function changeStatus(
+  { db, clock, meter }: ChangeStatusDeps,
+  caller: Caller,
+  change: StatusChange,
+) {
   const at = new Date(clock.nowMs());
-  return db.transact(async (tx) => {
+  const changed = await db.transact(async (tx) => {
     const credential = await lockCredential(tx, change.credentialId);
     if (credential === undefined || !mayChange(caller, credential)) throw refusal('CREDENTIAL_NOT_FOUND');
     const { listId, listIndex, status } = credential;
@@ -39,6 +46,15 @@ export async function changeStatus({ db, clock }: ChangeStatusDeps, caller: Call
       { id: credential.id, status: change.to, reason: change.reason, at },
       { id: listId, statuses },
     );
+    const event = {
+      organizationId: credential.organizationId,
+      kind: 'statusChanged',
+      resourceId: credential.id,
+      detail: change.to,
+      platformUserId: caller.platformUserId,
+      at,
+    } as const;
+    await insertEvents(tx, [event]);
     return {
       credentialId: credential.id,
       status: change.to,
@@ -47,6 +63,8 @@ export async function changeStatus({ db, clock }: ChangeStatusDeps, caller: Call
       changedAt: at.toISOString(),
     };
   });
+  meter.statusChanged(change.to);
+  return changed;
 }
 
 /** Administrators of the issuing organisation, and services. */

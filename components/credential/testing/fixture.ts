@@ -17,6 +17,7 @@ import { type CredentialHttpDeps, mountRoutes } from '../http.ts';
 import { Nonces } from '../issuer/nonces/nonces.ts';
 import { ensureSecret } from '../issuer/nonces/store.ts';
 import type { Issuer, Issuers } from '../issuer/signing/issuers.ts';
+import { createMeter } from '../metrics.ts';
 import { ListForms, readListOfOurs } from '../status/tokens.ts';
 import { readIdentity } from '../verifier/identity/identity.ts';
 import { selfSignedBundle } from '../verifier/identity/self-signed.ts';
@@ -84,11 +85,8 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
   const elsewhere = new Map<string, Buffer>();
   const fetched: string[] = [];
   const sources = sourcesOf({ organization, outage, revoked, trustLists });
-  const verifier = readIdentity(await selfSignedBundle('issuer.test', startMs), {
-    host: 'issuer.test',
-    mayBeSelfSigned: true,
-    nowMs: startMs,
-  });
+  const bundle = await selfSignedBundle('issuer.test', startMs);
+  const verifier = readIdentity(bundle, { host: 'issuer.test', mayBeSelfSigned: true, nowMs: startMs });
   const secret = await db.transact((tx) => ensureSecret(tx, 'nonces', randomBytes(32)));
   const issuers = issuersOf({ organization, outage });
   const lists = { db, clock, issuers, issuerUrl };
@@ -111,8 +109,8 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
       },
       readOwnList: (uri) => readListOfOurs(lists, uri),
     }),
-
     log,
+    meter: createMeter(telemetry),
     nonces: new Nonces({ secret, issuer: issuerUrl, random: randomBytes }),
   };
   const callers = new Map<string, Caller>();

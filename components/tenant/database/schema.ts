@@ -167,7 +167,7 @@ interface AuditEventTable {
   user_agent: string | null;
   success: boolean;
   details: Json<Record<string, unknown>>;
-  /** Events with the same key are stored as one event with a count. */
+  /** Events with the same key are stored as one event: refusals with a count, events of other services by their id. */
   refusal_key: Buffer | null;
 }
 

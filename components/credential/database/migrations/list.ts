@@ -3,5 +3,6 @@ import { issuing } from './0001-issuing.ts';
 import { credentials } from './0002-credentials.ts';
 import { verifying } from './0003-verifying.ts';
 import { authorization } from './0004-authorization.ts';
+import { audit } from './0005-audit.ts';
 
-export const migrations: readonly Migration[] = [issuing, credentials, verifying, authorization];
+export const migrations: readonly Migration[] = [issuing, credentials, verifying, authorization, audit];

@@ -3,7 +3,9 @@ import { isJsonObject, type JsonObject, scanJson, toValue } from '#core/encoding
 import type { Certificate } from '#core/trust/certificate.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Database, isUniqueViolation, type Transactor } from '#kit/db/db.ts';
+import { insertEvents } from '../../audit/store.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
+import type { Meter } from '../../metrics.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { batchSize } from '../../protocol/grants.ts';
 import type { Possession } from '../../protocol/possession.ts';
@@ -33,6 +35,7 @@ export interface IssueDeps {
   readonly issuerUrl: string;
   readonly authorities: readonly Certificate[];
   readonly requiresKeyAttestation: boolean;
+  readonly meter: Meter;
 }
 
 /** The token of a request, verified. */
@@ -81,6 +84,7 @@ export async function issueCredentials(
     const signed = await signAll(deps, { offer, configuration, claims, keys, now: new Date(nowMs) });
     try {
       await deps.db.transact((tx) => write(tx, { ...authorised, nonce, now: new Date(nowMs) }, signed));
+      deps.meter.issued(configuration.format, signed.length);
       return signed.map(({ credential }) => credential);
     } catch (error) {
       if (!isUniqueViolation(error) || attempt >= mostAttempts) throw error;
@@ -177,4 +181,10 @@ async function write(
   const [first] = stored;
   if (first?.place !== undefined) await countAllocated(tx, first.place.listId, stored.length);
   await markIssued(tx, token.offer.id, now);
+  const { organizationId, configurationId: detail } = token.offer;
+  const event = { organizationId, kind: 'issued', detail, at: now } as const;
+  await insertEvents(
+    tx,
+    stored.map(({ id: resourceId }) => ({ ...event, resourceId })),
+  );
 }

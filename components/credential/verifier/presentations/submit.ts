@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { isSatisfied, parseVpToken } from '#core/credential/requests/submission.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
+import type { TrustDecision } from '#core/trust/evaluate.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { FormParameters } from '#kit/http/http.ts';
+import { insertEvents } from '../../audit/store.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import type { Meter } from '../../metrics.ts';
 import { createSecret, secretHash } from '../../protocol/secrets.ts';
 import { responseUri } from '../requests/request-object.ts';
 import { findRequest, type StoredRequest, writeVerdict } from '../requests/store.ts';
@@ -17,6 +20,7 @@ export interface SubmitDeps extends VerifyDeps {
   readonly issuerUrl: string;
   readonly db: Database<CredentialDatabase>;
   readonly clock: Clock;
+  readonly meter: Meter;
 }
 
 /**
@@ -39,16 +43,19 @@ export async function submitResponse(
   const response = await readResponse(form, request);
   const judged = await judge(deps, request, response);
   const code = request.redirectUri === null ? undefined : createSecret(randomBytes);
-  const isWritten = await deps.db.transact((tx) =>
-    writeVerdict(tx, request.id, {
+  const isWritten = await deps.db.transact(async (tx) => {
+    const isFirst = await writeVerdict(tx, request.id, {
       status: judged.isValid ? 'Verified' : 'Failed',
       verdict: { errors: judged.errors, perQuery: judged.verdicts },
       claims: judged.claims,
       responseCodeHash: code === undefined ? undefined : secretHash(code),
       at: now,
-    }),
-  );
+    });
+    if (isFirst) await insertEvents(tx, eventsOf(request, judged, now));
+    return isFirst;
+  });
   if (!isWritten) throw refusal('ALREADY_SUBMITTED');
+  deps.meter.answered(judged.isValid ? 'verified' : 'failed');
   return { redirectUri: redirectOf(request.redirectUri, code) };
 }
 
@@ -59,11 +66,21 @@ function redirectOf(uri: string | null, code: string | undefined): string | unde
   return url.href;
 }
 
+/** One event for each issuer that is not trusted, for the organisation that asked. */
+function eventsOf({ id, organizationId }: StoredRequest, { notTrusted }: Judged, at: Date) {
+  if (organizationId === undefined) return [];
+  return notTrusted.map(
+    (detail) => ({ organizationId, kind: 'notTrusted', resourceId: id, detail, at }) as const,
+  );
+}
+
 interface Judged {
   readonly isValid: boolean;
   readonly errors: QueryVerdict['errors'];
   readonly verdicts: Readonly<Record<string, object>>;
   readonly claims: Readonly<Record<string, JsonObject>>;
+  /** Why issuers are not trusted. */
+  readonly notTrusted: readonly string[];
 }
 
 async function judge(deps: SubmitDeps, request: StoredRequest, response: WalletResponse): Promise<Judged> {
@@ -72,7 +89,7 @@ async function judge(deps: SubmitDeps, request: StoredRequest, response: WalletR
       code: 'WALLET_DECLINED',
       message: `The wallet answered ${JSON.stringify(response.error)}`,
     };
-    return { isValid: false, errors: [error], verdicts: {}, claims: {} };
+    return { isValid: false, errors: [error], verdicts: {}, claims: {}, notTrusted: [] };
   }
   const nowMs = deps.clock.nowMs();
   const answerTo = responseUri(deps.issuerUrl, request.id);
@@ -95,7 +112,12 @@ async function judge(deps: SubmitDeps, request: StoredRequest, response: WalletR
     errors: isValid ? [] : missing(errors),
     verdicts: Object.fromEntries(judged.map(([id, { verdict }]) => [id, presentVerdict(verdict)])),
     claims: Object.fromEntries(judged.map(([id, { claims }]) => [id, claims])),
+    notTrusted: judged.flatMap(([, { verdict }]) => refusalOf(verdict.trust)),
   };
+}
+
+function refusalOf(trust: TrustDecision | undefined): readonly string[] {
+  return trust === undefined || trust.isTrusted ? [] : [trust.reason ?? 'NOT_TRUSTED'];
 }
 
 /** Queries that were not answered are an error of their own. */

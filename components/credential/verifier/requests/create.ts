@@ -75,18 +75,23 @@ export interface CreateRequestDeps {
   readonly verifier: () => VerifierIdentity;
 }
 
+interface Creator {
+  readonly createdBy: string;
+  readonly organizationId: string | undefined;
+}
+
 /**
  * Creates a request for presentations.
- * @param createdBy who may read the result
+ * @param creator who may read the result, and the organisation whose audit log hears of issuers that are not trusted
  * @throws AppError invalid DCQL_INVALID, REDIRECT_URI_REFUSED, PROFILE_WEAKER
  */
-export async function createRequest(deps: CreateRequestDeps, body: RequestBody, createdBy: string) {
+export async function createRequest(deps: CreateRequestDeps, body: RequestBody, creator: Creator) {
   const terms = termsOf(body, deps.profile);
   if (body.redirectUri !== undefined) assertRedirect(body.redirectUri);
   const createdAt = new Date(deps.clock.nowMs());
   const request = {
     id: randomUUID(),
-    createdBy,
+    ...creator,
     terms,
     nonce: createSecret(randomBytes),
     state: createSecret(randomBytes),

@@ -56,7 +56,8 @@ export function mountRequestRoutes(app: App, deps: RequestRouteDeps): void {
     noStore: true,
     answers: { 201: json('The request; `authorizationRequestUri` is for the wallet.', createdSchema) },
     refusals: refusals('DCQL_INVALID', 'REDIRECT_URI_REFUSED', 'PROFILE_WEAKER'),
-    handle: ({ caller, body }) => createRequest(deps, body, creatorOf(caller)),
+    handle: ({ caller, body }) =>
+      createRequest(deps, body, { createdBy: creatorOf(caller), organizationId: caller.organizationId }),
   });
 
   addRoute(app, {

@@ -8,6 +8,7 @@ type DB = CredentialDatabase;
 interface NewRequest {
   readonly id: string;
   readonly createdBy: string;
+  readonly organizationId: string | undefined;
   readonly terms: RequestTerms;
   readonly nonce: string;
   readonly state: string;
@@ -35,6 +36,7 @@ export async function insertRequest(tx: Transactor<DB>, request: NewRequest): Pr
     .values({
       id: request.id,
       created_by: request.createdBy,
+      organization_id: request.organizationId ?? null,
       status: 'Pending',
       terms: JSON.stringify(request.terms),
       nonce: request.nonce,
@@ -132,6 +134,7 @@ function requestOf(row: Selectable<DB['presentation_requests']>): StoredRequest 
   return {
     id: row.id,
     createdBy: row.created_by,
+    organizationId: row.organization_id ?? undefined,
     status: row.status,
     terms: readTerms(row.terms),
     nonce: row.nonce,

@@ -67,6 +67,9 @@ export const AUDIT_EVENT_TYPES = [
   'CertificateRevoked',
   'TrustListImported',
   'TrustListRemoved',
+  'CredentialIssued',
+  'CredentialStatusChanged',
+  'PresentationNotTrusted',
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 

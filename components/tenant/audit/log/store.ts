@@ -36,6 +36,19 @@ function rowOf(event: AuditEvent) {
   };
 }
 
+/** Appends an event unless one with the same key was appended before. Only the hash of the key is stored. */
+export async function appendAuditOnce(
+  tx: Transactor<TenantDatabase>,
+  event: AuditEvent,
+  key: string,
+): Promise<void> {
+  await tx
+    .insertInto('audit_events')
+    .values({ ...rowOf(event), refusal_key: createHash('sha256').update(key).digest() })
+    .onConflict((conflict) => conflict.column('refusal_key').where('refusal_key', 'is not', null).doNothing())
+    .execute();
+}
+
 /**
  * Inserts an event, or adds its `details.occurrences` to the event with the same key. Only the hash of the key is
  * stored.

@@ -386,6 +386,88 @@ export declare type ReportRefusalsResponse = Message<"chancery.tenant.v1.ReportR
 export declare const ReportRefusalsResponseSchema: GenMessage<ReportRefusalsResponse>;
 
 /**
+ * @generated from message chancery.tenant.v1.CredentialEvent
+ */
+export declare type CredentialEvent = Message<"chancery.tenant.v1.CredentialEvent"> & {
+  /**
+   * UUID.
+   *
+   * @generated from field: string event_id = 1;
+   */
+  eventId: string;
+
+  /**
+   * @generated from field: string organization_id = 2;
+   */
+  organizationId: string;
+
+  /**
+   * @generated from field: chancery.tenant.v1.CredentialEventKind kind = 3;
+   */
+  kind: CredentialEventKind;
+
+  /**
+   * @generated from field: string resource_id = 4;
+   */
+  resourceId: string;
+
+  /**
+   * @generated from field: string detail = 5;
+   */
+  detail: string;
+
+  /**
+   * Empty: no particular person.
+   *
+   * @generated from field: string platform_user_id = 6;
+   */
+  platformUserId: string;
+
+  /**
+   * Milliseconds since the epoch. A time ahead of the tenant service's clock counts as now.
+   *
+   * @generated from field: int64 occurred_at_ms = 7;
+   */
+  occurredAtMs: bigint;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.CredentialEvent.
+ * Use `create(CredentialEventSchema)` to create a new message.
+ */
+export declare const CredentialEventSchema: GenMessage<CredentialEvent>;
+
+/**
+ * @generated from message chancery.tenant.v1.RecordCredentialEventsRequest
+ */
+export declare type RecordCredentialEventsRequest = Message<"chancery.tenant.v1.RecordCredentialEventsRequest"> & {
+  /**
+   * At most 500.
+   *
+   * @generated from field: repeated chancery.tenant.v1.CredentialEvent events = 1;
+   */
+  events: CredentialEvent[];
+};
+
+/**
+ * Describes the message chancery.tenant.v1.RecordCredentialEventsRequest.
+ * Use `create(RecordCredentialEventsRequestSchema)` to create a new message.
+ */
+export declare const RecordCredentialEventsRequestSchema: GenMessage<RecordCredentialEventsRequest>;
+
+/**
+ * @generated from message chancery.tenant.v1.RecordCredentialEventsResponse
+ */
+export declare type RecordCredentialEventsResponse = Message<"chancery.tenant.v1.RecordCredentialEventsResponse"> & {
+};
+
+/**
+ * Describes the message chancery.tenant.v1.RecordCredentialEventsResponse.
+ * Use `create(RecordCredentialEventsResponseSchema)` to create a new message.
+ */
+export declare const RecordCredentialEventsResponseSchema: GenMessage<RecordCredentialEventsResponse>;
+
+/**
  * @generated from message chancery.tenant.v1.FindMemberRequest
  */
 export declare type FindMemberRequest = Message<"chancery.tenant.v1.FindMemberRequest"> & {
@@ -592,6 +674,42 @@ export enum PrincipalStatus {
 export declare const PrincipalStatusSchema: GenEnum<PrincipalStatus>;
 
 /**
+ * @generated from enum chancery.tenant.v1.CredentialEventKind
+ */
+export enum CredentialEventKind {
+  /**
+   * @generated from enum value: CREDENTIAL_EVENT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * resource_id: the credential; detail: its configuration.
+   *
+   * @generated from enum value: CREDENTIAL_EVENT_KIND_ISSUED = 1;
+   */
+  ISSUED = 1,
+
+  /**
+   * resource_id: the credential; detail: the new status.
+   *
+   * @generated from enum value: CREDENTIAL_EVENT_KIND_STATUS_CHANGED = 2;
+   */
+  STATUS_CHANGED = 2,
+
+  /**
+   * resource_id: the request for presentations; detail: why the issuer is not trusted.
+   *
+   * @generated from enum value: CREDENTIAL_EVENT_KIND_NOT_TRUSTED = 3;
+   */
+  NOT_TRUSTED = 3,
+}
+
+/**
+ * Describes the enum chancery.tenant.v1.CredentialEventKind.
+ */
+export declare const CredentialEventKindSchema: GenEnum<CredentialEventKind>;
+
+/**
  * @generated from enum chancery.tenant.v1.CertificateProvenance
  */
 export enum CertificateProvenance {
@@ -693,6 +811,17 @@ export declare const AuditService: GenService<{
     methodKind: "unary";
     input: typeof ReportRefusalsRequestSchema;
     output: typeof ReportRefusalsResponseSchema;
+  },
+  /**
+   * Stores what happened to credentials and presentations, each event once by its id. Those of unknown organisations
+   * are skipped. Caller: service-credential.
+   *
+   * @generated from rpc chancery.tenant.v1.AuditService.RecordCredentialEvents
+   */
+  recordCredentialEvents: {
+    methodKind: "unary";
+    input: typeof RecordCredentialEventsRequestSchema;
+    output: typeof RecordCredentialEventsResponseSchema;
   },
 }>;
 
