@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startSystem } from '../harness/system.ts';
 import { connectionMemory } from './connection-memory.ts';
+import { sdJwts } from './credentials/sd-jwt.ts';
 import { deliveries } from './deliveries.ts';
 import { exporting } from './export.ts';
 import { deliveriesThroughGateway } from './gateway-deliveries.ts';
@@ -124,6 +125,12 @@ export function measurements(extent: Extent): readonly Measurement[] {
       what: 'CPU of a sign-in by the identity provider of an organisation',
       validators: 0,
       measure: () => signingInElsewhere(extent.workflows),
+    },
+    {
+      name: 'sd-jwt',
+      what: 'SD-JWT VCs issued and verified, beside a library',
+      validators: 0,
+      measure: () => sdJwts(extent.workflows),
     },
     { name: 'start', what: 'start and memory of local mode', validators: 0, measure: alone },
   ];

@@ -20,6 +20,11 @@ export function sha2(name: Sha2, data: string | Uint8Array): Uint8Array {
   return new Uint8Array(hash(name, data, 'buffer'));
 }
 
+/** The same as base64url without padding. */
+export function sha2Base64Url(name: Sha2, data: string | Uint8Array): string {
+  return hash(name, data, 'base64url');
+}
+
 /** HMAC-SHA-512 (RFC 2104). 64 bytes. */
 export function hmacSha512(key: string | Uint8Array, data: Uint8Array): Uint8Array {
   return createHmac('sha512', key).update(data).digest();

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { isAppError } from '../errors/errors.ts';
 import { type Certificate, parseCertificate } from './certificate.ts';
 import { validatePath } from './path.ts';
@@ -24,6 +24,9 @@ import {
 } from './testing/chains.ts';
 import { der, distinguishedName, sequence } from './testing/der-writer.ts';
 import { judgeX5c } from './x5c.ts';
+
+// Thousands of judgements, on machines that do other work as well.
+vi.setConfig({ testTimeout: 30_000 });
 
 const keys = Array.from({ length: 7 }, () => ecKey('P-256'));
 const three = keys.slice(0, 3);

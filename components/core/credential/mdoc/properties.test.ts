@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { chainTimeMs } from '../../trust/testing/chains.ts';
 import { judgeIssuedMdocForm, judgeMdocForm } from './parse.ts';
 import {
@@ -13,6 +13,9 @@ import {
   session,
 } from './testing/documents.ts';
 import { type VerifiedMdoc, verifyMdoc } from './verify.ts';
+
+// Thousands of judgements, on machines that do other work as well.
+vi.setConfig({ testTimeout: 30_000 });
 
 const signer = documentSigner();
 const device = deviceKeys();

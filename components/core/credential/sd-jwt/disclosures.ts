@@ -1,5 +1,4 @@
-import { type Sha2, sha2 } from '../../crypto/hash.ts';
-import { encodeBase64Url } from '../../encoding/base64.ts';
+import { type Sha2, sha2Base64Url } from '../../crypto/hash.ts';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
 import { findEncodedJson } from '../jws.ts';
 import { refusePresentation } from '../presentation.ts';
@@ -125,7 +124,7 @@ export function revealClaims(payload: JsonObject, disclosures: readonly string[]
   const hash = hashOfPayload(payload);
   const state: Revealing = { disclosures: new Map(), met: new Set() };
   for (const text of disclosures) {
-    const digest = encodeBase64Url(sha2(hash, text));
+    const digest = sha2Base64Url(hash, text);
     if (state.disclosures.has(digest)) refuse('A disclosure is repeated');
     state.disclosures.set(digest, parseDisclosure(text));
   }

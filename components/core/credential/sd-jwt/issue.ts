@@ -1,4 +1,4 @@
-import { sha256 } from '../../crypto/hash.ts';
+import { sha2Base64Url } from '../../crypto/hash.ts';
 import type { RandomBytes } from '../../crypto/key-wrap.ts';
 import { encodeBase64Url } from '../../encoding/base64.ts';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
@@ -8,6 +8,8 @@ import { compareCodeUnits } from '../../encoding/text.ts';
 const saltBytes = 16;
 const digestBytes = 32;
 const mostDecoys = 4;
+/** Drawn at once: the salts of ten claims with their decoys. */
+const poolBytes = 320;
 
 /** Claims that a verifier must always see (SD-JWT VC, section 2.2.2.2), and names that RFC 9901 uses itself. */
 const RESERVED_CLAIMS: ReadonlySet<string> = new Set([
@@ -53,7 +55,7 @@ interface UnsignedSdJwt {
 export function prepareSdJwt(input: SdJwtInput, random: RandomBytes): UnsignedSdJwt {
   const { header, payload, claims } = input;
   const paths = new Set(input.disclosable ?? Object.keys(claims).map((name) => `/${escapeSegment(name)}`));
-  const concealing: Concealing = { paths, random, disclosures: [], met: new Set() };
+  const concealing: Concealing = { paths, random: pooled(random), disclosures: [], met: new Set() };
   const concealed = concealObject(claims, '', concealing);
   const absent = [...paths].find((path) => !concealing.met.has(path));
   if (absent !== undefined) throw new RangeError(`no claim is at ${absent}`);
@@ -62,6 +64,17 @@ export function prepareSdJwt(input: SdJwtInput, random: RandomBytes): UnsignedSd
   return {
     signingInput: `${encoded(header)}.${encoded(body)}`,
     disclosures: concealing.disclosures,
+  };
+}
+
+/** A call for random bytes costs as much as a disclosure, so they are drawn for several at once; none is used twice. */
+function pooled(random: RandomBytes): RandomBytes {
+  let pool: Uint8Array = new Uint8Array();
+  return (size) => {
+    if (pool.length < size) pool = random(Math.max(size, poolBytes));
+    const taken = pool.subarray(0, size);
+    pool = pool.subarray(size);
+    return taken;
   };
 }
 
@@ -128,7 +141,7 @@ function disclose(content: readonly unknown[], at: string, concealing: Concealin
   const disclosure = encoded([salt, ...content]);
   concealing.disclosures.push(disclosure);
   concealing.met.add(at);
-  return encodeBase64Url(sha256(disclosure));
+  return sha2Base64Url('sha256', disclosure);
 }
 
 function decoys(random: RandomBytes): string[] {

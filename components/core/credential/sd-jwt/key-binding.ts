@@ -1,6 +1,5 @@
-import { sha2 } from '../../crypto/hash.ts';
+import { sha2Base64Url } from '../../crypto/hash.ts';
 import { findJwkKey, isJoseAlgorithm, type JoseAlgorithm, verifyJose } from '../../crypto/signature-key.ts';
-import { encodeBase64Url } from '../../encoding/base64.ts';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
 import { CLOCK_LEEWAY_SECONDS, refusePresentation } from '../presentation.ts';
 import { findNumericDate, judgeLifetime } from '../times.ts';
@@ -58,7 +57,7 @@ export function verifyKeyBinding(
   if (payload['aud'] !== expected.audience) {
     refusePresentation('KB_AUD', 'The key binding is for another verifier', 'aud');
   }
-  const digest = encodeBase64Url(sha2(hashOfPayload(issuerJwt.payload), boundText));
+  const digest = sha2Base64Url(hashOfPayload(issuerJwt.payload), boundText);
   if (payload['sd_hash'] !== digest) {
     refusePresentation('KB_SD_HASH', 'The key binding belongs to another presentation', 'sd_hash');
   }

@@ -1,9 +1,12 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { JsonObject } from '../../encoding/json.ts';
 import { revealClaims } from './disclosures.ts';
 import { conceal, disclosed, scene } from './testing/issuer.ts';
 import { judgeSdJwtForm, verifySdJwtVc } from './verify.ts';
+
+// Thousands of judgements, on machines that do other work as well.
+vi.setConfig({ testTimeout: 30_000 });
 
 const { expectation, present } = scene();
 
