@@ -4,6 +4,7 @@ import type { Database } from '#kit/db/db.ts';
 import { insertEvents } from '../audit/store.ts';
 import type { CredentialDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { endOfferTokens } from '../issuer/authorization/store.ts';
 import type { Meter } from '../metrics.ts';
 import { type CredentialStatus, mayBecome, withStatus } from './statuses.ts';
 import { type IssuedCredential, lockCredential, lockStatuses, writeStatus } from './store.ts';
@@ -21,7 +22,8 @@ interface StatusChange {
 }
 
 /**
- * Suspends, reinstates or revokes a credential. The list that is signed next shows it.
+ * Suspends, reinstates or revokes a credential. The list that is signed next shows it. While a credential is suspended no
+ * copies of it are issued, and revocation ends the tokens of its offer.
  * @throws AppError not_found CREDENTIAL_NOT_FOUND, also for credentials of organisations that the caller does not
  * administer; conflict STATUS_TRANSITION, CREDENTIAL_WITHOUT_STATUS
  */
@@ -46,6 +48,7 @@ export async function changeStatus(
       { id: credential.id, status: change.to, reason: change.reason, at },
       { id: listId, statuses },
     );
+    if (change.to === 'Revoked') await endOfferTokens(tx, credential.offerId);
     const event = {
       organizationId: credential.organizationId,
       kind: 'statusChanged',

@@ -195,6 +195,50 @@ describe('a credential', () => {
     expect(answer.json().code).toBe('CREDENTIAL_WITHOUT_STATUS');
   });
 
+  test('that is suspended or revoked cannot be taken again with the token of its offer', async () => {
+    const { answer: first, offer, accessToken, configurationId } = await wallet.issued(await walletKey());
+    expect(first.statusCode).toBe(200);
+    const state = async () =>
+      (
+        await fixture.app.inject({
+          url: `/api/v1/offers/${offer.offerId}`,
+          headers: { authorization: 'Bearer service' },
+        })
+      ).json();
+    const again = async () => {
+      const jwt = [await wallet.proof(await walletKey())];
+      const body = { credential_configuration_id: configurationId, proofs: { jwt } };
+      const answer = await wallet.credential(accessToken, body);
+      return [answer.statusCode, answer.json().error];
+    };
+    const [id = ''] = (await state()).credentialIds;
+    await change(id, 'suspend');
+    expect(await again()).toEqual([400, 'credential_request_denied']);
+    await change(id, 'reinstate');
+    expect(await again()).toEqual([200, undefined]);
+    await change(id, 'revoke');
+    expect(await again()).toEqual([401, 'invalid_token']);
+    expect((await state()).credentialIds).toHaveLength(2);
+  });
+
+  test('that is revoked while copies are issued has none afterwards', async () => {
+    const { offer, accessToken, configurationId } = await wallet.issued(await walletKey());
+    const state = await fixture.app.inject({
+      url: `/api/v1/offers/${offer.offerId}`,
+      headers: { authorization: 'Bearer service' },
+    });
+    const proofs = await Promise.all(
+      Array.from({ length: 6 }, async () => ({ jwt: [await wallet.proof(await walletKey())] })),
+    );
+    const take = (one: object) =>
+      wallet.credential(accessToken, { credential_configuration_id: configurationId, proofs: one });
+    const revoked = change(state.json().credentialIds[0], 'revoke');
+    const answers = await Promise.all(proofs.map(take));
+    expect((await revoked).statusCode).toBe(200);
+    for (const { statusCode } of answers) expect([200, 400, 401]).toContain(statusCode);
+    expect((await take({ jwt: [await wallet.proof(await walletKey())] })).statusCode).toBe(401);
+  });
+
   test('is changed once by requests at one time', async () => {
     const { id, idx, uri } = await issued();
     const answers = await Promise.all(Array.from({ length: 8 }, () => change(id, 'revoke')));

@@ -113,6 +113,7 @@ export async function keepSigned(
 /** A credential as its status concerns it. */
 export interface IssuedCredential {
   readonly id: string;
+  readonly offerId: string;
   readonly organizationId: string;
   readonly status: CredentialStatus;
   readonly listId: string | null;
@@ -120,7 +121,7 @@ export interface IssuedCredential {
   readonly changedAt: Date | null;
 }
 
-/** The credential, locked until the transaction ends. */
+/** The credential, locked with its offer until the transaction ends, so that no copy is issued meanwhile. */
 export async function lockCredential(tx: Transactor<DB>, id: string): Promise<IssuedCredential | undefined> {
   const row = await tx
     .selectFrom('credentials')
@@ -129,8 +130,10 @@ export async function lockCredential(tx: Transactor<DB>, id: string): Promise<Is
     .forUpdate()
     .executeTakeFirst();
   if (row === undefined) return undefined;
+  await tx.selectFrom('offers').select('id').where('id', '=', row.offer_id).forUpdate().execute();
   return {
     id: row.id,
+    offerId: row.offer_id,
     organizationId: row.organization_id,
     status: row.status,
     listId: row.list_id,

@@ -294,6 +294,31 @@ describe('a refresh token', () => {
     expect((await credential(next.access_token, {})).json().error).toBe('invalid_token');
   });
 
+  test('ends with the credential when that is revoked, also while it is refreshed', async () => {
+    const flow = await begin();
+    const given = await tokensOf(flow);
+    const nonce = await wallet.nonce();
+    const attestation = await attester.attestKeys([await walletKey()], wallet.nowSeconds, { nonce });
+    const proofs = { attestation: [attestation] };
+    const body = { credential_configuration_id: flow.configurationId, proofs };
+    expect((await credential(given.access_token, body)).statusCode).toBe(200);
+    const state = await fixture.app.inject({
+      url: `/api/v1/offers/${flow.offer.offerId}`,
+      headers: { authorization: 'Bearer service' },
+    });
+    const revoke = fixture.app.inject({
+      method: 'POST',
+      url: `/api/v1/credentials/${state.json().credentialIds[0]}/revoke`,
+      headers: { authorization: 'Bearer service' },
+      payload: { reason: 'test' },
+    });
+    const [raced, revoked] = await Promise.all([refresh(given.refresh_token), revoke]);
+    expect(revoked.statusCode).toBe(200);
+    const last = raced.statusCode === 200 ? raced.json() : given;
+    expect((await refresh(last.refresh_token)).json().error).toBe('invalid_grant');
+    expect((await credential(last.access_token, {})).json().error).toBe('invalid_token');
+  });
+
   test('is bound to its key', async () => {
     const given = await tokensOf(await begin());
     expect((await refresh(given.refresh_token, await walletKey())).json().error).toBe('invalid_dpop_proof');

@@ -139,13 +139,16 @@ export async function insertRefresh(
     .execute();
 }
 
+/** The token, and its offer, locked until the transaction ends: what ends the tokens of an offer waits for the new ones. */
 export async function lockRefresh(tx: Transactor<DB>, tokenHash: Buffer): Promise<RefreshToken | undefined> {
-  const row = await tx
-    .selectFrom('refresh_tokens')
-    .selectAll()
-    .where('token_hash', '=', tokenHash)
+  const found = tx.selectFrom('refresh_tokens').where('token_hash', '=', tokenHash);
+  await tx
+    .selectFrom('offers')
+    .select('id')
+    .where('id', 'in', found.select('offer_id'))
     .forUpdate()
-    .executeTakeFirst();
+    .execute();
+  const row = await found.selectAll().forUpdate().executeTakeFirst();
   return (
     row && {
       offerId: row.offer_id,
@@ -166,7 +169,7 @@ export async function useRefresh(tx: Transactor<DB>, tokenHash: Buffer): Promise
     .execute();
 }
 
-/** Ends all tokens of an offer: a used one came again, so another party has a copy (RFC 9700, section 4.14.2). */
+/** Ends all tokens of an offer, whose row is locked. */
 export async function endOfferTokens(tx: Transactor<DB>, offerId: string): Promise<void> {
   await tx
     .updateTable('refresh_tokens')

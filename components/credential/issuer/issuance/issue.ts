@@ -170,6 +170,8 @@ async function write(
   { token, dpop, nonce, now }: Written,
   signed: readonly Signed[],
 ): Promise<void> {
+  if (!(await markIssued(tx, token.offer.id, now)))
+    throw new ProtocolError('credential_request_denied', 'the credential was suspended or revoked');
   const isCounted = await countIssued(tx, token.tokenHash, { count: signed.length, most: batchSize });
   if (!isCounted) throw spent();
   if (dpop !== undefined && !(await useOnce(tx, dpop.useOnce, dpop.expiresAt)))
@@ -180,7 +182,6 @@ async function write(
   await insertCredentials(tx, token.offer, stored);
   const [first] = stored;
   if (first?.place !== undefined) await countAllocated(tx, first.place.listId, stored.length);
-  await markIssued(tx, token.offer.id, now);
   const { organizationId, configurationId: detail } = token.offer;
   const event = { organizationId, kind: 'issued', detail, at: now } as const;
   await insertEvents(

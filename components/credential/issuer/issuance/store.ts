@@ -41,12 +41,21 @@ export async function insertCredentials(
     .execute();
 }
 
-/** Marks an offer as delivered; the time of the first delivery stays. */
-export async function markIssued(tx: Transactor<DB>, offerId: string, at: Date): Promise<void> {
+/**
+ * Marks an offer as delivered; the time of the first delivery stays. The offer is locked until the transaction ends.
+ * @returns false when a credential of the offer is suspended or revoked: there are no further copies of it
+ */
+export async function markIssued(tx: Transactor<DB>, offerId: string, at: Date): Promise<boolean> {
   await tx
     .updateTable('offers')
-    .set({ issued_at: at })
+    .set(({ fn, val }) => ({ issued_at: fn.coalesce('issued_at', val(at)) }))
     .where('id', '=', offerId)
-    .where('issued_at', 'is', null)
     .execute();
+  const withdrawn = await tx
+    .selectFrom('credentials')
+    .select('id')
+    .where('offer_id', '=', offerId)
+    .where('status', '<>', 'Active')
+    .executeTakeFirst();
+  return withdrawn === undefined;
 }
