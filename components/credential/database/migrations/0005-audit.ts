@@ -11,6 +11,7 @@ const statements = [
     occurred_at timestamptz not null
   )`,
   sql`create index unreported_events_oldest on unreported_events (occurred_at)`,
+  sql`create index access_tokens_offer on access_tokens (offer_id)`,
   sql`alter table presentation_requests add column organization_id uuid`,
 ];
 

@@ -178,26 +178,3 @@ export async function endOfferTokens(tx: Transactor<DB>, offerId: string): Promi
     .execute();
   await tx.deleteFrom('access_tokens').where('offer_id', '=', offerId).execute();
 }
-
-/** Deletes what has expired; at most 10,000 of each. */
-export async function deleteExpiredAuthorizations(tx: Transactor<DB>, now: Date): Promise<void> {
-  const most = 10_000;
-  const pushed = tx
-    .selectFrom('pushed_requests')
-    .select('request_hash')
-    .where('expires_at', '<', now)
-    .limit(most);
-  await tx.deleteFrom('pushed_requests').where('request_hash', 'in', pushed).execute();
-  const codes = tx
-    .selectFrom('authorization_codes')
-    .select('code_hash')
-    .where('expires_at', '<', now)
-    .limit(most);
-  await tx.deleteFrom('authorization_codes').where('code_hash', 'in', codes).execute();
-  const tokens = tx
-    .selectFrom('refresh_tokens')
-    .select('token_hash')
-    .where('expires_at', '<', now)
-    .limit(most);
-  await tx.deleteFrom('refresh_tokens').where('token_hash', 'in', tokens).execute();
-}

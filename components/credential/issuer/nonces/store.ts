@@ -43,13 +43,3 @@ export async function useOnce(tx: Transactor<DB>, value: string, expiresAt: Date
     .executeTakeFirst();
   return inserted !== undefined;
 }
-
-/** Forgets used values that have expired; at most 10,000. */
-export async function forgetUsed(tx: Transactor<DB>, now: Date): Promise<void> {
-  const expired = tx
-    .selectFrom('used_values')
-    .select('value_hash')
-    .where('expires_at', '<', now)
-    .limit(10_000);
-  await tx.deleteFrom('used_values').where('value_hash', 'in', expired).execute();
-}

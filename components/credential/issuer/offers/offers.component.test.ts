@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { refusal } from '../../errors.ts';
 import { PRE_AUTHORIZED_GRANT } from '../../protocol/grants.ts';
@@ -259,6 +260,19 @@ describe('the metadata', () => {
       'pre-authorized_grant_anonymous_access_supported': true,
     });
   });
+});
+
+test('all that has expired is deleted in one run, however much it is', async () => {
+  const expires_at = new Date(fixture.clock.nowMs() - 1);
+  const values = Array.from({ length: 2_500 }, () => ({ value_hash: randomBytes(32), expires_at }));
+  await fixture.db.transact((tx) => tx.insertInto('used_values').values(values).execute());
+  await expiry(fixture).run(new AbortController().signal);
+  const left = await fixture.db.read
+    .selectFrom('used_values')
+    .selectAll()
+    .where('expires_at', '<=', expires_at)
+    .execute();
+  expect(left).toEqual([]);
 });
 
 test('an expired token and used nonces are deleted, and a used nonce is not accepted afterwards', async () => {

@@ -122,21 +122,25 @@ export async function endOffer(
     .execute();
 }
 
-/** Erases what is sealed in offers that have expired; at most 1,000. */
-export async function expireOffers(tx: Transactor<DB>, now: Date): Promise<void> {
+/** Erases what is sealed in offers that have expired, at most so many; returns their number. */
+export async function expireOffers(
+  tx: Transactor<DB>,
+  { now, most }: { readonly now: Date; readonly most: number },
+): Promise<number> {
   const expired = tx
     .selectFrom('offers')
     .select('id')
     .where('status', '=', 'Pending')
     .where('expires_at', '<=', now)
-    .limit(1_000)
+    .limit(most)
     .forUpdate()
     .skipLocked();
-  await tx
+  const { numUpdatedRows } = await tx
     .updateTable('offers')
     .set({ status: 'Expired', sealed_code: null, sealed_claims: null })
     .where('id', 'in', expired)
-    .execute();
+    .executeTakeFirstOrThrow();
+  return Number(numUpdatedRows);
 }
 
 /** Ids of the credentials that were issued for an offer, oldest first. */

@@ -72,13 +72,3 @@ export async function countIssued(
     .executeTakeFirst();
   return counted !== undefined;
 }
-
-/** Deletes tokens that have expired; at most 10,000. */
-export async function deleteExpiredTokens(tx: Transactor<DB>, now: Date): Promise<void> {
-  const expired = tx
-    .selectFrom('access_tokens')
-    .select('token_hash')
-    .where('expires_at', '<', now)
-    .limit(10_000);
-  await tx.deleteFrom('access_tokens').where('token_hash', 'in', expired).execute();
-}

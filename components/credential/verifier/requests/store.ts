@@ -101,33 +101,46 @@ export async function releaseResult(tx: Transactor<DB>, id: string): Promise<voi
     .execute();
 }
 
-/** Ends requests that have expired, and erases claims that were kept long enough; at most 1,000 of each. */
-export async function tidyRequests(
+/** Ends requests that have expired, at most so many; returns their number. */
+export async function expireRequests(
   tx: Transactor<DB>,
-  { now, claimsBefore }: { readonly now: Date; readonly claimsBefore: Date },
-): Promise<void> {
+  { now, most }: { readonly now: Date; readonly most: number },
+): Promise<number> {
   const expired = tx
     .selectFrom('presentation_requests')
     .select('id')
     .where('status', '=', 'Pending')
     .where('expires_at', '<=', now)
-    .limit(1_000)
+    .limit(most)
     .forUpdate()
     .skipLocked();
-  await tx
+  const { numUpdatedRows } = await tx
     .updateTable('presentation_requests')
     .set({ status: 'Expired', decryption_key: null })
     .where('id', 'in', expired)
-    .execute();
+    .executeTakeFirstOrThrow();
+  return Number(numUpdatedRows);
+}
+
+/** Erases verified claims of requests that were answered before a time, at most so many; returns their number. */
+export async function eraseClaims(
+  tx: Transactor<DB>,
+  { answeredBefore, most }: { readonly answeredBefore: Date; readonly most: number },
+): Promise<number> {
   const kept = tx
     .selectFrom('presentation_requests')
     .select('id')
     .where('claims', 'is not', null)
-    .where('answered_at', '<=', claimsBefore)
-    .limit(1_000)
+    .where('answered_at', '<=', answeredBefore)
+    .limit(most)
     .forUpdate()
     .skipLocked();
-  await tx.updateTable('presentation_requests').set({ claims: null }).where('id', 'in', kept).execute();
+  const { numUpdatedRows } = await tx
+    .updateTable('presentation_requests')
+    .set({ claims: null })
+    .where('id', 'in', kept)
+    .executeTakeFirstOrThrow();
+  return Number(numUpdatedRows);
 }
 
 function requestOf(row: Selectable<DB['presentation_requests']>): StoredRequest {
