@@ -1,9 +1,7 @@
-import { calculateJwkThumbprint, compactVerify, importJWK } from 'jose';
 import { z } from 'zod';
-import { isBase64Url } from '#core/encoding/base64.ts';
-import { scanJson, toValue } from '#core/encoding/json.ts';
-import { fromUtf8 } from '#core/encoding/text.ts';
-import { isAppError } from '#core/errors/errors.ts';
+import { findCompactJws } from '#core/credential/jws.ts';
+import { findJwkKey, jwkThumbprint, verifyJose } from '#core/crypto/signature-key.ts';
+import { encodeBase64Url } from '#core/encoding/base64.ts';
 
 /** Largest proof, in characters. */
 const mostCharacters = 8_192;
@@ -37,25 +35,23 @@ const headerSchema = z.looseObject({ typ: z.string(), alg: z.enum(POSSESSION_ALG
  * other member, no private member, no `crit`.
  * @returns the fault as a text for the answer when it is no such proof
  */
-export async function readPossession(jwt: string, typ: string): Promise<Possession | string> {
+export function readPossession(jwt: string, typ: string): Possession | string {
   if (jwt.length > mostCharacters) return 'the proof is too long';
-  const [header, payload] = jwt.split('.', 2).map(readPart);
-  if (header === undefined || payload === undefined) return 'the proof is no signed JWT';
+  const jws = findCompactJws(jwt);
+  if (jws === undefined) return 'the proof is no signed JWT';
+  const { header, payload, signed, signature } = jws;
   const parsed = headerSchema.safeParse(header);
   if (!parsed.success) return `the header needs typ ${typ} and alg ${POSSESSION_ALGORITHMS.join(' or ')}`;
   if (parsed.data.typ !== typ) return `typ is not ${typ}`;
   const { alg, ...members } = parsed.data;
-  if ('crit' in members) return 'extensions of the header are not understood';
   if ('kid' in members || 'x5c' in members || 'trust_chain' in members)
     return 'the key must be in jwk, and in no other member';
   const jwk = readKey(members['jwk'], alg);
-  if (jwk === undefined) return 'jwk is no public key of the algorithm';
-  try {
-    await compactVerify(jwt, await importJWK({ ...jwk }, alg), { algorithms: [alg] });
-  } catch {
-    return 'the signature does not fit';
-  }
-  return { jwk, thumbprint: await calculateJwkThumbprint({ ...jwk }), header, payload };
+  const [key, thumbprint] = [findJwkKey(jwk), jwkThumbprint(jwk)];
+  if (jwk === undefined || key === undefined || thumbprint === undefined)
+    return 'jwk is no public key of the algorithm';
+  if (!verifyJose(alg, key, signed, signature)) return 'the signature does not fit';
+  return { jwk, thumbprint: encodeBase64Url(thumbprint), header, payload };
 }
 
 /** The key without what describes it; undefined when it is another kind of key, or a private one. */
@@ -65,17 +61,4 @@ function readKey(value: unknown, alg: (typeof POSSESSION_ALGORITHMS)[number]): P
   const members = Object.entries(record.data).filter(([name]) => !descriptive.includes(name));
   const schema = alg === 'ES256' ? ecKey : edKey;
   return schema.safeParse(Object.fromEntries(members)).data;
-}
-
-/** A part of a JWS as a JSON object. Members that are repeated are a fault. */
-function readPart(part: string): Readonly<Record<string, unknown>> | undefined {
-  if (!isBase64Url(part)) return undefined;
-  const text = fromUtf8(Buffer.from(part, 'base64url'));
-  if (text === undefined) return undefined;
-  try {
-    return z.record(z.string(), z.unknown()).safeParse(toValue(scanJson(text))).data;
-  } catch (error) {
-    if (isAppError(error, 'invalid')) return undefined;
-    throw error;
-  }
 }

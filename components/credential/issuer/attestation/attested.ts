@@ -1,6 +1,7 @@
-import { calculateJwkThumbprint, compactVerify, importJWK } from 'jose';
+import { z } from 'zod';
 import { findCompactJws } from '#core/credential/jws.ts';
-import { verifyJose } from '#core/crypto/signature-key.ts';
+import { findJwkKey, jwkThumbprint, type SignatureKey, verifyJose } from '#core/crypto/signature-key.ts';
+import { encodeBase64Url } from '#core/encoding/base64.ts';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
 import type { Certificate } from '#core/trust/certificate.ts';
 import { validatePath } from '#core/trust/path.ts';
@@ -49,46 +50,38 @@ function faultOfTimes({ exp, nbf, iat }: JsonObject, nowMs: number): string | un
   return undefined;
 }
 
-/** Whether a JWT of type `typ` is signed with a JWK; its payload, or the fault as a text. */
-export async function readSignedBy(jwt: string, typ: string, jwk: JsonObject): Promise<Attested | string> {
+/** Whether a JWT of type `typ` is signed with a key; its payload, or the fault as a text. */
+export function readSignedBy(jwt: string, typ: string, { key }: AttestedKey): Attested | string {
   const jws = jwt.length > mostCharacters ? undefined : findCompactJws(jwt);
   if (jws === undefined) return 'it is no signed JWT';
   if (jws.header['typ'] !== typ || jws.header['alg'] !== 'ES256') return `it is no ${typ} with ES256`;
-  try {
-    await compactVerify(jwt, await importJWK({ ...jwk }, 'ES256'), { algorithms: ['ES256'] });
-  } catch {
-    return 'the signature does not fit';
-  }
+  if (!verifyJose('ES256', key, jws.signed, jws.signature)) return 'the signature does not fit';
   return { payload: jws.payload };
 }
 
 /** The public key in `cnf` of an attestation on P-256, with its thumbprint. */
-export async function confirmedKey({
-  cnf,
-}: JsonObject): Promise<{ jwk: JsonObject; thumbprint: string } | undefined> {
-  const jwk = isJsonObject(cnf) ? cnf['jwk'] : undefined;
-  return isJsonObject(jwk) ? p256Key(jwk) : undefined;
+export function confirmedKey({ cnf }: JsonObject): AttestedKey | undefined {
+  return isJsonObject(cnf) ? p256Key(cnf['jwk']) : undefined;
 }
 
 /** A public key on P-256, its members alone. */
-export async function p256Key(value: JsonObject): Promise<{ jwk: P256Key; thumbprint: string } | undefined> {
-  const { kty, crv, x, y } = value;
-  const isPublic =
-    kty === 'EC' && crv === 'P-256' && typeof x === 'string' && typeof y === 'string' && !('d' in value);
-  if (!isPublic) return undefined;
-  const jwk = { kty, crv, x, y } as const;
-  try {
-    await importJWK(jwk, 'ES256');
-    return { jwk, thumbprint: await calculateJwkThumbprint(jwk) };
-  } catch {
-    return undefined;
-  }
+export function p256Key(value: unknown): AttestedKey | undefined {
+  const jwk = memberSchema.safeParse(value).data;
+  const [key, thumbprint] = [findJwkKey(value), jwkThumbprint(value)];
+  if (jwk === undefined || key === undefined || thumbprint === undefined) return undefined;
+  return { jwk, key, thumbprint: encodeBase64Url(thumbprint) };
 }
 
-interface P256Key {
-  readonly kty: 'EC';
-  readonly crv: 'P-256';
-  readonly x: string;
-  readonly y: string;
-  readonly [member: string]: unknown;
+const memberSchema = z.object({
+  kty: z.literal('EC'),
+  crv: z.literal('P-256'),
+  x: z.string(),
+  y: z.string(),
+});
+
+interface AttestedKey {
+  readonly jwk: z.output<typeof memberSchema>;
+  readonly key: SignatureKey;
+  /** SHA-256 thumbprint (RFC 7638), base64url. */
+  readonly thumbprint: string;
 }

@@ -28,11 +28,11 @@ interface ClientContext {
  * @param clientId the parameter `client_id`, where the request has it
  * @throws ProtocolError invalid_client
  */
-export async function authenticateClient(
+export function authenticateClient(
   headers: IncomingHttpHeaders,
   clientId: string | undefined,
   { authorities, audience, nowMs }: ClientContext,
-): Promise<AttestedClient> {
+): AttestedClient {
   const attestation = headerOf(headers, 'oauth-client-attestation');
   const proof = headerOf(headers, 'oauth-client-attestation-pop');
   const attested = readAttested(attestation, { typ: 'oauth-client-attestation+jwt', authorities, nowMs });
@@ -42,9 +42,9 @@ export async function authenticateClient(
     throw invalidClient('the attestation has no sub or exp');
   if (clientId !== undefined && clientId !== sub)
     throw invalidClient('client_id is not that of the attestation');
-  const key = await confirmedKey(attested.payload);
+  const key = confirmedKey(attested.payload);
   if (key === undefined) throw invalidClient('the attestation has no key on P-256');
-  const proven = await readSignedBy(proof, 'oauth-client-attestation-pop+jwt', key.jwk);
+  const proven = readSignedBy(proof, 'oauth-client-attestation-pop+jwt', key);
   if (typeof proven === 'string') throw invalidClient(`the proof of the attested key is refused: ${proven}`);
   const { aud, jti, iat } = proven.payload;
   if (aud !== audience) throw invalidClient('aud of the proof is not this issuer');

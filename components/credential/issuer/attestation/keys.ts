@@ -1,4 +1,3 @@
-import { isJsonObject } from '#core/encoding/json.ts';
 import type { Certificate } from '#core/trust/certificate.ts';
 import type { Possession } from '../../protocol/possession.ts';
 import { p256Key, readAttested } from './attested.ts';
@@ -22,7 +21,7 @@ const mostKeys = 32;
  * Reads a key attestation (OpenID4VCI 1.0, appendix D.1).
  * @returns the fault as a text
  */
-export async function readKeyAttestation(jwt: string, context: KeyContext): Promise<AttestedKeys | string> {
+export function readKeyAttestation(jwt: string, context: KeyContext): AttestedKeys | string {
   const attested = readAttested(jwt, { typ: 'key-attestation+jwt', ...context });
   if (typeof attested === 'string') return attested;
   const { attested_keys: listed, nonce, iat } = attested.payload;
@@ -30,10 +29,9 @@ export async function readKeyAttestation(jwt: string, context: KeyContext): Prom
   if (!Array.isArray(listed) || listed.length === 0 || listed.length > mostKeys) return 'it attests no keys';
   const keys: Possession[] = [];
   for (const one of listed) {
-    const key = isJsonObject(one) ? await p256Key(one) : undefined;
+    const key = p256Key(one);
     if (key === undefined) return 'it attests a key that is not on P-256';
-    const { kty, crv, x, y } = key.jwk;
-    keys.push({ jwk: { kty, crv, x, y }, thumbprint: key.thumbprint, header: {}, payload: {} });
+    keys.push({ jwk: key.jwk, thumbprint: key.thumbprint, header: {}, payload: {} });
   }
   return { keys, nonce: typeof nonce === 'string' ? nonce : undefined };
 }

@@ -84,7 +84,7 @@ function mountPush(app: App, deps: AuthorizationRouteDeps): void {
     handle: async ({ request }) => {
       assertProfile(deps.profile);
       const form = formOf(request);
-      const client = await authenticateClient(request.headers, form.get('client_id'), {
+      const client = authenticateClient(request.headers, form.get('client_id'), {
         authorities: deps.authorities,
         audience: deps.issuerUrl,
         nowMs: deps.clock.nowMs(),

@@ -43,16 +43,16 @@ export async function authoriseWallet(
     return { token, accessToken, dpop: undefined };
   }
   if (!isDpop) throw invalidToken('DPoP', 'the access token is bound to a key');
-  const dpop = await readProof(deps, headers['dpop'], { accessToken, nowMs });
+  const dpop = readProof(deps, headers['dpop'], { accessToken, nowMs });
   if (dpop.thumbprint !== token.dpopThumbprint) throw dpopRefusal('the proof is of another key', true);
   return { token, accessToken, dpop };
 }
 
-async function readProof(
+function readProof(
   { nonces, issuerUrl }: AuthoriseDeps,
   header: string | string[] | undefined,
   { accessToken, nowMs }: { readonly accessToken: string; readonly nowMs: number },
-): Promise<DpopProof> {
+): DpopProof {
   if (typeof header !== 'string') throw dpopRefusal('one DPoP proof is required', true);
   return judgeDpop(header, { nonces, method: 'POST', url: `${issuerUrl}/credential`, nowMs, accessToken });
 }

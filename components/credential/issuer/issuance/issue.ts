@@ -68,7 +68,7 @@ export async function issueCredentials(
   const { offer } = token;
   const configuration = await judgeConfiguration(deps, offer, request);
   const nowMs = deps.clock.nowMs();
-  const { keys, nonce } = await judgeProofs(request.proofs, {
+  const { keys, nonce } = judgeProofs(request.proofs, {
     nonces: deps.nonces,
     issuer: deps.issuerUrl,
     nowMs,

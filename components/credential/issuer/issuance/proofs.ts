@@ -47,11 +47,9 @@ const payloadSchema = z.looseObject({
  * Whether the nonce was used before is judged where it is used up.
  * @throws ProtocolError invalid_proof, invalid_nonce
  */
-export async function judgeProofs(proofs: Proofs, context: ProofContext): Promise<ProvenKeys> {
+export function judgeProofs(proofs: Proofs, context: ProofContext): ProvenKeys {
   const { keys, nonce } =
-    proofs.kind === 'jwt'
-      ? await judgeJwts(proofs.jwts, context)
-      : await judgeAttestation(proofs.attestation, context);
+    proofs.kind === 'jwt' ? judgeJwts(proofs.jwts, context) : judgeAttestation(proofs.attestation, context);
   const verdict = context.nonces.judge('c_nonce', nonce, context.nowMs);
   if (verdict !== 'live')
     throw invalidNonce(verdict === 'expired' ? 'the nonce has expired' : 'the nonce is unknown');
@@ -63,11 +61,11 @@ export async function judgeProofs(proofs: Proofs, context: ProofContext): Promis
   return { keys, nonce };
 }
 
-async function judgeJwts(jwts: readonly string[], context: ProofContext): Promise<ProvenKeys> {
+function judgeJwts(jwts: readonly string[], context: ProofContext): ProvenKeys {
   const keys: Possession[] = [];
   const nonces = new Set<string>();
   for (const jwt of jwts) {
-    const { possession, nonce } = await judgeProof(jwt, context);
+    const { possession, nonce } = judgeProof(jwt, context);
     if (keys.some(({ thumbprint }) => thumbprint === possession.thumbprint))
       throw invalidProof('two proofs have the same key');
     keys.push(possession);
@@ -80,8 +78,8 @@ async function judgeJwts(jwts: readonly string[], context: ProofContext): Promis
 }
 
 /** A key attestation in place of proofs (OpenID4VCI 1.0, appendix F.3): a credential for each attested key. */
-async function judgeAttestation(attestation: string, context: ProofContext): Promise<ProvenKeys> {
-  const read = await readKeyAttestation(attestation, context);
+function judgeAttestation(attestation: string, context: ProofContext): ProvenKeys {
+  const read = readKeyAttestation(attestation, context);
   if (typeof read === 'string') throw invalidProof(`the key attestation is refused: ${read}`);
   const { keys, nonce } = read;
   if (nonce === undefined) throw invalidProof('the key attestation has no nonce');
@@ -92,11 +90,11 @@ async function judgeAttestation(attestation: string, context: ProofContext): Pro
 }
 
 /** Judges that the key of a proof is among those that its `key_attestation` vouches for. */
-async function assertAttested({ header, thumbprint }: Possession, context: ProofContext): Promise<void> {
+function assertAttested({ header, thumbprint }: Possession, context: ProofContext): void {
   const { key_attestation: attestation } = header;
   if (attestation === undefined && !context.requiresAttestation) return;
   if (typeof attestation !== 'string') throw invalidProof('the proof needs key_attestation');
-  const read = await readKeyAttestation(attestation, context);
+  const read = readKeyAttestation(attestation, context);
   if (typeof read === 'string') throw invalidProof(`the key attestation is refused: ${read}`);
   if (!read.keys.some((key) => key.thumbprint === thumbprint)) throw invalidProof('the key is not attested');
 }
@@ -109,9 +107,9 @@ function invalidProof(description: string): ProtocolError {
   return new ProtocolError('invalid_proof', description);
 }
 
-async function judgeProof(proof: string, context: ProofContext) {
+function judgeProof(proof: string, context: ProofContext) {
   const { issuer, nowMs } = context;
-  const possession = await readPossession(proof, 'openid4vci-proof+jwt');
+  const possession = readPossession(proof, 'openid4vci-proof+jwt');
   if (typeof possession === 'string') throw invalidProof(possession);
   const parsed = payloadSchema.safeParse(possession.payload);
   if (!parsed.success) throw invalidProof('aud, iat or nonce is missing');
@@ -123,6 +121,6 @@ async function judgeProof(proof: string, context: ProofContext) {
     throw invalidProof('iat is too old, or in the future');
   if ((exp !== undefined && exp * 1000 <= nowMs) || (nbf !== undefined && nbf * 1000 > nowMs))
     throw invalidProof('the proof is not valid at this time');
-  await assertAttested(possession, context);
+  assertAttested(possession, context);
   return { possession, nonce };
 }

@@ -42,10 +42,10 @@ const payloadSchema = z.looseObject({
  * advance.
  * @throws ProtocolError invalid_dpop_proof; use_dpop_nonce, with a new nonce in the header `DPoP-Nonce`
  */
-export async function judgeDpop(proof: string, context: DpopContext): Promise<DpopProof> {
+export function judgeDpop(proof: string, context: DpopContext): DpopProof {
   const { nonces, nowMs } = context;
   const isResource = context.accessToken !== undefined;
-  const read = await readPossession(proof, 'dpop+jwt');
+  const read = readPossession(proof, 'dpop+jwt');
   if (typeof read === 'string') throw dpopRefusal(read, isResource);
   const parsed = payloadSchema.safeParse(read.payload);
   if (!parsed.success) throw dpopRefusal('jti, htm, htu or iat is missing', isResource);

@@ -119,7 +119,7 @@ interface Asking {
 /** The grant of the profile openid4vc-1.0: the code of an offer. */
 async function giveForOffer(deps: TokenRouteDeps, { form, headers, nowMs }: Asking) {
   const grant = readGrant(form);
-  const dpop = await readDpop(deps, headers['dpop'], nowMs);
+  const dpop = readDpop(deps, headers['dpop'], nowMs);
   const token = await exchangeCode(deps, { ...grant, dpop });
   return { access_token: token, token_type: dpop === undefined ? ('Bearer' as const) : ('DPoP' as const) };
 }
@@ -133,8 +133,8 @@ async function giveBound(deps: TokenRouteDeps, { form, headers, nowMs }: Asking)
       'grant_type must be authorization_code or refresh_token',
     );
   const context = { authorities: deps.authorities, audience: deps.issuerUrl, nowMs };
-  const client = await authenticateClient(headers, form.get('client_id'), context);
-  const dpop = await readDpop(deps, headers['dpop'], nowMs);
+  const client = authenticateClient(headers, form.get('client_id'), context);
+  const dpop = readDpop(deps, headers['dpop'], nowMs);
   if (dpop === undefined) throw new ProtocolError('invalid_dpop_proof', 'a DPoP proof is required');
   const tokens =
     grantType === 'refresh_token'
@@ -166,11 +166,11 @@ function readGrant(form: FormParameters): { readonly code: string; readonly txCo
   return { code: required(form, 'pre-authorized_code'), txCode: form.get('tx_code') };
 }
 
-async function readDpop(
+function readDpop(
   deps: TokenRouteDeps,
   header: string | string[] | undefined,
   nowMs: number,
-): Promise<DpopProof | undefined> {
+): DpopProof | undefined {
   if (header === undefined) return undefined;
   if (typeof header !== 'string') throw new ProtocolError('invalid_dpop_proof', 'several proofs were sent');
   return judgeDpop(header, { nonces: deps.nonces, method: 'POST', url: `${deps.issuerUrl}/token`, nowMs });
