@@ -2,6 +2,7 @@ import { AES_GCM, aes256gcm } from '#core/crypto/aes-gcm.ts';
 import { hkdfSha256, hmacSha256, sha256 } from '#core/crypto/hash.ts';
 import type { RandomBytes } from '#core/crypto/key-wrap.ts';
 import { encodeBase64Url } from '#core/encoding/base64.ts';
+import { isJsonObject, type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
 import { utf8 } from '#core/encoding/text.ts';
 
 const { keyBytes, ivBytes, tagBytes } = AES_GCM;
@@ -48,6 +49,18 @@ export function openUnder(secret: string, offerId: string, sealed: Buffer): Buff
   const plain = aes256gcm.open({ key, iv: sealed.subarray(0, ivBytes), aad: utf8(offerId) }, parts);
   key.fill(0);
   return plain;
+}
+
+/**
+ * The JSON object that was sealed under the secret of a row.
+ * @throws Error when it cannot be opened: the row was found by the secret, so it was changed
+ */
+export function openObjectUnder(secret: string, offerId: string, sealed: Buffer): JsonObject {
+  const plain = openUnder(secret, offerId, sealed);
+  const value = plain === undefined ? undefined : toValue(scanJson(plain));
+  plain?.fill(0);
+  if (!isJsonObject(value)) throw new Error('what was sealed for an offer cannot be opened with its secret');
+  return value;
 }
 
 function keyOf(secret: string, offerId: string): Buffer {

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { equalSecrets } from '#core/crypto/hash.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
-import { isJsonObject, type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
+import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
-import { createSecret, openUnder, sealUnder, secretHash, txCodeHash } from '../../protocol/secrets.ts';
+import { createSecret, openObjectUnder, sealUnder, secretHash, txCodeHash } from '../../protocol/secrets.ts';
 import { mostTxCodeTries, statusAt } from '../offers/offer.ts';
 import { countTxCodeTry, endOffer, type LockedOffer, lockOffer } from '../offers/store.ts';
 import { deletePushed, insertCode, lockPushed, type PushedRequest } from './store.ts';
@@ -100,9 +100,7 @@ const secretsSchema = z.object({
 });
 
 function openSecrets(requestUri: string, { offerId, sealed }: PushedRequest) {
-  const plain = openUnder(requestUri, offerId, sealed);
-  if (plain === undefined) throw new Error('what was pushed cannot be opened with its request URI');
-  return secretsSchema.parse(toValue(scanJson(plain)));
+  return secretsSchema.parse(openObjectUnder(requestUri, offerId, sealed));
 }
 
 /** The address of the wallet with the answer; `iss` says which issuer gave it (RFC 9207). */

@@ -7,7 +7,7 @@ import type { Database } from '#kit/db/db.ts';
 import type { FormParameters } from '#kit/http/http.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { createSecret, openUnder, sealUnder, secretHash } from '../../protocol/secrets.ts';
+import { createSecret, openObjectUnder, sealUnder, secretHash } from '../../protocol/secrets.ts';
 import { type AttestedClient, invalidClient } from '../attestation/client.ts';
 import { useOnce } from '../nonces/store.ts';
 import { statusAt } from '../offers/offer.ts';
@@ -50,9 +50,8 @@ export async function pushRequest(
       throw invalid('issuer_state names no offer that can be taken');
     if (asked.configurationId !== offer.configurationId)
       throw new ProtocolError('invalid_scope', 'the offer is for another configuration');
-    const claims = openUnder(asked.issuerState, offer.id, offer.sealedClaims);
-    if (claims === undefined) throw new Error('the claims of an offer cannot be opened with its state');
-    const secrets: PushedSecrets = { issuerState: asked.issuerState, claims: readJson(claims) };
+    const claims = openObjectUnder(asked.issuerState, offer.id, offer.sealedClaims);
+    const secrets: PushedSecrets = { issuerState: asked.issuerState, claims };
     await insertPushed(tx, secretHash(requestUri), {
       offerId: offer.id,
       clientId: client.clientId,
@@ -64,12 +63,6 @@ export async function pushRequest(
     });
   });
   return requestUri;
-}
-
-function readJson(bytes: Buffer): JsonObject {
-  const value = toValue(scanJson(bytes));
-  if (!isJsonObject(value)) throw new Error('what was sealed is no JSON object');
-  return value;
 }
 
 interface PushedTerms {

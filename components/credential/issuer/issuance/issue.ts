@@ -1,5 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto';
-import { isJsonObject, type JsonObject, scanJson, toValue } from '#core/encoding/json.ts';
+import type { JsonObject } from '#core/encoding/json.ts';
 import type { Certificate } from '#core/trust/certificate.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Database, isUniqueViolation, type Transactor } from '#kit/db/db.ts';
@@ -9,7 +9,7 @@ import type { Meter } from '../../metrics.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { batchSize } from '../../protocol/grants.ts';
 import type { Possession } from '../../protocol/possession.ts';
-import { openUnder } from '../../protocol/secrets.ts';
+import { openObjectUnder } from '../../protocol/secrets.ts';
 import { LIST_SIZE } from '../../status/statuses.ts';
 import { countAllocated, findOpenList, insertList, listTaken } from '../../status/store.ts';
 import type { Configuration } from '../metadata/configuration.ts';
@@ -79,7 +79,7 @@ export async function issueCredentials(
   });
   if (await wasUsed(deps.db.read, nonce)) throw invalidNonce('the nonce was used before');
   if (token.issued + keys.length > batchSize) throw spent();
-  const claims = openClaims(accessToken, token);
+  const claims = openObjectUnder(accessToken, offer.id, token.sealedClaims);
   for (let attempt = 1; ; attempt += 1) {
     const signed = await signAll(deps, { offer, configuration, claims, keys, now: new Date(nowMs) });
     try {
@@ -111,14 +111,6 @@ async function judgeConfiguration(
 
 function spent(): ProtocolError {
   return new ProtocolError('credential_request_denied', `the offer gives ${batchSize} credentials at most`);
-}
-
-function openClaims(accessToken: string, { offer, sealedClaims }: AccessToken): JsonObject {
-  const plain = openUnder(accessToken, offer.id, sealedClaims);
-  const claims = plain === undefined ? undefined : toValue(scanJson(plain));
-  plain?.fill(0);
-  if (!isJsonObject(claims)) throw new Error('the claims of an offer cannot be opened with its token');
-  return claims;
 }
 
 interface Issue {
