@@ -2,7 +2,8 @@ import { DcqlQuery as LibraryQuery } from 'dcql';
 import { z } from 'zod';
 import { AppError, type Violation, violation } from '../../errors/errors.ts';
 
-const id = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
+/** `__proto__` is no member name: what is keyed by ids would lose it. */
+const id = z.string().regex(/^(?!__proto__$)[A-Za-z0-9_-]{1,64}$/);
 const text = z.string().min(1).max(500);
 
 /** A step of a path: a member, an element, or all elements (OpenID4VP 1.0 section 7). */

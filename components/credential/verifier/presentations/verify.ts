@@ -9,7 +9,6 @@ import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
 import { type Violation, violation } from '#core/errors/errors.ts';
 import { decideTrust, type TrustDecision } from '#core/trust/evaluate.ts';
 import type { StoredRequest } from '../requests/store.ts';
-import { INSTALLATION_POLICY } from '../requests/terms.ts';
 import type { TrustSources } from '../trust-sources/trust-sources.ts';
 import { type FoundIssuer, findCertifiedIssuer, findIssuer, gatherFacts } from './issuer.ts';
 import type { StatusReader } from './status.ts';
@@ -169,7 +168,8 @@ async function judgeTrust(
   issuer: FoundIssuer,
   { request, query, nowMs }: Judging,
 ): Promise<TrustDecision> {
-  const policy = request.terms.policies[query.id] ?? INSTALLATION_POLICY;
+  const policy = request.terms.policies.get(query.id);
+  if (policy === undefined) throw new Error(`the request has no policy for the query ${query.id}`);
   const { facts, isStrict } = await gatherFacts(policy, issuer, sources);
   return decideTrust(policy, facts, {
     revocationCheck: request.terms.revocationCheck,

@@ -124,17 +124,15 @@ async function decryptionKey(): Promise<object> {
 function termsOf(body: RequestBody, profile: Profile): RequestTerms {
   const query = queryOf(body);
   const ids = query.credentials.map(({ id }) => id);
-  const unknown = Object.keys(body.trustPolicies ?? {}).find((id) => !ids.includes(id));
+  const named = new Map(Object.entries(body.trustPolicies ?? {}));
+  const unknown = [...named.keys()].find((id) => !ids.includes(id));
   if (unknown !== undefined)
     throw refusal('DCQL_INVALID', { message: `trustPolicies names ${unknown}, which is no query` });
   const policyOf = (id: string): TrustPolicy =>
-    body.trustPolicies?.[id] ??
-    body.trustPolicy ??
-    issuersPolicy(body.acceptedIssuers) ??
-    INSTALLATION_POLICY;
+    named.get(id) ?? body.trustPolicy ?? issuersPolicy(body.acceptedIssuers) ?? INSTALLATION_POLICY;
   return {
     query,
-    policies: Object.fromEntries(ids.map((id) => [id, policyOf(id)])),
+    policies: new Map(ids.map((id) => [id, policyOf(id)])),
     revocationCheck: body.revocationCheckPolicy,
     ...dialectOf(body, profile),
   };

@@ -16,6 +16,42 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 describe('a request for presentations', () => {
+  test.each(['constructor', 'toString'])(
+    'has a query of any id, also one that every object has: %s',
+    async (id) => {
+      const credential = {
+        id,
+        format: 'dc+sd-jwt',
+        meta: { vct_values: ['urn:platform:credential:site-permit'] },
+        claims: [{ path: ['permitNumber'] }],
+      };
+      const ask = {
+        credentialType: undefined,
+        requiredClaims: undefined,
+        declaredQuery: { credentials: [credential] },
+        trustPolicies: {},
+      };
+      const { requestId, request } = await presenter.asked(ask);
+      const token = JSON.stringify(Object.fromEntries([[id, [await presenter.present(held, request)]]]));
+      const posted = await fixture.app.inject({
+        method: 'POST',
+        url: responseUriOf(requestId).slice(issuerUrl.length),
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        payload: new URLSearchParams({ vp_token: token, state: request.state }).toString(),
+      });
+      expect([posted.statusCode, posted.body]).toEqual([200, '{}']);
+      const { state, result } = (await presenter.result(requestId)).json();
+      expect([state, result.errors]).toEqual(['Verified', []]);
+    },
+  );
+
+  test('whose query is named __proto__ is refused', async () => {
+    const credential = '{"id":"__proto__","format":"dc+sd-jwt","meta":{"vct_values":["x"]}}';
+    const declaredQuery = JSON.parse(`{"credentials":[${credential}]}`);
+    const change = { credentialType: undefined, requiredClaims: undefined, declaredQuery };
+    expect((await presenter.ask(change)).json().code).toBe('DCQL_INVALID');
+  });
+
   test('is signed with the certificate that its client id names', async () => {
     const created = await presenter.ask({ purpose: 'To let you in' });
     expect(created.statusCode).toBe(201);

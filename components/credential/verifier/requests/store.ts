@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
-import { type RequestTerms, readTerms } from './terms.ts';
+import { type RequestTerms, readTerms, writeTerms } from './terms.ts';
 
 type DB = CredentialDatabase;
 
@@ -38,7 +38,7 @@ export async function insertRequest(tx: Transactor<DB>, request: NewRequest): Pr
       created_by: request.createdBy,
       organization_id: request.organizationId ?? null,
       status: 'Pending',
-      terms: JSON.stringify(request.terms),
+      terms: writeTerms(request.terms),
       nonce: request.nonce,
       state: request.state,
       client_id: request.clientId,

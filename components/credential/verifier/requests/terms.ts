@@ -11,8 +11,8 @@ export const CLIENT_ID_PREFIXES = ['x509_san_dns', 'x509_hash'] as const;
 /** What is asked of a wallet, and how its answer is judged. */
 export interface RequestTerms {
   readonly query: DcqlQuery;
-  /** By query id. */
-  readonly policies: Readonly<Record<string, TrustPolicy>>;
+  /** By query id, one for each. */
+  readonly policies: ReadonlyMap<string, TrustPolicy>;
   readonly revocationCheck: 'FailClosed' | 'FailOpen';
   readonly responseMode: (typeof RESPONSE_MODES)[number];
   readonly clientIdPrefix: (typeof CLIENT_ID_PREFIXES)[number];
@@ -23,11 +23,16 @@ export const INSTALLATION_POLICY: TrustPolicy = { sources: [{ kind: 'x509-tenant
 
 const stored = z.object({
   query: z.unknown().transform(parseDcqlQuery),
-  policies: z.record(z.string(), trustPolicy),
+  policies: z.array(z.tuple([z.string(), trustPolicy])).transform((entries) => new Map(entries)),
   revocationCheck: z.enum(['FailClosed', 'FailOpen']),
   responseMode: z.enum(RESPONSE_MODES),
   clientIdPrefix: z.enum(CLIENT_ID_PREFIXES),
 });
+
+/** The terms as they are stored. */
+export function writeTerms({ policies, ...terms }: RequestTerms): string {
+  return JSON.stringify({ ...terms, policies: [...policies] });
+}
 
 /** Reads the terms of a stored request. */
 export function readTerms(value: unknown): RequestTerms {
