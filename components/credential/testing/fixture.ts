@@ -8,6 +8,7 @@ import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import { OutboundError } from '#kit/outbound/outbound.ts';
+import { testCaller } from '#kit/testing/callers.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testRuntime } from '#kit/testing/runtime.ts';
 import { migrations } from '../database/migrations/list.ts';
@@ -200,32 +201,4 @@ function appOf(runtime: TestRuntime, deps: CredentialHttpDeps, callers: Readonly
   return app;
 }
 
-export function caller(change: Partial<Caller> = {}): Caller {
-  return {
-    kind: 'user',
-    subject: randomUUID(),
-    platformUserId: randomUUID(),
-    organizationId: undefined,
-    roles: [],
-    tier: 'platform',
-    clientId: 'first-party',
-    scopes: [],
-    tokenId: randomUUID(),
-    issuedAtMs: startMs,
-    expiresAtMs: startMs + 3_600_000,
-    canSignSystem: false,
-    claims: {
-      iss: 'urn:platform:test',
-      aud: [],
-      sub: 'test',
-      iat: 0,
-      exp: 0,
-      jti: 'test',
-      token_type: 'user',
-      token_use: 'access',
-      tier: 'platform',
-      client_id: 'first-party',
-    },
-    ...change,
-  };
-}
+export const caller = (change: Partial<Caller> = {}): Caller => testCaller(startMs, change);

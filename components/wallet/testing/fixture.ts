@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
@@ -11,6 +11,7 @@ import { createDownloads, type FileChunks } from '#kit/files/downloads.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import type { Hub } from '#kit/hub/hub.ts';
 import type { RpcContext } from '#kit/rpc/rpc.ts';
+import { testCaller } from '#kit/testing/callers.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { fileKek, type KekProvider } from '../custody/kek.ts';
@@ -125,35 +126,7 @@ export async function openFixture(
   return { ...(await openReplica(options)), ...options };
 }
 
-export function person(change: Partial<Caller> = {}): Caller {
-  return {
-    kind: 'user',
-    subject: randomUUID(),
-    platformUserId: randomUUID(),
-    organizationId: undefined,
-    roles: [],
-    tier: 'platform',
-    clientId: 'first-party',
-    scopes: [],
-    tokenId: randomUUID(),
-    issuedAtMs: startMs,
-    expiresAtMs: startMs + 3_600_000,
-    canSignSystem: false,
-    claims: {
-      iss: 'urn:platform:test',
-      aud: [],
-      sub: 'test',
-      iat: 0,
-      exp: 0,
-      jti: 'test',
-      token_type: 'user',
-      token_use: 'access',
-      tier: 'platform',
-      client_id: 'first-party',
-    },
-    ...change,
-  };
-}
+export const person = (change: Partial<Caller> = {}): Caller => testCaller(startMs, change);
 
 export function administrator(organizationId: string, roles: readonly Role[] = ['Administrator']): Caller {
   return person({ organizationId, roles });
