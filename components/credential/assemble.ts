@@ -17,7 +17,7 @@ import { Nonces } from './issuer/nonces/nonces.ts';
 import { ensureSecret } from './issuer/nonces/store.ts';
 import { createMeter } from './metrics.ts';
 import { isHighAssurance } from './protocol/profile.ts';
-import { ListForms, readListOfOurs } from './status/tokens.ts';
+import { StatusLists } from './status/tokens.ts';
 import { expiry } from './upkeep.ts';
 import { readAuthorities } from './verifier/identity/authorities.ts';
 import { readIdentity, type VerifierIdentity } from './verifier/identity/identity.ts';
@@ -48,18 +48,18 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
   const jobs = startJobs([expiry({ db, clock }), auditReports({ db, send: audit.send })], runtime);
   cleanup.add('jobs', () => jobs.stop());
   const verifier = await openVerifier(base, db);
-  const lists = { db, clock, issuers, issuerUrl };
-  const readOwnList = (uri: string) => readListOfOurs(lists, uri);
-  const statuses = new StatusReader({ clock, outbound, readOwnList });
+  const issuing = { db, clock, issuers, issuerUrl };
+  const lists = new StatusLists(issuing);
+  const statuses = new StatusReader({ clock, outbound, findOwnList: (uri) => lists.findOwn(uri) });
   const deps: CredentialHttpDeps = {
-    ...lists,
+    ...issuing,
     log,
     meter: createMeter(runtime.telemetry),
     nonces,
     verifier,
     sources,
     statuses,
-    listForms: new ListForms(lists),
+    lists,
     profile: config.Haip__Profile,
     authorities: authoritiesOf(config),
     requiresKeyAttestation: config.Haip__RequireKeyAttestation,

@@ -4,9 +4,11 @@ import { type App, addRoute, answer, json, media } from '#kit/http/http.ts';
 import { refusals } from '../errors.ts';
 import { type ChangeStatusDeps, changeStatus } from './change.ts';
 import type { CredentialStatus } from './statuses.ts';
-import { getStatusToken, type ListForms, type StatusTokenDeps, ttlSeconds } from './tokens.ts';
+import { type StatusLists, ttlSeconds } from './tokens.ts';
 
-export type StatusRouteDeps = ChangeStatusDeps & StatusTokenDeps & { readonly listForms: ListForms };
+export interface StatusRouteDeps extends ChangeStatusDeps {
+  readonly lists: StatusLists;
+}
 
 const text = z.string();
 const tag = 'Credential status';
@@ -61,9 +63,9 @@ export function mountStatusRoutes(app: App, deps: StatusRouteDeps): void {
     refusals: ofLists,
     handle: async ({ params, request }) => {
       const isCwt = request.headers.accept?.includes('application/statuslist+cwt') === true;
-      if (!isCwt) return answer(200, await getStatusToken(deps, params.listId), caching);
+      if (!isCwt) return answer(200, await deps.lists.get(params.listId, 'jwt'), caching);
       const headers = { ...caching, 'content-type': 'application/statuslist+cwt' };
-      return answer(200, await deps.listForms.get(params.listId, 'cwt'), headers);
+      return answer(200, await deps.lists.get(params.listId, 'cwt'), headers);
     },
   });
 
@@ -80,7 +82,7 @@ export function mountStatusRoutes(app: App, deps: StatusRouteDeps): void {
     answers: { 200: media('application/vc+jwt', 'The status list credential.') },
     refusals: ofLists,
     handle: async ({ params, query }) =>
-      answer(200, await deps.listForms.get(params.listId, query.purpose), caching),
+      answer(200, await deps.lists.get(params.listId, query.purpose), caching),
   });
 
   for (const [verb, to, summary] of changes) {

@@ -2,7 +2,7 @@ import { verify, X509Certificate } from 'node:crypto';
 import { gunzipSync, inflateSync } from 'node:zlib';
 import { cborDecode } from '@owf/mdoc';
 import { compactVerify, importX509 } from 'jose';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parseCoseSign1, signedBytes } from '#core/credential/mdoc/cose.ts';
 import { readCbor } from '#core/encoding/cbor.ts';
 import { refusal } from '../errors.ts';
@@ -98,6 +98,30 @@ describe('a status list', () => {
     delete fixture.outage.sign;
     expect((await read(uri)).statusCode).toBe(200);
   });
+
+  test.each(['', '?purpose=revocation', 'cwt'])(
+    'is signed once for fifty readers at one time after a change: %s',
+    async (form) => {
+      const { uri, id } = await issued();
+      await change(id, 'revoke');
+      const listId = uri.slice(uri.lastIndexOf('/') + 1);
+      const url = form.startsWith('?')
+        ? `/api/v1/credentials/status-lists/${listId}${form}`
+        : `/api/v1/credentials/ietf-status-lists/${listId}`;
+      const headers = { accept: form === 'cwt' ? 'application/statuslist+cwt' : '*/*' };
+      const sign = vi.spyOn(fixture.deps.issuers, 'sign');
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, () => fixture.app.inject({ url, headers })),
+      );
+      expect(sign).toHaveBeenCalledTimes(1);
+      sign.mockRestore();
+      const [first] = answers;
+      expect(first?.statusCode).toBe(200);
+      expect(answers.every(({ rawPayload }) => rawPayload.equals(first?.rawPayload ?? Buffer.alloc(0)))).toBe(
+        true,
+      );
+    },
+  );
 
   test('is a CWT where a reader asks for it, signed by the same key', async () => {
     const { uri, id, idx } = await issued();

@@ -1,5 +1,11 @@
-/** Statuses of credentials in a list (draft-ietf-oauth-status-list-21, section 7.1). */
-const STATUS_VALUES = { Active: 0, Revoked: 1, Suspended: 2 } as const;
+import { STATUS_INVALID, STATUS_SUSPENDED, STATUS_VALID } from '#core/credential/status-list/status-list.ts';
+
+/** Statuses of credentials, as entries of a list. */
+const STATUS_VALUES = {
+  Active: STATUS_VALID,
+  Revoked: STATUS_INVALID,
+  Suspended: STATUS_SUSPENDED,
+} as const;
 export type CredentialStatus = keyof typeof STATUS_VALUES;
 
 /** Bits of an entry, and entries of a list. */

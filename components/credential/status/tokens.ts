@@ -23,7 +23,7 @@ const gzipBytes = promisify(gzip);
 const validSeconds = 86_400;
 export const ttlSeconds = 60;
 
-export interface StatusTokenDeps {
+interface StatusListsDeps {
   readonly db: Database<CredentialDatabase>;
   readonly clock: Clock;
   readonly issuers: Issuers;
@@ -35,60 +35,8 @@ export function statusListUrl(issuerUrl: string, listId: string): string {
   return `${issuerUrl}/api/v1/credentials/ietf-status-lists/${listId}`;
 }
 
-/**
- * The status list token of a list (draft-ietf-oauth-status-list-21, section 5.1), signed by its issuer. It is signed anew
- * after a change, and when half of its validity is over.
- * @throws AppError not_found STATUS_LIST_NOT_FOUND, and those of `Issuers`
- */
-export async function getStatusToken(deps: StatusTokenDeps, listId: string): Promise<string> {
-  const list = await findList(deps.db.read, listId);
-  if (list === undefined) throw refusal('STATUS_LIST_NOT_FOUND');
-  const nowMs = deps.clock.nowMs();
-  if (list.signed !== undefined && isCurrent(list, list.signed, nowMs)) return list.signed.token;
-  const at = new Date(nowMs);
-  const token = await signList(deps, list, at);
-  await deps.db.transact((tx) => keepSigned(tx, listId, { token, version: list.version, at }));
-  return token;
-}
-
-/**
- * A list of this issuer by its address; undefined for an address that is not one of its own, empty for a list that cannot
- * be had. Errors: unavailable, timeout.
- */
-export async function readListOfOurs(deps: StatusTokenDeps, uri: string): Promise<string | undefined> {
-  const base = statusListUrl(deps.issuerUrl, '');
-  if (!uri.startsWith(base)) return undefined;
-  const listId = z.guid().safeParse(uri.slice(base.length));
-  if (!listId.success) return '';
-  return getStatusToken(deps, listId.data).catch((error: unknown) => {
-    // An outage may be over at the next try; everything else is a list that cannot be had.
-    if (!isAppError(error) || isAppError(error, 'unavailable') || isAppError(error, 'timeout')) throw error;
-    return '';
-  });
-}
-
-function isCurrent(list: StatusList, signed: { version: number; at: Date }, nowMs: number): boolean {
-  return signed.version === list.version && nowMs - signed.at.getTime() < (validSeconds / 2) * 1000;
-}
-
-async function signList(deps: StatusTokenDeps, list: StatusList, at: Date): Promise<string> {
-  const lst = encodeBase64Url(await compress(list.statuses, { level: 9 }));
-  const iat = Math.floor(at.getTime() / 1000);
-  const chain = await deps.issuers.chainOf(list);
-  const header = { alg: 'ES256', typ: 'statuslist+jwt', ...issuerHeader(list, chain) };
-  const payload = {
-    sub: statusListUrl(deps.issuerUrl, list.id),
-    iss: issuerName(list, deps.issuerUrl),
-    iat,
-    exp: iat + validSeconds,
-    ttl: ttlSeconds,
-    status_list: { bits: STATUS_BITS, lst },
-  };
-  return signJwt(deps.issuers, { issuer: list, chain, header, payload });
-}
-
-/** Other forms of the same lists: as CWT, and as bitstrings of the W3C. */
-type ListForm = 'cwt' | 'revocation' | 'suspension';
+/** Forms of a list: as JWT, as CWT, and as bitstrings of the W3C. */
+type ListForm = 'jwt' | 'cwt' | 'revocation' | 'suspension';
 
 interface SignedForm {
   readonly version: number;
@@ -98,28 +46,96 @@ interface SignedForm {
 
 const mostForms = 32;
 
-/** The other forms of lists, kept in memory as long as they are current. */
-export class ListForms {
-  readonly #deps: StatusTokenDeps;
+/**
+ * Signed forms of the status lists of this issuer. A form is signed anew after a change, and when half of its validity is
+ * over; of requests at one time one signs it. The JWT is stored, the other forms are kept in memory.
+ */
+export class StatusLists {
+  readonly #deps: StatusListsDeps;
   readonly #signed = new Map<string, SignedForm>();
+  readonly #signing = new Map<string, Promise<Uint8Array>>();
 
-  constructor(deps: StatusTokenDeps) {
+  constructor(deps: StatusListsDeps) {
     this.#deps = deps;
   }
 
-  /** Errors: as `getStatusToken`; unprocessable CERT_NOT_ENROLLED for a CWT of the register, which needs a chain. */
+  /**
+   * Errors: not_found STATUS_LIST_NOT_FOUND, those of `Issuers`; unprocessable CERT_NOT_ENROLLED for a CWT of the
+   * register, which needs a chain.
+   */
   async get(listId: string, form: ListForm): Promise<Uint8Array> {
     const list = await findList(this.#deps.db.read, listId);
     if (list === undefined) throw refusal('STATUS_LIST_NOT_FOUND');
-    const key = `${listId} ${form}`;
+    const current = this.#findCurrent(list, form);
+    if (current !== undefined) return current;
+    const key = `${listId} ${form} ${list.version}`;
+    const signing = this.#signing.get(key) ?? this.#sign(list, form);
+    this.#signing.set(key, signing);
+    try {
+      return await signing;
+    } finally {
+      this.#signing.delete(key);
+    }
+  }
+
+  /**
+   * The JWT of a list of this issuer by its address; undefined for an address that is not one of its own, empty for a list
+   * that cannot be had. Errors: unavailable, timeout.
+   */
+  async findOwn(uri: string): Promise<string | undefined> {
+    const base = statusListUrl(this.#deps.issuerUrl, '');
+    if (!uri.startsWith(base)) return undefined;
+    const listId = z.guid().safeParse(uri.slice(base.length));
+    if (!listId.success) return '';
+    try {
+      return Buffer.from(await this.get(listId.data, 'jwt')).toString();
+    } catch (error) {
+      // An outage may be over at the next try; everything else is a list that cannot be had.
+      if (!isAppError(error) || isAppError(error, 'unavailable') || isAppError(error, 'timeout')) throw error;
+      return '';
+    }
+  }
+
+  #findCurrent(list: StatusList, form: ListForm): Uint8Array | undefined {
     const nowMs = this.#deps.clock.nowMs();
-    const signed = this.#signed.get(key);
-    if (signed !== undefined && isCurrent(list, signed, nowMs)) return signed.bytes;
-    const at = new Date(nowMs);
+    if (form === 'jwt') {
+      const { signed } = list;
+      return signed !== undefined && isCurrent(list, signed, nowMs) ? utf8(signed.token) : undefined;
+    }
+    const signed = this.#signed.get(`${list.id} ${form}`);
+    return signed !== undefined && isCurrent(list, signed, nowMs) ? signed.bytes : undefined;
+  }
+
+  async #sign(list: StatusList, form: ListForm): Promise<Uint8Array> {
+    const { db, clock } = this.#deps;
+    const at = new Date(clock.nowMs());
+    const { version } = list;
+    if (form === 'jwt') {
+      const token = await this.#signJwt(list, at);
+      await db.transact((tx) => keepSigned(tx, list.id, { token, version, at }));
+      return utf8(token);
+    }
     const bytes = form === 'cwt' ? await this.#signCwt(list, at) : await this.#signBitstring(list, form, at);
     if (this.#signed.size >= mostForms) this.#signed.clear();
-    this.#signed.set(key, { version: list.version, at, bytes });
+    this.#signed.set(`${list.id} ${form}`, { version, at, bytes });
     return bytes;
+  }
+
+  async #signJwt(list: StatusList, at: Date): Promise<string> {
+    const { issuers, issuerUrl } = this.#deps;
+    const lst = encodeBase64Url(await compress(list.statuses, { level: 9 }));
+    const iat = Math.floor(at.getTime() / 1000);
+    const chain = await issuers.chainOf(list);
+    const header = { alg: 'ES256', typ: 'statuslist+jwt', ...issuerHeader(list, chain) };
+    const payload = {
+      sub: statusListUrl(issuerUrl, list.id),
+      iss: issuerName(list, issuerUrl),
+      iat,
+      exp: iat + validSeconds,
+      ttl: ttlSeconds,
+      status_list: { bits: STATUS_BITS, lst },
+    };
+    return signJwt(issuers, { issuer: list, chain, header, payload });
   }
 
   async #signCwt(list: StatusList, at: Date): Promise<Uint8Array> {
@@ -171,4 +187,12 @@ export class ListForms {
     };
     return utf8(await signJwt(issuers, { issuer: list, chain, header, payload }));
   }
+}
+
+function isCurrent(
+  list: StatusList,
+  signed: { readonly version: number; readonly at: Date },
+  nowMs: number,
+): boolean {
+  return signed.version === list.version && nowMs - signed.at.getTime() < (validSeconds / 2) * 1000;
 }

@@ -19,7 +19,7 @@ import { Nonces } from '../issuer/nonces/nonces.ts';
 import { ensureSecret } from '../issuer/nonces/store.ts';
 import type { Issuer, Issuers } from '../issuer/signing/issuers.ts';
 import { createMeter } from '../metrics.ts';
-import { ListForms, readListOfOurs } from '../status/tokens.ts';
+import { StatusLists } from '../status/tokens.ts';
 import { readIdentity } from '../verifier/identity/identity.ts';
 import { selfSignedBundle } from '../verifier/identity/self-signed.ts';
 import { StatusReader } from '../verifier/presentations/status.ts';
@@ -90,10 +90,11 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
   const verifier = readIdentity(bundle, { host: 'issuer.test', mayBeSelfSigned: true, nowMs: startMs });
   const secret = await db.transact((tx) => ensureSecret(tx, 'nonces', randomBytes(32)));
   const issuers = issuersOf({ organization, outage });
-  const lists = { db, clock, issuers, issuerUrl };
+  const issuing = { db, clock, issuers, issuerUrl };
+  const lists = new StatusLists(issuing);
   const deps: CredentialHttpDeps = {
-    ...lists,
-    listForms: new ListForms(lists),
+    ...issuing,
+    lists,
     profile: 'openid4vc-1.0',
     authorities: [],
     requiresKeyAttestation: false,
@@ -108,7 +109,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
           return answerOf(elsewhere.get(uri));
         },
       },
-      readOwnList: (uri) => readListOfOurs(lists, uri),
+      findOwnList: (uri) => lists.findOwn(uri),
     }),
     log,
     meter: createMeter(telemetry),

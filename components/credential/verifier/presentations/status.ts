@@ -27,13 +27,19 @@ interface StatusDeps {
   readonly clock: Clock;
   readonly outbound: Pick<Outbound, 'send'>;
   /** A list of this installation; undefined for an address that is not one of its own. */
-  readonly readOwnList: (uri: string) => Promise<string | undefined>;
+  readonly findOwnList: (uri: string) => Promise<string | undefined>;
 }
 
 /** Signed lists by address, while their issuers allow it. */
 interface CachedList {
   readonly token: string;
   readonly untilMs: number;
+}
+
+/** A signed list, and whether this installation signed it: those are not kept a second time. */
+interface FoundList {
+  readonly token: string;
+  readonly isOwn: boolean;
 }
 
 const mostKept = 64;
@@ -58,9 +64,9 @@ export class StatusReader {
   ): Promise<StatusResult> {
     if (reference === undefined) return 'NotPresent';
     if (reference === 'unsupported') return 'Unavailable';
-    const token = await this.#find(reference.uri);
-    if (token === undefined) return 'Unavailable';
-    const value = await this.#valueOf(token, reference, origin);
+    const found = await this.#find(reference.uri);
+    if (found === undefined) return 'Unavailable';
+    const value = await this.#valueOf(found, reference, origin);
     if (value === STATUS_VALID) return 'Valid';
     if (value === STATUS_SUSPENDED) return 'Suspended';
     // Values that are not known are no valid status.
@@ -68,7 +74,7 @@ export class StatusReader {
   }
 
   async #valueOf(
-    token: string,
+    { token, isOwn }: FoundList,
     { uri, index }: StatusReference,
     origin: KeyOrigin,
   ): Promise<number | undefined> {
@@ -82,21 +88,22 @@ export class StatusReader {
     if (result === undefined) return undefined;
     const bytes = await inflated(result.compressed);
     if (bytes === undefined) return undefined;
-    this.#keep(uri, token, { ttlSeconds: result.ttlSeconds, nowMs });
+    if (!isOwn) this.#keep(uri, token, { ttlSeconds: result.ttlSeconds, nowMs });
     return findStatus({ bits: result.bits, bytes }, index);
   }
 
-  async #find(uri: string): Promise<string | undefined> {
-    const own = await this.#deps.readOwnList(uri);
-    if (own !== undefined) return own;
+  async #find(uri: string): Promise<FoundList | undefined> {
+    const own = await this.#deps.findOwnList(uri);
+    if (own !== undefined) return { token: own, isOwn: true };
     const kept = this.#kept.get(uri);
-    if (kept !== undefined && kept.untilMs > this.#deps.clock.nowMs()) return kept.token;
+    if (kept !== undefined && kept.untilMs > this.#deps.clock.nowMs())
+      return { token: kept.token, isOwn: false };
     try {
       const answer = await this.#deps.outbound.send(uri, {
         headers: { accept: 'application/statuslist+jwt' },
         limits: { timeoutMs, maxBytes: mostBytes },
       });
-      return answer.status === 200 ? answer.body.toString('utf8') : undefined;
+      return answer.status === 200 ? { token: answer.body.toString('utf8'), isOwn: false } : undefined;
     } catch (error) {
       if (error instanceof OutboundError) return undefined;
       throw error;
