@@ -43,7 +43,7 @@ export const credentialSettings = z.object({
   Haip__AttestationAuthorities: z
     .string()
     .optional()
-    .describe('PEM file with the authorities of those who attest wallets and keys; required in haip-1.0.'),
+    .describe('PEM file with the authorities that attest wallets and keys; required in haip-1.0.'),
   Haip__RequireKeyAttestation: flag
     .default(false)
     .describe('Whether the keys of credentials must be attested (OpenID4VCI 1.0, appendix D).'),

@@ -9,7 +9,7 @@ import type { HeldCredential } from './openid4vc-wallet.ts';
 
 type Callbacks = ConstructorParameters<typeof Openid4vpClient>[0]['callbacks'];
 
-/** What a verifier asks for, after the wallet has verified who asks. */
+/** A request for presentations whose verifier the wallet has authenticated. */
 interface VerifiedAsk {
   readonly request: Openid4vpAuthorizationRequest;
   readonly clientIdPrefix: string;
@@ -19,7 +19,7 @@ interface VerifiedAsk {
 export class Openid4vpWallet {
   readonly #client = new Openid4vpClient({ callbacks: callbacks() });
 
-  /** Opens the link of a request; throws when the verifier is not who its client id says. */
+  /** Opens the link of a request; throws when the verifier is not the one of its client id. */
   async open(link: string): Promise<VerifiedAsk> {
     const parsed = this.#client.parseOpenid4vpAuthorizationRequest({ authorizationRequest: link });
     const { authorizationRequestPayload, client } = await this.#client.resolveOpenId4vpAuthorizationRequest({

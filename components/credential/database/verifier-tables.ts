@@ -5,7 +5,7 @@ type Json<T> = ColumnType<T, string, string>;
 /** A request for presentations. */
 interface PresentationRequestTable {
   id: string;
-  /** Who created it, and alone reads the result. */
+  /** The creator, which alone reads the result. */
   created_by: string;
   /** Organisation of the creator; null for a service without one. */
   organization_id: string | null;

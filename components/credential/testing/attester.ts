@@ -6,7 +6,7 @@ import type { WalletKey } from './wallet.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** A maker of wallets who attests their instances and keys. */
+/** A maker of wallets, which attests their instances and keys. */
 export class Attester {
   readonly certificate: IssuingCertificate;
 

@@ -22,7 +22,7 @@ import { type PushDeps, pushedSeconds, pushRequest } from './push.ts';
 
 export interface AuthorizationRouteDeps extends PushDeps, ApproveDeps {
   readonly profile: Profile;
-  /** Authorities of those who attest wallets and keys. */
+  /** Authorities of attesters of wallets and keys. */
   readonly authorities: readonly Certificate[];
   readonly log: Logger;
 }

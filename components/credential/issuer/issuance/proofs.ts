@@ -16,7 +16,7 @@ interface ProvenKeys {
 }
 
 interface ProofContext {
-  /** Authorities of those who attest keys. */
+  /** Authorities of attesters of keys. */
   readonly authorities: readonly Certificate[];
   /** Whether keys must be attested. */
   readonly requiresAttestation: boolean;

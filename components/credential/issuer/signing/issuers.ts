@@ -2,7 +2,7 @@
 export const TRUST_ANCHORS = ['register', 'x509-tenant', 'x509-lotl'] as const;
 export type TrustAnchor = (typeof TRUST_ANCHORS)[number];
 
-/** Who issues: an organisation by its wallet, and how verifiers come to trust it. */
+/** An issuer: an organisation by its wallet, and how verifiers come to trust it. */
 export interface Issuer {
   readonly organizationId: string;
   readonly walletAddress: string;

@@ -25,7 +25,7 @@ import { insertAccessToken } from './store.ts';
 /** How long a wallet may ask for fresh copies of its credential. */
 const refreshSeconds = 30 * 86_400;
 
-/** Who asks for tokens, and the key that they are bound to. */
+/** The client of a token request, and the key that the tokens are bound to. */
 interface Bound {
   readonly client: AttestedClient;
   readonly dpop: DpopProof;

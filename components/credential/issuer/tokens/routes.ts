@@ -26,7 +26,7 @@ export interface TokenRouteDeps extends ExchangeDeps {
   readonly nonces: Nonces;
   readonly issuerUrl: string;
   readonly profile: Profile;
-  /** Authorities of those who attest wallets. */
+  /** Authorities of attesters of wallets. */
   readonly authorities: readonly Certificate[];
   readonly log: Logger;
 }

@@ -82,7 +82,7 @@ interface Creator {
 
 /**
  * Creates a request for presentations.
- * @param creator who may read the result, and the organisation whose audit log hears of issuers that are not trusted
+ * @param creator the only reader of the result, and the organisation whose audit log records issuers that are not trusted
  * @throws AppError invalid DCQL_INVALID, REDIRECT_URI_REFUSED, PROFILE_WEAKER
  */
 export async function createRequest(deps: CreateRequestDeps, body: RequestBody, creator: Creator) {
@@ -138,7 +138,7 @@ function termsOf(body: RequestBody, profile: Profile): RequestTerms {
   };
 }
 
-/** How the answer comes, and who asks. @throws AppError invalid PROFILE_WEAKER */
+/** The response mode and the prefix of the client id. @throws AppError invalid PROFILE_WEAKER */
 function dialectOf({ responseMode, clientIdPrefix }: RequestBody, profile: Profile) {
   if (!isHighAssurance(profile)) {
     return {

@@ -34,7 +34,7 @@ const tag = 'Presentations';
 /** Longest `wallet_nonce`. */
 const mostNonceCharacters = 512;
 
-/** Who may read the result of a request: its creator alone. */
+/** The creator of a request, which alone reads its result. */
 export function creatorOf({ kind, platformUserId, subject, clientId }: Caller): string {
   return kind === 'service' ? `service:${clientId}` : `person:${platformUserId ?? subject}`;
 }

@@ -23,7 +23,7 @@ export interface AuthorityDeps {
   readonly keys: OrganizationKeys;
 }
 
-/** The organisation of a change, and who makes it. */
+/** The organisation of a change, and the caller that makes it. */
 export interface TrustChange {
   readonly organization: { readonly id: string; readonly name: string };
   readonly caller: Caller;
