@@ -4,6 +4,7 @@ import {
   derBits,
   derBoolean,
   derChildren,
+  derContent,
   derCount,
   derOid,
   derSequence,
@@ -20,6 +21,7 @@ export const EXTENSION = {
   nameConstraints: '2.5.29.30',
   crlDistributionPoints: '2.5.29.31',
   certificatePolicies: '2.5.29.32',
+  authorityKeyIdentifier: '2.5.29.35',
   extendedKeyUsage: '2.5.29.37',
 } as const;
 
@@ -27,6 +29,8 @@ export const EXTENSION = {
 export const KEY_USAGE = { digitalSignature: 0, keyCertSign: 5, crlSign: 6 } as const;
 
 const ANY_USAGE = '2.5.29.37.0';
+/** `[0]` of AuthorityKeyIdentifier. */
+const KEY_IDENTIFIER = 0x80;
 
 /** Who may issue certificates, and how many levels below. */
 interface BasicConstraints {
@@ -72,6 +76,13 @@ export function namesPurpose(certificate: Certificate, purpose: string): boolean
   const purposes = derSequence(node).map(derOid);
   if (purposes.length === 0) refuse('there are no purposes in their place');
   return purposes.includes(purpose) || purposes.includes(ANY_USAGE);
+}
+
+/** The key identifier of a certificate's authority (RFC 5280 section 4.2.1.1); undefined where the certificate names none. */
+export function authorityKeyId(certificate: Certificate): Uint8Array | undefined {
+  const node = findExtension(certificate, EXTENSION.authorityKeyIdentifier);
+  const [first] = node === undefined ? [] : derSequence(node);
+  return first?.tag === KEY_IDENTIFIER ? derContent(first) : undefined;
 }
 
 /** A GeneralName: its identifier octet, which says of what kind it is, and its value (RFC 5280 section 4.2.1.6). */

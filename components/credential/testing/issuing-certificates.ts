@@ -10,6 +10,8 @@ export interface IssuingCertificate {
   /** DER, leaf first, without the root. */
   readonly chain: readonly Uint8Array[];
   readonly rootPem: string;
+  /** Key identifier of the root, base64url. */
+  readonly authorityKeyId: string;
   /** r and s over a digest. */
   sign(digest: Uint8Array): Uint8Array;
   readonly privateKey: KeyObject;
@@ -32,6 +34,7 @@ export async function issuingCertificate(
     ...validity,
     extensions: [new x509.BasicConstraintsExtension(true, 0, true)],
   });
+  const authority = await x509.AuthorityKeyIdentifierExtension.create(rootKeys.publicKey);
   const leaf = await x509.X509CertificateGenerator.create({
     serialNumber: '02',
     subject: 'CN=City of Test',
@@ -41,6 +44,7 @@ export async function issuingCertificate(
     signingAlgorithm: algorithm,
     ...validity,
     extensions: [
+      authority,
       new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: host }]),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
       new x509.ExtendedKeyUsageExtension(purposes),
@@ -52,6 +56,7 @@ export async function issuingCertificate(
   return {
     chain: [new Uint8Array(leaf.rawData)],
     rootPem: root.toString('pem'),
+    authorityKeyId: Buffer.from(authority.keyId ?? '', 'hex').toString('base64url'),
     sign: (digest) => p256.sign(digest, Buffer.from(d, 'base64url'), { prehash: false, lowS: false }),
     privateKey,
   };

@@ -28,7 +28,8 @@ const shared = {
   trusted_authorities: z
     .array(
       z.looseObject({
-        type: z.enum(['aki', 'etsi_tl', 'openid_federation']),
+        // Other types cannot be judged, and what cannot be judged is not requested.
+        type: z.literal('aki'),
         values: z.array(text).min(1).max(64),
       }),
     )

@@ -7,6 +7,7 @@ import type { StatusReference } from '#core/credential/status-list/reference.ts'
 import { jwkThumbprint } from '#core/crypto/signature-key.ts';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
 import { type Violation, violation } from '#core/errors/errors.ts';
+import { isOfAuthority } from '#core/trust/authorities.ts';
 import { decideTrust, type TrustDecision } from '#core/trust/evaluate.ts';
 import type { StoredRequest } from '../requests/store.ts';
 import type { TrustSources } from '../trust-sources/trust-sources.ts';
@@ -143,6 +144,7 @@ async function judgeVerified(
   const status = trust.isTrusted ? await deps.statuses.read(reference, issuer.origin) : unread(reference);
   const errors = [
     ...trustErrors(trust),
+    ...authorityErrors(query, issuer),
     ...(trust.isTrusted ? statusErrors(status, revocationCheck) : []),
     ...judgeClaims(query, claims),
   ].map(errorOf);
@@ -181,6 +183,23 @@ async function judgeTrust(
 
 function trustErrors({ isTrusted, reason }: TrustDecision): readonly Violation[] {
   return isTrusted ? [] : [violation(reason ?? 'TRUST_NO_SOURCE', 'The issuer is not trusted by the policy')];
+}
+
+/** A query may name authorities by their keys (OpenID4VP 1.0, section 6.1.1). */
+function authorityErrors(
+  { trusted_authorities: authorities }: CredentialQuery,
+  { origin }: FoundIssuer,
+): readonly Violation[] {
+  if (authorities === undefined) return [];
+  const path = origin.kind === 'x5c' ? origin.path : [];
+  if (
+    isOfAuthority(
+      path,
+      authorities.flatMap(({ values }) => values),
+    )
+  )
+    return [];
+  return [violation('TRUST_ISSUER_NOT_LISTED', 'The issuer is of no authority that the query names')];
 }
 
 function statusErrors(status: StatusResult, check: 'FailClosed' | 'FailOpen'): readonly Violation[] {

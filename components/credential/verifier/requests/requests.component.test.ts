@@ -45,6 +45,35 @@ describe('a request for presentations', () => {
     },
   );
 
+  test('names authorities by their keys, and another authority does not do', async () => {
+    const ask = (type: string, values: readonly string[]) => ({
+      credentialType: undefined,
+      requiredClaims: undefined,
+      declaredQuery: {
+        credentials: [
+          {
+            id: 'credential',
+            format: 'dc+sd-jwt',
+            meta: { vct_values: ['urn:platform:credential:site-permit'] },
+            claims: [{ path: ['permitNumber'] }],
+            trusted_authorities: [{ type, values }],
+          },
+        ],
+      },
+    });
+    const { authorityKeyId } = fixture.organization.certificate;
+    const codes = async (value: Held, values: readonly string[]) =>
+      (await presenter.verified(value, ask('aki', values))).result.errors.map(
+        ({ code }: { code: string }) => code,
+      );
+    expect(await codes(held, ['AAAA', authorityKeyId])).toEqual([]);
+    expect(await codes(held, ['AAAA'])).toEqual(['TRUST_ISSUER_NOT_LISTED']);
+    const ofRegister = await presenter.hold({ trustAnchor: 'register' });
+    expect(await codes(ofRegister, [authorityKeyId])).toEqual(['TRUST_ISSUER_NOT_LISTED']);
+    for (const type of ['etsi_tl', 'openid_federation'])
+      expect((await presenter.ask(ask(type, ['https://x.test']))).json().code).toBe('DCQL_INVALID');
+  });
+
   test('whose query is named __proto__ is refused', async () => {
     const credential = '{"id":"__proto__","format":"dc+sd-jwt","meta":{"vct_values":["x"]}}';
     const declaredQuery = JSON.parse(`{"credentials":[${credential}]}`);
