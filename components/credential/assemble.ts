@@ -12,6 +12,7 @@ import { connectTrust } from './clients/connect-trust.ts';
 import type { CredentialConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { CredentialDatabase } from './database/schema.ts';
+import type { HolderRpcDeps } from './holder/rpc.ts';
 import type { CredentialHttpDeps } from './http.ts';
 import { Nonces } from './issuer/nonces/nonces.ts';
 import { ensureSecret } from './issuer/nonces/store.ts';
@@ -26,7 +27,7 @@ import { selfSignedBundle } from './verifier/identity/self-signed.ts';
 import { StatusReader } from './verifier/presentations/status.ts';
 
 export interface Parts extends ServiceParts {
-  readonly deps: CredentialHttpDeps;
+  readonly deps: CredentialHttpDeps & HolderRpcDeps;
 }
 
 /** Opens the store, the session at the tenant service and the clients, and builds what the areas need. */
@@ -51,7 +52,7 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
   const issuing = { db, clock, issuers, issuerUrl };
   const lists = new StatusLists(issuing);
   const statuses = new StatusReader({ clock, outbound, findOwnList: (uri) => lists.findOwn(uri) });
-  const deps: CredentialHttpDeps = {
+  const deps: Parts['deps'] = {
     ...issuing,
     log,
     meter: createMeter(runtime.telemetry),
@@ -60,6 +61,8 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
     sources,
     statuses,
     lists,
+    outbound,
+    verifierAuthorities: verifierAuthoritiesOf(config),
     profile: config.Haip__Profile,
     authorities: authoritiesOf(config),
     requiresKeyAttestation: config.Haip__RequireKeyAttestation,
@@ -73,12 +76,18 @@ function authoritiesOf({
   Haip__AttestationAuthorities: path,
   Haip__RequireKeyAttestation: requiresKeys,
 }: CredentialConfig): readonly Certificate[] {
-  if (path !== undefined) return readAuthorities(path);
+  if (path !== undefined) return readAuthorities('Haip__AttestationAuthorities', path);
   if (isHighAssurance(profile) || requiresKeys)
     throw new ConfigError([
       { name: 'Haip__AttestationAuthorities', message: 'is required: attested wallets or keys are' },
     ]);
   return [];
+}
+
+function verifierAuthoritiesOf({
+  Haip__VerifierAuthorities: path,
+}: CredentialConfig): readonly Certificate[] {
+  return path === undefined ? [] : readAuthorities('Haip__VerifierAuthorities', path);
 }
 
 async function openNonces(db: Database<CredentialDatabase>, issuer: string): Promise<Nonces> {

@@ -60,6 +60,12 @@ export const credentialSettings = z.object({
     .describe(
       'PEM file with the P-256 key of the verifier and its certificates, leaf first, or a directory with tls.key and tls.crt; read again when it changes. In the development profile a self-signed one when absent.',
     ),
+  Haip__VerifierAuthorities: z
+    .string()
+    .optional()
+    .describe(
+      'PEM file with authorities of verifiers that holders may believe, beside imported trust lists.',
+    ),
   CHANCERY_OUTBOUND_ALLOWED: outboundAllowed,
 });
 

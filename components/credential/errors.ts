@@ -38,6 +38,9 @@ const codes = {
   RESPONSE_ENCRYPTION: ['invalid', 'the encrypted answer cannot be opened'],
   PROFILE_WEAKER: ['invalid', 'haip-1.0 asks by x509_hash and takes answers by direct_post.jwt alone'],
   REDIRECT_URI_REFUSED: ['invalid', 'redirectUri must be https, or http of this machine'],
+  REQUEST_OBJECT_INVALID: ['unprocessable', 'the request of the verifier is not valid'],
+  REQUEST_HOST_MISMATCH: ['unprocessable', 'the request names a host that is not that of its certificate'],
+  REQUEST_UNREACHABLE: ['unprocessable', 'the request object cannot be fetched from its address'],
   // Status
   CREDENTIAL_NOT_FOUND: ['not_found', 'the credential does not exist, or is not one of your organisation'],
   CREDENTIAL_WITHOUT_STATUS: ['conflict', 'the credential was issued without a status'],

@@ -57,6 +57,16 @@ export function connectTrust(addresses: Addresses, options: PeerOptions): TrustS
         throw refusal('CERTIFICATES_UNAVAILABLE', { cause, retryAfterSeconds });
       }
     },
+    findListedIssuers: async ({ der }) => {
+      const { issuers } = await lists.findIssuers({ certificate: der }).catch((cause: unknown) => {
+        throw refusal('CERTIFICATES_UNAVAILABLE', { cause, retryAfterSeconds });
+      });
+      return issuers.map(({ trustListId, sequenceNumber, anchors }) => ({
+        trustListId,
+        sequenceNumber: Number(sequenceNumber),
+        anchors: anchors.flatMap(findCertificate),
+      }));
+    },
     findOrganizationKey: async (walletAddress) => {
       const path = `/api/internal/wallets/${encodeURIComponent(walletAddress)}/issuer-cert-key`;
       const answer = await keys

@@ -1,5 +1,6 @@
 import { createPublicKey, randomBytes, randomUUID, X509Certificate } from 'node:crypto';
 import { findSpkiKey } from '#core/crypto/signature-key.ts';
+import { equalBytes } from '#core/encoding/text.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
@@ -7,13 +8,14 @@ import { parseCertificate } from '#core/trust/certificate.ts';
 import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
-import { OutboundError } from '#kit/outbound/outbound.ts';
+import { type Outbound, OutboundError } from '#kit/outbound/outbound.ts';
 import { testCaller } from '#kit/testing/callers.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testRuntime } from '#kit/testing/runtime.ts';
 import { migrations } from '../database/migrations/list.ts';
 import type { CredentialDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import type { HolderRpcDeps } from '../holder/rpc.ts';
 import { type CredentialHttpDeps, mountRoutes } from '../http.ts';
 import { Nonces } from '../issuer/nonces/nonces.ts';
 import { ensureSecret } from '../issuer/nonces/store.ts';
@@ -40,7 +42,7 @@ export interface Fixture {
   readonly db: Database<CredentialDatabase>;
   readonly clock: ManualClock;
   readonly runtime: TestRuntime;
-  readonly deps: CredentialHttpDeps;
+  readonly deps: CredentialHttpDeps & HolderRpcDeps;
   readonly organization: IssuingOrganization;
   /** Callers by the text of their `Authorization` header. */
   readonly callers: Map<string, Caller>;
@@ -92,7 +94,8 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
   const issuers = issuersOf({ organization, outage });
   const issuing = { db, clock, issuers, issuerUrl };
   const lists = new StatusLists(issuing);
-  const deps: CredentialHttpDeps = {
+  const outbound = outboundOf({ elsewhere, fetched });
+  const deps: Fixture['deps'] = {
     ...issuing,
     lists,
     profile: 'openid4vc-1.0',
@@ -101,14 +104,11 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
     ...served,
     sources,
     verifier: () => verifier,
+    outbound,
+    verifierAuthorities: [],
     statuses: new StatusReader({
       clock,
-      outbound: {
-        send: async (uri) => {
-          fetched.push(uri);
-          return answerOf(elsewhere.get(uri));
-        },
-      },
+      outbound,
       findOwnList: (uri) => lists.findOwn(uri),
     }),
     log,
@@ -158,9 +158,15 @@ function issuersOf({ organization, outage }: Pick<Fixture, 'organization' | 'out
   };
 }
 
-function answerOf(body: Buffer | undefined) {
-  if (body === undefined) throw new OutboundError('unreachable');
-  return { status: 200, headers: {}, body };
+function outboundOf({ elsewhere, fetched }: Pick<Fixture, 'elsewhere' | 'fetched'>): Pick<Outbound, 'send'> {
+  return {
+    send: async (uri) => {
+      fetched.push(uri);
+      const body = elsewhere.get(uri);
+      if (body === undefined) throw new OutboundError('unreachable');
+      return { status: 200, headers: {}, body };
+    },
+  };
 }
 
 type Doubled = Pick<Fixture, 'organization' | 'outage' | 'revoked' | 'trustLists'>;
@@ -177,6 +183,12 @@ function sourcesOf({ organization, outage, revoked, trustLists }: Doubled): Trus
       return { anchor, verdict: revoked.has(certificate.thumbprint) ? 'Revoked' : 'Good' };
     },
     findTrustList: async (id) => trustLists.get(id),
+    findListedIssuers: async ({ issuer }) =>
+      [...trustLists].flatMap(([trustListId, { snapshot }]) => {
+        const anchors = snapshot.anchors.filter(({ subject }) => equalBytes(subject, issuer));
+        const { sequenceNumber } = snapshot;
+        return anchors.length === 0 ? [] : [{ trustListId, sequenceNumber, anchors }];
+      }),
     findOrganizationKey: async (address) => {
       if (address !== organization.walletAddress) return undefined;
       const spki = createPublicKey(organization.certificate.privateKey).export({

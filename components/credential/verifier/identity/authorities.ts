@@ -5,9 +5,8 @@ import { ConfigError } from '#kit/config/config.ts';
 
 const pemBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** The certificates of a PEM file. @throws ConfigError naming Haip__AttestationAuthorities */
-export function readAuthorities(path: string): readonly Certificate[] {
-  const name = 'Haip__AttestationAuthorities';
+/** The certificates of a PEM file. @throws ConfigError naming the setting */
+export function readAuthorities(name: string, path: string): readonly Certificate[] {
   if (!existsSync(path)) throw new ConfigError([{ name, message: 'the file does not exist' }]);
   const blocks = readFileSync(path, 'utf8').match(pemBlock) ?? [];
   if (blocks.length === 0) throw new ConfigError([{ name, message: 'the file has no certificate' }]);

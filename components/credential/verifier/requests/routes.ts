@@ -6,8 +6,7 @@ import { refusal, refusals } from '../../errors.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { walletRoute } from '../../protocol/route.ts';
 import { type CreateRequestDeps, createRequest, requestBody } from './create.ts';
-import { requestObject } from './request-object.ts';
-import { findRequest } from './store.ts';
+import { readRequestObject } from './read-object.ts';
 
 export interface RequestRouteDeps extends CreateRequestDeps {
   readonly log: Logger;
@@ -119,9 +118,6 @@ async function readObject(
   walletNonce: string | undefined,
 ): Promise<string> {
   const id = requestId.safeParse(params).data?.requestId;
-  const request = id === undefined ? undefined : await findRequest(deps.db.read, id);
-  if (request === undefined) throw refusal('REQUEST_NOT_FOUND');
-  const isOpen = request.status === 'Pending' && request.expiresAt.getTime() > deps.clock.nowMs();
-  if (!isOpen) throw refusal('REQUEST_ENDED');
-  return requestObject(request, { verifier: deps.verifier(), issuerUrl: deps.issuerUrl, walletNonce });
+  if (id === undefined) throw refusal('REQUEST_NOT_FOUND');
+  return readRequestObject(deps, id, walletNonce);
 }

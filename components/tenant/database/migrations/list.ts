@@ -15,6 +15,7 @@ import { waysIn } from './0014-ways-in.ts';
 import { passwordChange } from './0015-password-change.ts';
 import { certificates } from './0016-certificates.ts';
 import { trustLists } from './0017-trust-lists.ts';
+import { anchorNames } from './0018-anchor-names.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -33,4 +34,5 @@ export const migrations: readonly Migration[] = [
   passwordChange,
   certificates,
   trustLists,
+  anchorNames,
 ];

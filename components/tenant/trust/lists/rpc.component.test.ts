@@ -100,18 +100,27 @@ it('answers the anchors of the active version, and none of a stale list in stric
     const list = { sequence, nextUpdate, ...(services !== undefined && { services }) };
     expect((await the.upload(the.listOf(list), the.pinned)).statusCode).toBe(201);
   }
-  const ask = async (strictFreshness: boolean) => {
-    const deps = { ...tenant.deps.trustLists, strictFreshness };
-    // the handler reads neither the caller nor the peer
-    const { getAnchors } = trustListRpc(deps);
-    return Reflect.apply(getAnchors, undefined, [{ trustListId: 'eu-pid' }, {}]);
-  };
+  // The handlers read neither the caller nor the peer.
+  const rpc = (strictFreshness: boolean) => trustListRpc({ ...tenant.deps.trustLists, strictFreshness });
+  const ask = async (strictFreshness: boolean) =>
+    Reflect.apply(rpc(strictFreshness).getAnchors, undefined, [{ trustListId: 'eu-pid' }, {}]);
+  const issuersOf = async (certificate: Uint8Array, strictFreshness = true) =>
+    (await Reflect.apply(rpc(strictFreshness).findIssuers, undefined, [{ certificate }, {}])).issuers;
   const fresh = { trustListId: 'eu-pid', sequenceNumber: 2n, stale: false, strict: true };
   expect(await ask(true)).toMatchObject({ ...fresh, roots: [anchors[1]?.der] });
   expect((await ask(true)).nextUpdate).toMatchObject({
     seconds: BigInt(Math.floor(Date.parse(nextUpdate) / 1_000)),
   });
+  const [former, present] = anchors.map(({ der }) => der);
+  if (former === undefined || present === undefined) throw new Error('no anchors');
+  const listed = { trustListId: 'eu-pid', sequenceNumber: 2n };
+  // Both anchors are their own issuers; the first is of a version that another took the place of.
+  expect(await issuersOf(present)).toEqual([{ ...listed, stale: false, anchors: [present] }]);
+  expect(await issuersOf(former)).toEqual([]);
+  await expect(issuersOf(Buffer.from('none'))).rejects.toMatchObject({ kind: 'invalid' });
   tenant.clock.advance(1_000);
+  expect(await issuersOf(present)).toEqual([{ ...listed, stale: true, anchors: [] }]);
+  expect(await issuersOf(present, false)).toEqual([{ ...listed, stale: true, anchors: [present] }]);
   expect(await ask(false)).toMatchObject({ stale: true, strict: false, roots: [anchors[1]?.der] });
   expect(await ask(true)).toMatchObject({ stale: true, strict: true, roots: [] });
 });

@@ -1,10 +1,12 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { RpcHandlers, RpcPeer } from '#kit/rpc/rpc.ts';
 import type { TrustListService } from '#protos/gen/chancery/tenant/v1/trust_lists_pb.js';
 import { refusal } from '../../errors.ts';
 import { freshnessOf } from './freshness.ts';
 import type { TrustListDeps } from './import-list.ts';
-import { findActive, listAnchors } from './store.ts';
+import { findActive, findAnchorsOf, listActive, listAnchors } from './store.ts';
+import { findCertificate, issuerOf } from './values/certificates.ts';
 
 /** Only the credential service evaluates issuers by trust lists. */
 export function mayReadAnchors(peer: RpcPeer): boolean {
@@ -30,6 +32,27 @@ export function trustListRpc(
         strict,
         roots: anchors.map(({ der }) => der),
         ...(nextUpdateAtMs !== undefined && { nextUpdate: timestampFromMs(nextUpdateAtMs) }),
+      };
+    },
+    findIssuers: async ({ certificate }) => {
+      const found = findCertificate(certificate);
+      if (found === undefined) throw new AppError('invalid', genericCode('invalid'), 'no certificate in DER');
+      const anchors = await findAnchorsOf(db.read, issuerOf(found));
+      const active = await listActive(db.read);
+      const lists = active.filter(({ trustListId }) =>
+        anchors.some((each) => each.trustListId === trustListId),
+      );
+      return {
+        issuers: lists.map((list) => {
+          const stale = freshnessOf(list, clock.nowMs()) === 'Stale';
+          const own = anchors.filter(({ trustListId }) => trustListId === list.trustListId);
+          return {
+            trustListId: list.trustListId,
+            sequenceNumber: BigInt(list.sequenceNumber),
+            stale,
+            anchors: stale && strict ? [] : own.map(({ der }) => der),
+          };
+        }),
       };
     },
   };

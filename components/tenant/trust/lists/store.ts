@@ -58,6 +58,34 @@ export async function listAnchors(
   }));
 }
 
+/** An anchor of an active list. */
+interface ListedAnchor {
+  readonly trustListId: string;
+  readonly der: Buffer;
+}
+
+/** The anchors of active lists that have a subject, by list. */
+export async function findAnchorsOf(db: Reader<DB>, subjectDn: string): Promise<readonly ListedAnchor[]> {
+  const rows = await db
+    .selectFrom('trust_list_anchors as anchor')
+    .innerJoin('trust_list_snapshots as snapshot', (join) =>
+      join
+        .onRef('snapshot.trust_list_id', '=', 'anchor.trust_list_id')
+        .onRef('snapshot.sequence_number', '=', 'anchor.sequence_number'),
+    )
+    .select(['anchor.trust_list_id', 'anchor.der'])
+    .where('anchor.subject_dn', '=', subjectDn)
+    .where('snapshot.status', '=', 'Active')
+    .orderBy('anchor.trust_list_id')
+    .orderBy('anchor.position')
+    .limit(mostIssuers)
+    .execute();
+  return rows.map(({ trust_list_id: trustListId, der }) => ({ trustListId, der }));
+}
+
+/** Anchors of one name, over all lists. */
+const mostIssuers = 64;
+
 /** Supersedes the active version of the list, and inserts the new one as active. */
 export async function insertSnapshot(
   tx: Transactor<DB>,

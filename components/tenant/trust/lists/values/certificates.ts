@@ -26,5 +26,14 @@ export function sha256(bytes: Uint8Array): string {
 
 /** The subject on one line, most specific name first (RFC 4514 without its escapes of the outer form). */
 export function subjectOf(certificate: X509Certificate): string {
-  return certificate.subject.split('\n').reverse().join(', ');
+  return onOneLine(certificate.subject);
+}
+
+/** The issuer in the same form. */
+export function issuerOf(certificate: X509Certificate): string {
+  return onOneLine(certificate.issuer);
+}
+
+function onOneLine(name: string): string {
+  return name.split('\n').reverse().join(', ');
 }

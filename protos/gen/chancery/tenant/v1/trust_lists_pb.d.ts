@@ -79,6 +79,75 @@ export declare type GetAnchorsResponse = Message<"chancery.tenant.v1.GetAnchorsR
 export declare const GetAnchorsResponseSchema: GenMessage<GetAnchorsResponse>;
 
 /**
+ * @generated from message chancery.tenant.v1.FindIssuersRequest
+ */
+export declare type FindIssuersRequest = Message<"chancery.tenant.v1.FindIssuersRequest"> & {
+  /**
+   * DER.
+   *
+   * @generated from field: bytes certificate = 1;
+   */
+  certificate: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.FindIssuersRequest.
+ * Use `create(FindIssuersRequestSchema)` to create a new message.
+ */
+export declare const FindIssuersRequestSchema: GenMessage<FindIssuersRequest>;
+
+/**
+ * @generated from message chancery.tenant.v1.FindIssuersResponse
+ */
+export declare type FindIssuersResponse = Message<"chancery.tenant.v1.FindIssuersResponse"> & {
+  /**
+   * Ordered by the id of the list.
+   *
+   * @generated from field: repeated chancery.tenant.v1.ListedIssuer issuers = 1;
+   */
+  issuers: ListedIssuer[];
+};
+
+/**
+ * Describes the message chancery.tenant.v1.FindIssuersResponse.
+ * Use `create(FindIssuersResponseSchema)` to create a new message.
+ */
+export declare const FindIssuersResponseSchema: GenMessage<FindIssuersResponse>;
+
+/**
+ * @generated from message chancery.tenant.v1.ListedIssuer
+ */
+export declare type ListedIssuer = Message<"chancery.tenant.v1.ListedIssuer"> & {
+  /**
+   * @generated from field: string trust_list_id = 1;
+   */
+  trustListId: string;
+
+  /**
+   * @generated from field: uint64 sequence_number = 2;
+   */
+  sequenceNumber: bigint;
+
+  /**
+   * @generated from field: bool stale = 3;
+   */
+  stale: boolean;
+
+  /**
+   * DER. Stale lists have none here when they vouch for nothing.
+   *
+   * @generated from field: repeated bytes anchors = 4;
+   */
+  anchors: Uint8Array[];
+};
+
+/**
+ * Describes the message chancery.tenant.v1.ListedIssuer.
+ * Use `create(ListedIssuerSchema)` to create a new message.
+ */
+export declare const ListedIssuerSchema: GenMessage<ListedIssuer>;
+
+/**
  * Anchors of imported trust lists, for the evaluation of issuers. Callers: service-credential, with its token.
  *
  * @generated from service chancery.tenant.v1.TrustListService
@@ -93,6 +162,17 @@ export declare const TrustListService: GenService<{
     methodKind: "unary";
     input: typeof GetAnchorsRequestSchema;
     output: typeof GetAnchorsResponseSchema;
+  },
+  /**
+   * The anchors of all active lists whose name a certificate gives as its issuer; whether they signed it is the caller's
+   * to judge. INVALID_ARGUMENT for bytes that are no certificate.
+   *
+   * @generated from rpc chancery.tenant.v1.TrustListService.FindIssuers
+   */
+  findIssuers: {
+    methodKind: "unary";
+    input: typeof FindIssuersRequestSchema;
+    output: typeof FindIssuersResponseSchema;
   },
 }>;
 

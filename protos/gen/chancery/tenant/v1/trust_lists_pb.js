@@ -9,7 +9,7 @@ import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
  * Describes the file chancery/tenant/v1/trust_lists.proto.
  */
 export const file_chancery_tenant_v1_trust_lists = /*@__PURE__*/
-  fileDesc("CiRjaGFuY2VyeS90ZW5hbnQvdjEvdHJ1c3RfbGlzdHMucHJvdG8SEmNoYW5jZXJ5LnRlbmFudC52MSIqChFHZXRBbmNob3JzUmVxdWVzdBIVCg10cnVzdF9saXN0X2lkGAEgASgJIqMBChJHZXRBbmNob3JzUmVzcG9uc2USFQoNdHJ1c3RfbGlzdF9pZBgBIAEoCRIXCg9zZXF1ZW5jZV9udW1iZXIYAiABKAQSDQoFc3RhbGUYAyABKAgSDQoFcm9vdHMYBCADKAwSDgoGc3RyaWN0GAUgASgIEi8KC25leHRfdXBkYXRlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDJvChBUcnVzdExpc3RTZXJ2aWNlElsKCkdldEFuY2hvcnMSJS5jaGFuY2VyeS50ZW5hbnQudjEuR2V0QW5jaG9yc1JlcXVlc3QaJi5jaGFuY2VyeS50ZW5hbnQudjEuR2V0QW5jaG9yc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("CiRjaGFuY2VyeS90ZW5hbnQvdjEvdHJ1c3RfbGlzdHMucHJvdG8SEmNoYW5jZXJ5LnRlbmFudC52MSIqChFHZXRBbmNob3JzUmVxdWVzdBIVCg10cnVzdF9saXN0X2lkGAEgASgJIqMBChJHZXRBbmNob3JzUmVzcG9uc2USFQoNdHJ1c3RfbGlzdF9pZBgBIAEoCRIXCg9zZXF1ZW5jZV9udW1iZXIYAiABKAQSDQoFc3RhbGUYAyABKAgSDQoFcm9vdHMYBCADKAwSDgoGc3RyaWN0GAUgASgIEi8KC25leHRfdXBkYXRlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIpChJGaW5kSXNzdWVyc1JlcXVlc3QSEwoLY2VydGlmaWNhdGUYASABKAwiSAoTRmluZElzc3VlcnNSZXNwb25zZRIxCgdpc3N1ZXJzGAEgAygLMiAuY2hhbmNlcnkudGVuYW50LnYxLkxpc3RlZElzc3VlciJeCgxMaXN0ZWRJc3N1ZXISFQoNdHJ1c3RfbGlzdF9pZBgBIAEoCRIXCg9zZXF1ZW5jZV9udW1iZXIYAiABKAQSDQoFc3RhbGUYAyABKAgSDwoHYW5jaG9ycxgEIAMoDDLPAQoQVHJ1c3RMaXN0U2VydmljZRJbCgpHZXRBbmNob3JzEiUuY2hhbmNlcnkudGVuYW50LnYxLkdldEFuY2hvcnNSZXF1ZXN0GiYuY2hhbmNlcnkudGVuYW50LnYxLkdldEFuY2hvcnNSZXNwb25zZRJeCgtGaW5kSXNzdWVycxImLmNoYW5jZXJ5LnRlbmFudC52MS5GaW5kSXNzdWVyc1JlcXVlc3QaJy5jaGFuY2VyeS50ZW5hbnQudjEuRmluZElzc3VlcnNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Describes the message chancery.tenant.v1.GetAnchorsRequest.
@@ -24,6 +24,27 @@ export const GetAnchorsRequestSchema = /*@__PURE__*/
  */
 export const GetAnchorsResponseSchema = /*@__PURE__*/
   messageDesc(file_chancery_tenant_v1_trust_lists, 1);
+
+/**
+ * Describes the message chancery.tenant.v1.FindIssuersRequest.
+ * Use `create(FindIssuersRequestSchema)` to create a new message.
+ */
+export const FindIssuersRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_tenant_v1_trust_lists, 2);
+
+/**
+ * Describes the message chancery.tenant.v1.FindIssuersResponse.
+ * Use `create(FindIssuersResponseSchema)` to create a new message.
+ */
+export const FindIssuersResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_tenant_v1_trust_lists, 3);
+
+/**
+ * Describes the message chancery.tenant.v1.ListedIssuer.
+ * Use `create(ListedIssuerSchema)` to create a new message.
+ */
+export const ListedIssuerSchema = /*@__PURE__*/
+  messageDesc(file_chancery_tenant_v1_trust_lists, 4);
 
 /**
  * Anchors of imported trust lists, for the evaluation of issuers. Callers: service-credential, with its token.
