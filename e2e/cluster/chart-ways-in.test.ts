@@ -9,6 +9,7 @@ describe.runIf(hasHelm)('what the chart renders for ways in and their pages', ()
       ['tenant.mail.from', 'City <no-reply@city.example>'],
       ['tenant.sms.existingSecret', 'text-messages'],
       ['tenant.outbound.enabled', 'false'],
+      ['credential.outbound.enabled', 'false'],
       ['tenant.returnToHosts', '{app.city.example,*.city.example}'],
     ].flatMap(([name, value]) => ['--set', `${name}=${value}`]);
     const rendered = render(...given, ...values);
@@ -28,7 +29,8 @@ describe.runIf(hasHelm)('what the chart renders for ways in and their pages', ()
       (text) => nameOf(text) === 'service-tenant',
     );
     expect(plain).not.toMatch(/SMTP|SMS|MAIL_FROM|ReturnTo/);
-    const closed = render(...given, '--set', 'tenant.outbound.enabled=false');
+    const off = ['tenant', 'credential'].flatMap((name) => ['--set', `${name}.outbound.enabled=false`]);
+    const closed = render(...given, ...off);
     expect(ofKind(closed, 'NetworkPolicy').filter(opened)).toEqual([]);
   });
 
@@ -42,6 +44,7 @@ describe.runIf(hasHelm)('what the chart renders for ways in and their pages', ()
         ['tenant.socialProviders.existingSecret', 'social'],
         ['tenant.breachedPasswords', 'https://passwords.example/range'],
         ['tenant.outbound.allowed', '{https://login.corp.internal:8443,http://idp.corp.internal}'],
+        ['credential.outbound.enabled', 'false'],
       ].flatMap(([name, value]) => ['--set', `${name}=${value}`]),
     );
     const [tenant = ''] = ofKind(rendered, 'Deployment').filter((text) => nameOf(text) === 'service-tenant');
@@ -62,6 +65,26 @@ describe.runIf(hasHelm)('what the chart renders for ways in and their pages', ()
       const policies = ofKind(rendered, 'NetworkPolicy').filter(opened).map(nameOf);
       expect(policies, String(port)).toEqual(['service-tenant']);
     }
+  });
+
+  it('gives the credential service what it may ask of others, and opens its ports', () => {
+    const values = [
+      ['credential.outbound.allowed', '{https://lists.corp.internal:8443}'],
+      ['credential.verifierAuthorities.configMap', 'verifiers'],
+    ].flatMap(([name, value]) => ['--set', `${name}=${value}`]);
+    const rendered = render(...given, ...values);
+    const ofCredential = (kind: string) =>
+      ofKind(rendered, kind).filter((text) => nameOf(text) === 'service-credential');
+    const [credential = ''] = ofCredential('Deployment');
+    for (const setting of [
+      '{ name: CHANCERY_OUTBOUND_ALLOWED, value: "https://lists.corp.internal:8443" }',
+      '{ name: Haip__VerifierAuthorities, value: /etc/chancery/verifiers/ca.crt }',
+      'configMap: { name: verifiers',
+    ]) {
+      expect(credential).toContain(setting);
+    }
+    const [policy = ''] = ofCredential('NetworkPolicy');
+    for (const port of [443, 8443]) expect(policy).toContain(`- ports: [{ protocol: TCP, port: ${port} }]`);
   });
 
   it.each([

@@ -76,7 +76,7 @@ export const SERVICES = {
     scopes: ['registers:write', 'registers:read', 'devices:write', 'inbox:write', 'audit:write'],
     stores: true,
     main: 'components/wallet/main.ts',
-    calls: { tenant: TOKENS_AND_TENANT, register: ['grpc'], blueprint: ['grpc'] },
+    calls: { tenant: TOKENS_AND_TENANT, register: ['grpc'], blueprint: ['grpc'], credential: ['grpc'] },
     routes: ROUTES.wallet,
   },
   peer: {
