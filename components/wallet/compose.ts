@@ -1,7 +1,7 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { startRefusalLog } from '#kit/audit/audit.ts';
-import { startJob, startJobs } from '#kit/clock/jobs.ts';
+import { type Job, startJob, startJobs } from '#kit/clock/jobs.ts';
 import type { Database } from '#kit/db/db.ts';
 import { createDownloads, type Downloads } from '#kit/files/downloads.ts';
 import { type Hub, openHub } from '#kit/hub/hub.ts';
@@ -20,7 +20,13 @@ import {
   WalletOwnerService,
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import { connectFileChunks, connectMembers, connectRecords } from './clients.ts';
+import {
+  connectCredentials,
+  connectFileChunks,
+  connectMembers,
+  connectRecords,
+  noCredentials,
+} from './clients.ts';
 import type { WalletConfig } from './config.ts';
 import { fileKek, type KekProvider } from './custody/kek.ts';
 import { Keyring } from './custody/keyring.ts';
@@ -40,6 +46,8 @@ import { systemSignerHandlers } from './system-signer/rpc.ts';
 import type { SignControlDeps } from './system-signer/sign-control.ts';
 import { createSignerStore } from './system-signer/store.ts';
 import { upkeepJobs } from './upkeep.ts';
+import type { CredentialJudge } from './wallets/credentials/judge.ts';
+import { type StatusDeps, statusJob } from './wallets/credentials/status.ts';
 import { walletHub } from './wallets/hub/hub.ts';
 import type { Members } from './wallets/organization/derive-key.ts';
 import { mayReadOwners, ownerHandlers } from './wallets/owners/rpc.ts';
@@ -87,6 +95,7 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
     refusals: startRefusalLog({ ...base, address: config.CHANCERY_TENANT_GRPC, token }),
     ...connectFiles(base, token),
     members: openMembers(base, token),
+    judge: openJudge(base, token),
     deletionHours: config.CHANCERY_WALLET_DELETION_HOURS,
     verifier: createVerifier(nodeEd25519()),
     store: createSignerStore(db.pool),
@@ -96,7 +105,7 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
     checkpointsPerMinute: config.CHANCERY_CHECKPOINT_SIGNATURES_PER_MINUTE,
   };
   await controlKey(deps);
-  const upkeep = startJobs(upkeepJobs(db), runtime);
+  const upkeep = startJobs([...upkeepJobs(db), ...credentialJobs(config, deps)], runtime);
   cleanup.add('upkeep', () => upkeep.stop());
   startRewrapping(base, { db, kek });
   const hub = await openHub(walletHub({ db, clock }), { runtime, bus, authenticator, workload });
@@ -117,6 +126,22 @@ function openMembers(
   const members = connectMembers(config.CHANCERY_TENANT_GRPC, { runtime, workload, token });
   cleanup.add('members', () => members.close());
   return members;
+}
+
+/** The credential service, where the installation has one. */
+function openJudge(
+  { config, runtime, workload, cleanup }: ServiceBase<WalletConfig>,
+  token: () => Promise<string>,
+): CredentialJudge {
+  const { CHANCERY_CREDENTIAL_GRPC: address } = config;
+  if (address === undefined) return noCredentials;
+  const judge = connectCredentials(address, { runtime, workload, token });
+  cleanup.add('credential client', () => judge.close());
+  return judge;
+}
+
+function credentialJobs({ CHANCERY_CREDENTIAL_GRPC: address }: WalletConfig, deps: StatusDeps): Job[] {
+  return address === undefined ? [] : [statusJob(deps)];
 }
 
 /** Wraps data keys under the first key of the list again, at the start and every minute. */

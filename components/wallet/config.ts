@@ -37,6 +37,11 @@ export const walletSettings = z.object({
   CHANCERY_BLUEPRINT_GRPC: endpoint
     .optional()
     .describe('Blueprint service: content of files (host:port); without it downloads answer 503'),
+  CHANCERY_CREDENTIAL_GRPC: endpoint
+    .optional()
+    .describe(
+      'Credential service: issuers and verifiers (host:port); without it credentials cannot be stored (503)',
+    ),
   CHANCERY_TENANT_HTTPS: endpoint.describe('Tenant service: keys of tokens (host:port)'),
   CHANCERY_TENANT_GRPC: endpoint.describe('Tenant service: revocations (host:port)'),
   CHANCERY_TENANT_MTLS: endpoint.describe('Tenant service: token listener (host:port)'),

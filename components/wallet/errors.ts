@@ -67,6 +67,15 @@ const codes = {
   KB_HEADER_INVALID: ['invalid', 'the header is not that of a key-binding JWT'],
   KB_ALG_MISMATCH: ['invalid', 'the alg of the header is not that of the holder key'],
   KB_PAYLOAD_INVALID: ['invalid', 'the payload is not that of a key-binding JWT'],
+  CREDENTIAL_INVALID: ['unprocessable', 'the credential cannot be verified'],
+  CREDENTIAL_ISSUER_UNKNOWN: ['unprocessable', 'the key of the issuer cannot be found'],
+  CREDENTIAL_HOLDER_MISMATCH: [
+    'unprocessable',
+    'the credential is not bound to the holder key of the wallet',
+  ],
+  CREDENTIAL_NOT_FOUND: ['not_found', 'the wallet has no such credential'],
+  CREDENTIALS_FULL: ['conflict', 'the wallet has as many credentials as a wallet may have; delete some'],
+  CREDENTIALS_UNAVAILABLE: ['unavailable', 'issuers and verifiers cannot be judged at present'],
   CERT_KEY_NOT_ELIGIBLE: [
     'unprocessable',
     'certificates need an ED25519 or NISTP256 wallet of an organisation, which has a P-256 key',
@@ -88,6 +97,19 @@ const codes = {
   CUSTODY_KEY_MISMATCH: ['internal', 'stored key material does not belong to the wallet'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
+/** Codes of what the credential service judges for this service. */
+const judgedCodes = {
+  DCQL_INVALID: ['invalid', 'the query of the verifier is not valid'],
+  REQUEST_OBJECT_INVALID: ['unprocessable', 'the request of the verifier is not valid'],
+  REQUEST_HOST_MISMATCH: ['unprocessable', 'the request names a host that is not that of its certificate'],
+  REQUEST_UNREACHABLE: ['unprocessable', 'the request object cannot be fetched from its address'],
+} as const satisfies Record<string, readonly [ErrorKind, string]>;
+
+/** Whether a code says what is wrong with the request of a verifier. */
+export function isJudged(code: string): boolean {
+  return Object.hasOwn(judgedCodes, code);
+}
+
 /** Codes of input that the core parses. */
 const inputCodes = {
   INVALID_BASE64: ['invalid', 'the text is not base64'],
@@ -96,7 +118,7 @@ const inputCodes = {
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
 /** Declares codes as refusals of a route. */
-export const refusals = createRefusals({ ...codes, ...inputCodes });
+export const refusals = createRefusals({ ...codes, ...judgedCodes, ...inputCodes });
 
 /** Refusals of every route about one wallet of the caller. */
 export const walletRefusals = refusals('WALLET_NOT_FOUND', 'WALLET_ACCESS_DENIED', 'PERSON_REQUIRED');

@@ -9,6 +9,9 @@ import type { IssuerKeyDeps } from './signing/issuer/issuer-key.ts';
 import { mountIssuerKeyRoutes } from './signing/issuer/routes.ts';
 import { mountSigningRoutes, type SigningRouteDeps } from './signing/routes.ts';
 import { mountValidatorKeyRoutes, type ValidatorKeyDeps } from './system-signer/routes.ts';
+import type { KeepDeps } from './wallets/credentials/keep.ts';
+import { mountResolveRoute } from './wallets/credentials/resolve-routes.ts';
+import { mountCredentialRoutes } from './wallets/credentials/routes.ts';
 import { type HistoryDeps, mountHistoryRoutes } from './wallets/holder/history-routes.ts';
 import type { HolderKeyDeps } from './wallets/holder/holder-key.ts';
 import { mountHolderKeyRoutes } from './wallets/holder/key-routes.ts';
@@ -33,6 +36,7 @@ export type WalletHttpDeps = WalletRouteDeps &
   HistoryDeps &
   HolderKeyDeps &
   IssuerKeyDeps &
+  KeepDeps &
   FileDeps;
 
 /** Mounts all routes; `hub` is called by handlers only. */
@@ -48,6 +52,8 @@ export function mountRoutes(app: App, deps: WalletHttpDeps, hub: () => Hub): voi
   mountNoticeRoutes(app, deps);
   mountHolderKeyRoutes(app, deps);
   mountHistoryRoutes(app, deps);
+  mountCredentialRoutes(app, deps);
+  mountResolveRoute(app, deps);
   mountIssuerKeyRoutes(app, deps);
   mountFileRoutes(app, deps);
   mountHub(app, walletHubPath, hub);

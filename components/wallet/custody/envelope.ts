@@ -54,15 +54,54 @@ export async function openSecret(
   }
 }
 
+/** A document of a wallet, sealed under the data key of its secret. */
+export interface SealedDocument {
+  /** Authenticated with the content, so that one document cannot take the place of another. */
+  readonly name: string;
+  readonly sealed: Buffer;
+}
+
+type DataKey = Pick<SealedSecret, 'kekId' | 'wrappedKey'>;
+
+/** Seals a document under the data key of a wallet's secret. @throws AppError internal KEK_UNKNOWN, CUSTODY_TAMPERED */
+export async function sealDocument(
+  kek: KekProvider,
+  owner: SecretOwner,
+  { kekId, wrappedKey }: DataKey,
+  { name, document }: { readonly name: string; readonly document: Buffer },
+): Promise<Buffer> {
+  const dataKey = await kek.unwrap(kekId, wrappedKey, additionalData('data-key', owner));
+  try {
+    return sealBytes(dataKey, document, documentData(owner, name));
+  } finally {
+    dataKey.fill(0);
+  }
+}
+
+/** Opens documents in their order; the data key is unwrapped once. @throws AppError internal as `openSecret` does */
+export async function openDocuments(
+  kek: KekProvider,
+  owner: SecretOwner,
+  { kekId, wrappedKey }: DataKey,
+  documents: readonly SealedDocument[],
+): Promise<readonly Buffer[]> {
+  const dataKey = await kek.unwrap(kekId, wrappedKey, additionalData('data-key', owner));
+  try {
+    return documents.map(({ name, sealed }) => openBytes(dataKey, sealed, documentData(owner, name)));
+  } finally {
+    dataKey.fill(0);
+  }
+}
+
+function documentData(owner: SecretOwner, name: string): Buffer {
+  return Buffer.from(`chancery:wallet:v1\ndocument\n${owner.address}\n${name}`);
+}
+
 /**
  * The data key of a secret, wrapped under the current key-encryption key.
  * @throws AppError internal KEK_UNKNOWN or CUSTODY_TAMPERED
  */
-export async function rewrapSecret(
-  kek: KekProvider,
-  owner: SecretOwner,
-  secret: Pick<SealedSecret, 'kekId' | 'wrappedKey'>,
-): Promise<Pick<SealedSecret, 'kekId' | 'wrappedKey'>> {
+export async function rewrapSecret(kek: KekProvider, owner: SecretOwner, secret: DataKey): Promise<DataKey> {
   const aad = additionalData('data-key', owner);
   const dataKey = await kek.unwrap(secret.kekId, secret.wrappedKey, aad);
   try {

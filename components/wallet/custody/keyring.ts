@@ -3,7 +3,14 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { KeyType } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { slotPath } from './contexts.ts';
-import { openSecret, type SealedSecret, type SecretPurpose } from './envelope.ts';
+import {
+  openDocuments,
+  openSecret,
+  type SealedDocument,
+  type SealedSecret,
+  type SecretPurpose,
+  sealDocument,
+} from './envelope.ts';
 import type { KekProvider } from './kek.ts';
 import { type KeyMaterial, privateKeyAt } from './material.ts';
 
@@ -15,6 +22,8 @@ interface KeyOwner {
   readonly slot: number;
   readonly publicKey: Buffer;
 }
+
+type DocumentOwner = Pick<KeyOwner, 'id' | 'address'>;
 
 interface KeyringOptions {
   readonly kek: KekProvider;
@@ -76,12 +85,7 @@ export class Keyring {
 
   /** Runs `use` on the opened key material of a wallet and wipes the material afterwards. */
   async withMaterial<T>(owner: KeyOwner, use: (material: KeyMaterial) => T): Promise<T> {
-    const stored = await this.#options.load(owner.id);
-    if (stored === undefined) {
-      throw refusal('CUSTODY_MISSING', {
-        details: { walletId: owner.id },
-      });
-    }
+    const stored = await this.#stored(owner.id);
     const { address } = owner;
     const secret = await openSecret(this.#options.kek, { address, purpose: stored.purpose }, stored);
     try {
@@ -93,11 +97,35 @@ export class Keyring {
     }
   }
 
+  /** Seals a document of a wallet under its data key. @throws AppError internal as `signer` does */
+  async sealDocument(
+    { id, address }: DocumentOwner,
+    document: { readonly name: string; readonly document: Buffer },
+  ): Promise<Buffer> {
+    const stored = await this.#stored(id);
+    return sealDocument(this.#options.kek, { address, purpose: stored.purpose }, stored, document);
+  }
+
+  /** Opens documents of a wallet in their order. @throws AppError internal as `signer` does */
+  async openDocuments(
+    { id, address }: DocumentOwner,
+    documents: readonly SealedDocument[],
+  ): Promise<readonly Buffer[]> {
+    const stored = await this.#stored(id);
+    return openDocuments(this.#options.kek, { address, purpose: stored.purpose }, stored, documents);
+  }
+
   /** Drops the cached signers of a wallet whose key material was erased. */
   forget(walletId: string): void {
     for (const name of this.#entries.keys()) {
       if (name.startsWith(`${walletId} `)) this.#entries.delete(name);
     }
+  }
+
+  async #stored(walletId: string) {
+    const stored = await this.#options.load(walletId);
+    if (stored === undefined) throw refusal('CUSTODY_MISSING', { details: { walletId } });
+    return stored;
   }
 
   #remember(name: string, entry: Entry): void {

@@ -161,6 +161,38 @@ interface PresentationTable {
   reported_at: WriteOnce<Date>;
 }
 
+export const CREDENTIAL_FORMATS = ['sd-jwt-vc', 'mso_mdoc'] as const;
+export type CredentialFormat = (typeof CREDENTIAL_FORMATS)[number];
+
+/** Status by the list of the issuer; a credential expires by itself. */
+export type ListedStatus = 'Active' | 'Suspended' | 'Revoked';
+
+export interface HeldCredentialTable {
+  id: WriteOnce<string>;
+  wallet_id: WriteOnce<string>;
+  /** SHA-256 of the credential as it was stored */
+  digest: WriteOnce<Buffer>;
+  format: WriteOnce<CredentialFormat>;
+  /** `vct`, or the type of the document */
+  type: WriteOnce<string>;
+  issuer: WriteOnce<string | null>;
+  /** DER, the leaf first; empty when `issuer_key_id` names the key */
+  issuer_certificates: WriteOnce<Buffer[]>;
+  issuer_key_id: WriteOnce<string>;
+  trusted: boolean;
+  trust_reason: string | null;
+  status: ListedStatus;
+  status_uri: WriteOnce<string | null>;
+  status_index: WriteOnce<string | null>;
+  status_checked_at: Date;
+  claim_names: WriteOnce<string[]>;
+  /** the credential with its claims, under the data key of the wallet */
+  sealed: WriteOnce<Buffer>;
+  issued_at: WriteOnce<Date | null>;
+  expires_at: WriteOnce<Date | null>;
+  stored_at: WriteOnce<Date>;
+}
+
 export interface WalletDatabase {
   wallets: WalletTable;
   wallet_secrets: WalletSecretTable;
@@ -173,4 +205,5 @@ export interface WalletDatabase {
   signer_epochs: SignerEpochTable;
   application_notices: ApplicationNoticeTable;
   presentations: PresentationTable;
+  held_credentials: HeldCredentialTable;
 }

@@ -14,6 +14,7 @@ import type { RpcContext } from '#kit/rpc/rpc.ts';
 import { testCaller } from '#kit/testing/callers.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
+import { noCredentials } from '../clients.ts';
 import { fileKek, type KekProvider } from '../custody/kek.ts';
 import { Keyring } from '../custody/keyring.ts';
 import { RsaGenerator } from '../custody/rsa.ts';
@@ -25,6 +26,7 @@ import { mountRoutes, type WalletHttpDeps } from '../http.ts';
 import { createSignerEvents } from '../system-signer/events.ts';
 import type { SignControlDeps } from '../system-signer/sign-control.ts';
 import { createSignerStore } from '../system-signer/store.ts';
+import type { CredentialJudge } from '../wallets/credentials/judge.ts';
 import { findSecret } from '../wallets/records/store.ts';
 
 export const startMs = Date.UTC(2026, 10, 21, 12);
@@ -56,6 +58,8 @@ export interface ReplicaOptions {
   readonly records?: Records;
   /** Content of files; no service has any when absent. */
   readonly chunks?: FileChunks;
+  /** The credential service; there is none when absent. */
+  readonly judge?: CredentialJudge;
 }
 
 const noRecords: Records = {
@@ -102,6 +106,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     installation: testInstallation,
     controlPerMinute: options.controlPerMinute ?? 10,
     checkpointsPerMinute: options.checkpointsPerMinute ?? 600,
+    judge: options.judge ?? noCredentials,
     records: options.records ?? noRecords,
     downloads: createDownloads({ chunks: options.chunks, telemetry, refusal }),
   };
@@ -120,9 +125,9 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
 /** A fresh database and one replica on it. */
 export async function openFixture(
   name: string,
-  files: Pick<ReplicaOptions, 'records' | 'chunks'> = {},
+  others: Pick<ReplicaOptions, 'records' | 'chunks' | 'judge'> = {},
 ): Promise<Replica & ReplicaOptions> {
-  const options = { url: await testDatabase(name), kek: randomBytes(32), ...files };
+  const options = { url: await testDatabase(name), kek: randomBytes(32), ...others };
   return { ...(await openReplica(options)), ...options };
 }
 

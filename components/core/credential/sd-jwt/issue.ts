@@ -3,6 +3,7 @@ import type { RandomBytes } from '../../crypto/key-wrap.ts';
 import { encodeBase64Url } from '../../encoding/base64.ts';
 import { isJsonObject, type JsonObject } from '../../encoding/json.ts';
 import { compareCodeUnits } from '../../encoding/text.ts';
+import { REGISTERED_CLAIMS } from './registered-claims.ts';
 
 /** Bytes of a salt and of a decoy: 128 and 256 bits (RFC 9901, sections 9.3 and 4.2.5). */
 const saltBytes = 16;
@@ -12,19 +13,7 @@ const mostDecoys = 4;
 const poolBytes = 320;
 
 /** Claims that a verifier must always see (SD-JWT VC, section 2.2.2.2), and names that RFC 9901 uses itself. */
-const RESERVED_CLAIMS: ReadonlySet<string> = new Set([
-  'iss',
-  'iat',
-  'nbf',
-  'exp',
-  'cnf',
-  'vct',
-  'vct#integrity',
-  'status',
-  '_sd',
-  '_sd_alg',
-  '...',
-]);
+const RESERVED_CLAIMS: ReadonlySet<string> = new Set([...REGISTERED_CLAIMS, '_sd', '_sd_alg', '...']);
 
 /** What is issued. */
 interface SdJwtInput {

@@ -2,6 +2,7 @@ import { judgeMdocForm } from '#core/credential/mdoc/parse.ts';
 import { DOCUMENT_SIGNER, verifyMdoc } from '#core/credential/mdoc/verify.ts';
 import { judgeClaims } from '#core/credential/requests/claims.ts';
 import type { ClaimQuery, CredentialQuery } from '#core/credential/requests/dcql.ts';
+import { subjectClaims } from '#core/credential/sd-jwt/registered-claims.ts';
 import { judgeSdJwtForm, verifySdJwtVc } from '#core/credential/sd-jwt/verify.ts';
 import type { StatusReference } from '#core/credential/status-list/reference.ts';
 import { jwkThumbprint } from '#core/crypto/signature-key.ts';
@@ -27,18 +28,6 @@ interface Judging {
   /** Where the request says to answer. */
   readonly responseUri: string;
 }
-
-/** Members of the payload that say nothing about the subject. */
-const technical: ReadonlySet<string> = new Set([
-  'iss',
-  'iat',
-  'nbf',
-  'exp',
-  'cnf',
-  'vct',
-  'status',
-  'vct#integrity',
-]);
 
 const nothing: Omit<QueryVerdict, 'errors'> = {
   isValid: false,
@@ -213,8 +202,8 @@ function statusErrors(status: StatusResult, check: 'FailClosed' | 'FailOpen'): r
 function requestedOf({ format, claims: requested }: CredentialQuery, claims: JsonObject): JsonObject {
   if (format === 'mso_mdoc') return requested === undefined ? claims : elementsOf(requested, claims);
   const names = requested?.map(({ path }) => String(path[0]));
-  const chosen = Object.entries(claims).filter(
-    ([name]) => !technical.has(name) && (names === undefined || names.includes(name)),
+  const chosen = Object.entries(subjectClaims(claims)).filter(
+    ([name]) => names === undefined || names.includes(name),
   );
   return Object.fromEntries(chosen);
 }

@@ -9,6 +9,7 @@ import { organizationKeys } from './0007-organization-keys.ts';
 import { holder } from './0009-holder.ts';
 import { hubs } from './0010-hubs.ts';
 import { keyRevocations } from './0011-key-revocations.ts';
+import { heldCredentials } from './0012-held-credentials.ts';
 
 export const migrations: Migration[] = [
   wallets,
@@ -21,4 +22,5 @@ export const migrations: Migration[] = [
   holder,
   hubs,
   keyRevocations,
+  heldCredentials,
 ];

@@ -36,6 +36,11 @@ interface HolderJwk {
 export async function getHolderKey(deps: HolderKeyDeps, caller: Caller): Promise<HolderKey> {
   const wallet = await findHolderWallet(deps.db.read, personOf(caller));
   if (wallet === undefined) throw refusal('WALLET_NOT_FOUND');
+  return holderKeyOf(deps, wallet);
+}
+
+/** The holder key of a wallet that derives keys. */
+export async function holderKeyOf(deps: Pick<HolderKeyDeps, 'keyring'>, wallet: Wallet): Promise<HolderKey> {
   const signer = await deps.keyring.signer(wallet, slotPath(contextSlot(CITIZEN_HOLDER)));
   return { wallet, signer, algorithm: wallet.keyType === 'NISTP256' ? 'ES256' : 'EdDSA' };
 }

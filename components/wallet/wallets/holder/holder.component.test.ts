@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { calculateJwkThumbprint, importJWK, type JWK, jwtVerify } from 'jose';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Caller } from '#core/identity/claims.ts';
-import { CITIZEN_WALLET_AUDIENCE } from '#core/identity/tiers.ts';
 import {
   administrator,
   openFixture,
@@ -12,17 +10,12 @@ import {
   type ReplicaOptions,
   startMs,
 } from '../../testing/fixture.ts';
+import { citizen } from '../../testing/holder-fixture.ts';
 import { createHttpClient, type HttpClient } from '../../testing/http-client.ts';
 import { purgeNotices } from './store.ts';
 
 const notices = '/api/v1/wallet/pending-applications';
 const history = '/api/v1/wallet/presentations';
-
-function citizen(change: Partial<Caller> = {}): Caller {
-  const { claims, ...base } = person({ tier: 'consumer' });
-  const aud = ['test:consumer', CITIZEN_WALLET_AUDIENCE];
-  return { ...base, claims: { ...claims, tier: 'consumer', aud }, ...change };
-}
 
 let replica: Replica & ReplicaOptions;
 let client: HttpClient;

@@ -50,8 +50,12 @@ function dateOf(ms: number | null): Date | null {
   return ms === null ? null : new Date(ms);
 }
 
-/** Erases the key material of a wallet; its row, address and public keys stay. */
+/**
+ * Erases the key material of a wallet, and the credentials that are sealed under its data key; its row, address and public
+ * keys stay.
+ */
 export async function eraseSecret(tx: Tx, walletId: string): Promise<void> {
+  await tx.deleteFrom('held_credentials').where('wallet_id', '=', walletId).execute();
   await tx.deleteFrom('wallet_secrets').where('wallet_id', '=', walletId).execute();
 }
 
