@@ -69,10 +69,6 @@ const codes = {
   KB_PAYLOAD_INVALID: ['invalid', 'the payload is not that of a key-binding JWT'],
   CREDENTIAL_INVALID: ['unprocessable', 'the credential cannot be verified'],
   CREDENTIAL_ISSUER_UNKNOWN: ['unprocessable', 'the key of the issuer cannot be found'],
-  CREDENTIAL_HOLDER_MISMATCH: [
-    'unprocessable',
-    'the credential is not bound to the holder key of the wallet',
-  ],
   CREDENTIAL_NOT_FOUND: ['not_found', 'the wallet has no such credential'],
   CREDENTIALS_FULL: ['conflict', 'the wallet has as many credentials as a wallet may have; delete some'],
   CREDENTIALS_UNAVAILABLE: ['unavailable', 'issuers and verifiers cannot be judged at present'],

@@ -185,6 +185,8 @@ export interface HeldCredentialTable {
   status_uri: WriteOnce<string | null>;
   status_index: WriteOnce<string | null>;
   status_checked_at: Date;
+  /** whether the wallet itself has the key that the credential is bound to */
+  bound_to_holder_key: WriteOnce<boolean>;
   claim_names: WriteOnce<string[]>;
   /** the credential with its claims, under the data key of the wallet */
   sealed: WriteOnce<Buffer>;

@@ -20,6 +20,7 @@ export const heldCredentials = {
         status_uri text,
         status_index bigint,
         status_checked_at timestamptz NOT NULL,
+        bound_to_holder_key boolean NOT NULL,
         claim_names text[] NOT NULL,
         sealed bytea NOT NULL,
         issued_at timestamptz,

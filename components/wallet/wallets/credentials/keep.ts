@@ -53,8 +53,7 @@ export async function getViewedWallet(deps: KeepDeps, caller: Caller, idOrAddres
 
 /**
  * Stores a credential that a wallet received, once it is verified. The same credential again is the stored one.
- * @throws AppError unprocessable CREDENTIAL_INVALID, CREDENTIAL_ISSUER_UNKNOWN, CREDENTIAL_HOLDER_MISMATCH,
- * DERIVATION_UNSUPPORTED; conflict CREDENTIALS_FULL; locked WALLET_LOCKED; gone WALLET_DELETED; unavailable
+ * @throws AppError unprocessable CREDENTIAL_INVALID, CREDENTIAL_ISSUER_UNKNOWN; conflict CREDENTIALS_FULL; locked WALLET_LOCKED; gone WALLET_DELETED; unavailable
  * CREDENTIALS_UNAVAILABLE
  */
 export async function storeCredential(
@@ -65,15 +64,15 @@ export async function storeCredential(
 ): Promise<{ readonly credential: HeldCredential; readonly wallet: Wallet; readonly isNew: boolean }> {
   const wallet = await getHeldWallet(deps, caller, idOrAddress);
   assertUsable(wallet, 'decrypt');
-  if (wallet.keyType === 'RSA') throw refusal('DERIVATION_UNSUPPORTED');
   const digest = createHash('sha256').update(text).digest();
   const same = await findByDigest(deps.db.read, wallet.id, digest);
   if (same !== undefined) return { credential: same, wallet, isNew: false };
-  const key = await holderKeyOf(deps, wallet);
+  // RSA wallets derive no keys.
+  const key = wallet.keyType === 'RSA' ? undefined : await holderKeyOf(deps, wallet);
   const nowMs = deps.clock.nowMs();
   const verified = await verifyCredential(text, {
     judge: deps.judge,
-    holderJwk: { ...holderJwk(key) },
+    holderJwk: key && { ...holderJwk(key) },
     nowMs,
   });
   const id = randomUUID();
@@ -116,6 +115,7 @@ function recordOf(verified: VerifiedCredential, { nowMs, ...facts }: RowFacts): 
     listedStatus: judgement.status ?? 'Active',
     statusReference: status === 'unsupported' ? undefined : status,
     statusCheckedAtMs: nowMs,
+    isBoundToHolderKey: verified.isBoundToHolderKey,
     claimNames: names,
     issuedAtMs: verified.issuedAtMs,
     expiresAtMs: verified.expiresAtMs,

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
@@ -5,11 +6,11 @@ import { person } from '../../testing/fixture.ts';
 import { citizen, type HolderFixture, openHolderFixture } from '../../testing/holder-fixture.ts';
 
 let fixture: HolderFixture;
-let { replica, client, issuer, base, stored }: HolderFixture = Object.create(null);
+let { replica, client, issuer, base, store, stored }: HolderFixture = Object.create(null);
 
 beforeAll(async () => {
   fixture = await openHolderFixture('wallet_matches');
-  ({ replica, client, issuer, base, stored } = fixture);
+  ({ replica, client, issuer, base, store, stored } = fixture);
 });
 
 beforeEach(async () => {
@@ -20,6 +21,8 @@ beforeEach(async () => {
 });
 
 afterAll(() => fixture.close());
+
+const otherKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
 
 describe('requirements', () => {
   const match = async (...requirements: object[]) =>
@@ -56,6 +59,9 @@ describe('requirements', () => {
       [],
       [],
     ]);
+    // One of another key may have been copied from anyone.
+    expect((await store(issuer.sdJwt(otherKey()))).status).toBe(201);
+    expect(await match(required('permitNumber', 'P-1'))).toEqual([[candidate(one, 'permitNumber')]]);
     issuer.statuses.set(7, 'Suspended');
     replica.clock.advance(60_000);
     expect(await match(required('permitNumber'))).toEqual([[]]);

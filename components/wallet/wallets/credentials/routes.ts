@@ -53,6 +53,9 @@ const credentialSchema = z
     storedAt: z.string(),
     status: z.enum(STATUSES),
     statusCheckedAt: z.string().nullable().describe('null for a credential without a status.'),
+    keyBinding: z
+      .enum(['HolderKey', 'OtherKey'])
+      .describe('HolderKey: the wallet signs presentations. OtherKey: the app of the person has the key.'),
     usagePolicy: z.enum(['Reusable', 'SingleUse', 'LimitedUse']),
     presentationCount: z.int().describe('Presentations that the wallet app of the person reported.'),
     displayConfig: z
@@ -164,7 +167,7 @@ function mountStore(app: App, deps: KeepDeps): void {
           .string()
           .min(1)
           .max(longestCredential)
-          .describe('A compact SD-JWT VC, or an mdoc as base64url of IssuerSigned, bound to the holder key.'),
+          .describe('A compact SD-JWT VC, or an mdoc as base64url of IssuerSigned, bound to a key.'),
       }),
       example: { credential: 'eyJ0eXAiOiJkYytzZC1qd3QiLCJhbGciOiJFUzI1NiJ9.e30.c2ln~' },
     },
@@ -175,8 +178,8 @@ function mountStore(app: App, deps: KeepDeps): void {
     refusals: [
       ...walletRefusals,
       ...opening,
-      ...refusals('CREDENTIAL_INVALID', 'CREDENTIAL_ISSUER_UNKNOWN', 'CREDENTIAL_HOLDER_MISMATCH'),
-      ...refusals('CREDENTIALS_FULL', 'CREDENTIALS_UNAVAILABLE', 'DERIVATION_UNSUPPORTED'),
+      ...refusals('CREDENTIAL_INVALID', 'CREDENTIAL_ISSUER_UNKNOWN'),
+      ...refusals('CREDENTIALS_FULL', 'CREDENTIALS_UNAVAILABLE'),
     ],
     handle: async ({ caller, params, body }) => {
       const stored = await storeCredential(deps, caller, params.address, body.credential);
@@ -208,7 +211,7 @@ function mountMatch(app: App, deps: KeepDeps): void {
     method: 'POST',
     path: `${base}/match`,
     operationId: 'checkHeldCredentials',
-    summary: 'The active credentials of a wallet that meet requirements of a workflow',
+    summary: 'The active credentials, bound to the holder key, that meet requirements of a workflow',
     params: ofWallet,
     body: {
       schema: z.object({ requirements: z.array(requirement).min(1).max(16) }),
@@ -223,8 +226,12 @@ function mountMatch(app: App, deps: KeepDeps): void {
     refusals: [...walletRefusals, ...opening],
     handle: async ({ caller, params, body: { requirements } }) => {
       const wallet = await getHeldWallet(deps, caller, params.address);
-      const held = await openActive(deps, wallet, (credential) =>
-        requirements.some((each) => isRequired(each, credential)),
+      // A credential that is bound to another key proves nothing about who stored it.
+      const held = await openActive(
+        deps,
+        wallet,
+        (credential) =>
+          credential.isBoundToHolderKey && requirements.some((each) => isRequired(each, credential)),
       );
       return {
         matches: requirements.map((each) => ({
@@ -294,6 +301,7 @@ function describe(
     status: statusOf(credential, nowMs),
     statusCheckedAt:
       credential.statusReference === undefined ? null : apiTimestamp(credential.statusCheckedAtMs),
+    keyBinding: credential.isBoundToHolderKey ? 'HolderKey' : 'OtherKey',
     usagePolicy: 'Reusable',
     displayConfig: null,
     claimNames: [...credential.claimNames],

@@ -25,15 +25,15 @@ export function statusOf(
   return expiresAtMs !== undefined && expiresAtMs <= nowMs ? 'Expired' : listedStatus;
 }
 
-/** Readers may rely on a list for so long. */
-const freshMs = 60_000;
+/** The credential service keeps lists for as long as their issuers allow, so asking again is cheap. */
+const freshMs = 10_000;
 const everyMs = 60_000;
 const checkedAgainMs = 15 * 60_000;
 const checkedAtOnce = 100;
 const side = 8;
 
 /**
- * Asks the issuer's list for the status of credentials that were not checked within the last minute. What cannot be
+ * Asks the issuer's list for the status of credentials that were not checked within the last ten seconds. What cannot be
  * learnt leaves them as they are.
  * @returns the credentials as they are now
  */

@@ -27,6 +27,7 @@ export interface HeldCredential {
   readonly listedStatus: ListedStatus;
   readonly statusReference: StatusReference | undefined;
   readonly statusCheckedAtMs: number;
+  readonly isBoundToHolderKey: boolean;
   readonly claimNames: readonly string[];
   readonly sealed: Buffer;
   readonly issuedAtMs: number | undefined;
@@ -196,6 +197,7 @@ function fromRow(row: Selectable<HeldCredentialTable>): HeldCredential {
     statusReference:
       row.status_uri === null ? undefined : { uri: row.status_uri, index: Number(row.status_index) },
     statusCheckedAtMs: row.status_checked_at.getTime(),
+    isBoundToHolderKey: row.bound_to_holder_key,
     claimNames: row.claim_names,
     sealed: row.sealed,
     issuedAtMs: row.issued_at?.getTime(),
@@ -222,6 +224,7 @@ function toRow(credential: HeldCredential) {
     status_uri: statusReference?.uri ?? null,
     status_index: statusReference === undefined ? null : String(statusReference.index),
     status_checked_at: new Date(credential.statusCheckedAtMs),
+    bound_to_holder_key: credential.isBoundToHolderKey,
     claim_names: [...credential.claimNames],
     sealed: credential.sealed,
     issued_at: issuedAtMs === undefined ? null : new Date(issuedAtMs),

@@ -20,6 +20,8 @@ export interface VerifiedCredential {
   readonly issuerClaim: IssuerClaim;
   readonly judgement: IssuerJudgement;
   readonly status: StatusReference | 'unsupported' | undefined;
+  /** Whether it is bound to the holder key of the wallet; another key is that of the person's app. */
+  readonly isBoundToHolderKey: boolean;
   /** Claims about the subject; of an mdoc, elements by namespace. */
   readonly claims: JsonObject;
   readonly issuedAtMs: number | undefined;
@@ -28,16 +30,16 @@ export interface VerifiedCredential {
 
 interface VerifyOptions {
   readonly judge: CredentialJudge;
-  /** Public JWK of the key that the credential must be bound to. */
-  readonly holderJwk: JsonObject;
+  /** Public JWK of the holder key of the wallet; undefined for a wallet that has none. */
+  readonly holderJwk: JsonObject | undefined;
   readonly nowMs: number;
 }
 
 /**
- * Verifies a credential that a wallet received: form, binding to the holder key, issuer's key, signature, digests,
+ * Verifies a credential that a wallet received: form, binding to a key, issuer's key, signature, digests,
  * lifetime. Only its issuer's name and the place of its status leave this service. An issuer that no source
  * vouches for is no reason to refuse it; the judgement says so.
- * @throws AppError unprocessable CREDENTIAL_INVALID with the code of the violation in its text, CREDENTIAL_HOLDER_MISMATCH,
+ * @throws AppError unprocessable CREDENTIAL_INVALID with the code of the violation in its text,
  * CREDENTIAL_ISSUER_UNKNOWN; unavailable CREDENTIALS_UNAVAILABLE
  */
 export function verifyCredential(text: string, options: VerifyOptions): Promise<VerifiedCredential> {
@@ -54,7 +56,7 @@ async function verifySdJwt(text: string, options: VerifyOptions): Promise<Verifi
   const { issuerJwt, keyBinding } = form.result;
   if (keyBinding !== undefined)
     throw invalid([violation('FORMAT', 'A presentation to a verifier is no credential to store')]);
-  assertBound(confirmedKey(issuerJwt.payload), options.holderJwk);
+  const isBoundToHolderKey = isBound(confirmedKey(issuerJwt.payload), options.holderJwk);
   const issuerClaim = claimOf(issuerJwt.header);
   // The signature is verified before anything that the credential names is asked.
   const { key } = await keyOf(options, issuerClaim, { isDocument: false, status: undefined });
@@ -78,6 +80,7 @@ async function verifySdJwt(text: string, options: VerifyOptions): Promise<Verifi
     issuerClaim,
     judgement,
     status,
+    isBoundToHolderKey,
     claims: subjectClaims(claims),
     issuedAtMs: typeof claims['iat'] === 'number' ? claims['iat'] * 1000 : undefined,
     expiresAtMs: expiresAt === undefined ? undefined : expiresAt * 1000,
@@ -96,7 +99,6 @@ async function verifyDocument(text: string, options: VerifyOptions): Promise<Ver
     atMs: options.nowMs,
   });
   if (result === undefined) throw invalid(violations);
-  assertBound(result.deviceKey, options.holderJwk);
   const { docType, claims, status, validUntilMs } = result;
   const judgement = await options.judge.judgeIssuer(issuerClaim, {
     isDocument: true,
@@ -109,6 +111,7 @@ async function verifyDocument(text: string, options: VerifyOptions): Promise<Ver
     issuerClaim,
     judgement,
     status,
+    isBoundToHolderKey: isBound(result.deviceKey, options.holderJwk),
     claims,
     issuedAtMs: form.result.mso.signedMs,
     expiresAtMs: validUntilMs,
@@ -125,11 +128,13 @@ function confirmedKey(payload: JsonObject): unknown {
   return isJsonObject(cnf) ? cnf['jwk'] : undefined;
 }
 
-function assertBound(key: unknown, holderJwk: JsonObject): void {
-  const bound = isJsonObject(key) ? jwkThumbprint(key) : undefined;
+/** @throws AppError unprocessable CREDENTIAL_INVALID for a credential that everyone who copies it can present */
+function isBound(key: unknown, holderJwk: JsonObject | undefined): boolean {
+  const bound = jwkThumbprint(key);
+  if (bound === undefined)
+    throw invalid([violation('KB_MISSING', 'The credential is bound to no key', 'cnf')]);
   const own = jwkThumbprint(holderJwk);
-  if (bound === undefined || own === undefined || !equalBytes(bound, own))
-    throw refusal('CREDENTIAL_HOLDER_MISMATCH');
+  return own !== undefined && equalBytes(bound, own);
 }
 
 function claimOf({ x5c, kid }: JsonObject): IssuerClaim {

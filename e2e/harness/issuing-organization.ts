@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import type { Api } from './api.ts';
+import { createOrganization, createPerson, type Person } from './governance.ts';
+import { organizationKeys } from './organization-keys.ts';
+import { mintWithSvid } from './service-token.ts';
+
+const offered = z.object({
+  offerId: z.string(),
+  credentialOfferUri: z.string(),
+  credentialOfferReferenceUri: z.string(),
+  preAuthorizedCode: z.string(),
+  txCode: z.string().optional(),
+});
+
+/** An organisation with a certificate of its own authority, and what it offers. */
+export interface IssuingOrganization {
+  readonly organizationId: string;
+  readonly administrator: Person;
+  readonly walletAddress: string;
+  /** Token of a service that may offer. */
+  readonly service: string;
+  /** Offers a site permit; members replace those of the offer. */
+  offer(change?: Readonly<Record<string, unknown>>): Promise<z.output<typeof offered>>;
+  /** Ids of the credentials that an offer became. */
+  credentialIds(offerId: string): Promise<readonly string[]>;
+  /** Changes the status of a credential. */
+  change(credentialId: string, verb: 'suspend' | 'reinstate' | 'revoke'): Promise<void>;
+}
+
+interface Here {
+  readonly api: Api;
+  token(): string;
+  readonly state: Parameters<typeof mintWithSvid>[0];
+}
+
+const stateSchema = z.object({ credentialIds: z.array(z.string()) });
+
+export async function createIssuingOrganization(here: Here): Promise<IssuingOrganization> {
+  const { api } = here;
+  const organization = await createOrganization(api, here.token(), 'issuing');
+  const { id: organizationId } = organization;
+  const administrator = await createPerson(api, here.token(), organization, {
+    name: 'administrator',
+    role: 'Administrator',
+  });
+  const { walletAddress } = await organizationKeys(api, administrator.token, organizationId).makeMaster();
+  const service = (await mintWithSvid(here.state, 'service-blueprint')).token;
+  const enrol = `/api/v1/trust/tenants/${organizationId}/orgs/${walletAddress}/enrol`;
+  await api.expect(200, 'POST', enrol, { token: administrator.token, json: {} });
+  return {
+    organizationId,
+    administrator,
+    walletAddress,
+    service,
+    offer: async (change = {}) => {
+      const json = {
+        issuerWalletAddress: walletAddress,
+        tenantId: organizationId,
+        credentialType: 'Site permit',
+        claims: { permitNumber: 'P-17', area: 620, validFor: 'Test town' },
+        ...change,
+      };
+      const { body } = await api.expect(201, 'POST', '/api/v1/offers', { token: service, json });
+      return offered.parse(body);
+    },
+    credentialIds: async (offerId) => {
+      const { body } = await api.expect(200, 'GET', `/api/v1/offers/${offerId}`, { token: service });
+      return stateSchema.parse(body).credentialIds;
+    },
+    change: async (credentialId, verb) => {
+      const call = { token: administrator.token, json: { reason: 'test' } };
+      await api.expect(200, 'POST', `/api/v1/credentials/${credentialId}/${verb}`, call);
+    },
+  };
+}
