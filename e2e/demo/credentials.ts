@@ -2,25 +2,24 @@ import { join } from 'node:path';
 import qrcode from 'qrcode-generator';
 import { z } from 'zod';
 import { type Api, createApi } from '../harness/api.ts';
-import { createOrganization, createPerson } from '../harness/governance.ts';
+import { createPerson } from '../harness/governance.ts';
 import { HaipWallet, typeCode } from '../harness/haip-wallet.ts';
 import { issueCertificate } from '../harness/issued-certificate.ts';
+import { createIssuingOrganization, type IssuingOrganization } from '../harness/issuing-organization.ts';
 import { signIn } from '../harness/journey.ts';
 import { type HeldCredential, Openid4vcWallet } from '../harness/openid4vc-wallet.ts';
 import { Openid4vpWallet } from '../harness/openid4vp-wallet.ts';
-import { organizationKeys } from '../harness/organization-keys.ts';
-import { mintWithSvid } from '../harness/service-token.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import type { Steps } from './steps.ts';
 
-const offerSchema = z.object({
-  offerId: z.string(),
-  credentialOfferReferenceUri: z.string(),
-  txCode: z.string(),
-});
-const offerState = z.object({ credentialIds: z.array(z.string()) });
 const requestSchema = z.object({ requestId: z.string(), authorizationRequestUri: z.string() });
-const certificateSchema = z.object({ subjectDn: z.string(), notAfter: z.string() });
+const tokenSchema = z.object({ access_token: z.string() });
+const heldSchema = z.object({ issuerTrusted: z.boolean(), claimNames: z.array(z.string()) });
+const resolvedSchema = z.object({
+  verifierHost: z.string(),
+  verifierAuthState: z.string(),
+  matches: z.array(z.object({ candidates: z.array(z.object({ disclosableClaims: z.array(z.string()) })) })),
+});
 const resultSchema = z.object({
   state: z.string(),
   result: z.object({
@@ -49,13 +48,9 @@ const claims = {
 };
 const asked = ['permitNumber', 'area'];
 
-/** The issuing organisation, and the tokens of its administrator and of a service. */
-interface City {
+/** The issuing organisation, on one installation. */
+interface City extends IssuingOrganization {
   readonly api: Api;
-  readonly organizationId: string;
-  readonly walletAddress: string;
-  readonly administrator: string;
-  readonly service: string;
 }
 
 /** A credential for a wallet of another maker, shown to a verifier, suspended and revoked; and once more in haip-1.0. */
@@ -75,21 +70,26 @@ async function takeAndPresent(
   { api, token, system }: { readonly api: Api; readonly token: string; readonly system: LocalSystem },
 ): Promise<void> {
   const city = await steps.run('enrol a certificate of the city', async () => {
-    const { made, subject, until } = await enrolCity(api, token, system);
-    return [`${subject} until ${until}`, made];
+    const organization = await createIssuingOrganization({ api, token: () => token, state: system.state });
+    const { subjectDn, notAfter } = organization.certificate;
+    return [`${subjectDn} until ${notAfter.slice(0, 10)}`, { ...organization, api }];
   });
   const offer = await steps.run('offer a permit of ten claims', async () => {
-    const made = await offerPermit(city);
+    const made = await city.offer({ claims, txCode: { length: 6 } });
     return [`transaction code ${made.txCode}\n${drawCode(made.credentialOfferReferenceUri)}`, made];
   });
   const held = await steps.run('take it with @openid4vc/openid4vci: code, DPoP, proof of a key', async () => {
     const [taken] = await new Openid4vcWallet().take(offer.credentialOfferReferenceUri, {
-      txCode: offer.txCode,
+      txCode: offer.txCode ?? '',
       dpop: true,
     });
     if (taken === undefined) throw new Error('the wallet got no credential');
     return [`SD-JWT VC of ${taken.compact.length} characters`, taken];
   });
+  await steps.run('keep it as a citizen, who checks what a verifier asks', async () => [
+    await keepAndCheck(city, token, held),
+    undefined,
+  ]);
   await steps.run('ask for two of its claims with @openid4vc/openid4vp', async () => {
     const { state, result } = await present(city, held);
     const vouching = result.trust?.evidence.filter(({ vouched }) => vouched).map(({ kind }) => kind) ?? [];
@@ -100,12 +100,10 @@ async function takeAndPresent(
     return [`${shown.join(', ')}; ${result.trust?.decision} by ${vouching.join()}`, undefined];
   });
   await steps.run('suspend it, reinstate it, revoke it', async () => {
-    const state = await api.expect(200, 'GET', `/api/v1/offers/${offer.offerId}`, { token: city.service });
-    const [id = ''] = offerState.parse(state.body).credentialIds;
+    const [id = ''] = await city.credentialIds(offer.offerId);
     const seen: string[] = [];
-    for (const verb of ['suspend', 'reinstate', 'revoke']) {
-      const call = { token: city.administrator, json: { reason: 'demo' } };
-      await api.expect(200, 'POST', `/api/v1/credentials/${id}/${verb}`, call);
+    for (const verb of ['suspend', 'reinstate', 'revoke'] as const) {
+      await city.change(id, verb);
       const { state: verdict, result } = await present(city, held);
       seen.push(result.errors[0]?.code ?? verdict);
     }
@@ -115,33 +113,29 @@ async function takeAndPresent(
   });
 }
 
-async function enrolCity(api: Api, token: string, system: LocalSystem) {
-  const organization = await createOrganization(api, token, 'issuing-city');
-  const chief = await createPerson(api, token, organization, { name: 'chief', role: 'Administrator' });
-  const { walletAddress } = await organizationKeys(api, chief.token, organization.id).makeMaster();
-  const path = `/api/v1/trust/tenants/${organization.id}/orgs/${walletAddress}/enrol`;
-  const enrolled = await api.expect(200, 'POST', path, { token: chief.token, json: {} });
-  const { subjectDn, notAfter } = certificateSchema.parse(enrolled.body);
-  const service = (await mintWithSvid(system.state, 'service-blueprint')).token;
-  const made: City = {
-    api,
-    organizationId: organization.id,
-    walletAddress,
-    administrator: chief.token,
-    service,
-  };
-  return { made, subject: subjectDn, until: notAfter.slice(0, 10) };
-}
-
-async function offerPermit({ api, walletAddress, organizationId, service }: City) {
-  const json = {
-    issuerWalletAddress: walletAddress,
-    tenantId: organizationId,
-    credentialType: 'Site permit',
-    claims,
-    txCode: { length: 6 },
-  };
-  return offerSchema.parse((await api.expect(201, 'POST', '/api/v1/offers', { token: service, json })).body);
+/** The app of a citizen stores the credential in their wallet, and reads a request before it answers. */
+async function keepAndCheck(city: City, root: string, held: HeldCredential): Promise<string> {
+  const { api } = city;
+  const organization = { id: city.organizationId, subdomain: city.subdomain };
+  const { email, password, wallet } = await createPerson(api, root, organization, {
+    name: 'citizen',
+    role: 'User',
+    keyType: 'NISTP256',
+  });
+  const account = { email, password, organizationSubdomain: city.subdomain, tier: 'consumer' };
+  const signedIn = await api.expect(200, 'POST', '/api/auth/login', { json: account });
+  const token = tokenSchema.parse(signedIn.body).access_token;
+  const path = `/api/v1/wallets/${wallet.walletAddress}/credentials`;
+  const stored = await api.expect(201, 'POST', path, { token, json: { credential: held.compact } });
+  const { issuerTrusted, claimNames } = heldSchema.parse(stored.body);
+  const { authorizationRequestUri: requestUri } = await ask(city);
+  const resolve = '/api/v1/wallet/presentations/resolve-request';
+  const resolved = await api.expect(200, 'POST', resolve, { token, json: { requestUri } });
+  const { verifierHost, verifierAuthState, matches } = resolvedSchema.parse(resolved.body);
+  const [candidate] = matches[0]?.candidates ?? [];
+  if (!issuerTrusted || candidate === undefined) throw new Error('the credential answers nothing');
+  const asks = candidate.disclosableClaims.join(' and ');
+  return `${claimNames.length} claims, sealed; ${verifierHost} (${verifierAuthState}) asks for ${asks}`;
 }
 
 /** Another installation in the strict profile: a pushed request, the code of the person, an encrypted answer. */
@@ -157,10 +151,11 @@ async function highAssurance(dataDir: string): Promise<string> {
   try {
     const api = createApi(system.state.gatewayUrl);
     const { access_token: token } = await signIn(api, system.state);
-    const { made } = await enrolCity(api, token, system);
-    const offer = await offerPermit(made);
-    const held = await new HaipWallet(maker).take(offer.credentialOfferReferenceUri, typeCode(offer.txCode));
-    const { state } = await present(made, held);
+    const organization = await createIssuingOrganization({ api, token: () => token, state: system.state });
+    const offer = await organization.offer({ claims, txCode: { length: 6 } });
+    const { credentialOfferReferenceUri, txCode = '' } = offer;
+    const held = await new HaipWallet(maker).take(credentialOfferReferenceUri, typeCode(txCode));
+    const { state } = await present({ ...organization, api }, held);
     if (state !== 'Verified') throw new Error(`the presentation is ${state}`);
     return 'an attested wallet: pushed request, transaction code, DPoP, encrypted answer; Verified';
   } finally {
@@ -168,19 +163,24 @@ async function highAssurance(dataDir: string): Promise<string> {
   }
 }
 
-async function present({ api, administrator: token }: City, held: HeldCredential) {
+async function ask({ api, administrator: { token } }: City) {
   const json = {
     credentialType: 'urn:platform:credential:site-permit',
     requiredClaims: asked,
     responseMode: 'direct_post.jwt',
   };
   const created = await api.expect(201, 'POST', '/api/v1/verifier/requests', { token, json });
-  const { requestId, authorizationRequestUri } = requestSchema.parse(created.body);
+  return requestSchema.parse(created.body);
+}
+
+async function present(city: City, held: HeldCredential) {
+  const { requestId, authorizationRequestUri } = await ask(city);
   const wallet = new Openid4vpWallet();
   const answer = await wallet.answer(await wallet.open(authorizationRequestUri), 'credential', held, asked);
   if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
   const path = `/api/v1/verifier/requests/${requestId}/result`;
-  return resultSchema.parse((await api.expect(200, 'GET', path, { token })).body);
+  const { token } = city.administrator;
+  return resultSchema.parse((await city.api.expect(200, 'GET', path, { token })).body);
 }
 
 /** A QR code of two rows a line, with its quiet zone. */

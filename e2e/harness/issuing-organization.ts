@@ -8,13 +8,14 @@ const offered = z.object({
   offerId: z.string(),
   credentialOfferUri: z.string(),
   credentialOfferReferenceUri: z.string(),
-  preAuthorizedCode: z.string(),
   txCode: z.string().optional(),
 });
 
 /** An organisation with a certificate of its own authority, and what it offers. */
 export interface IssuingOrganization {
   readonly organizationId: string;
+  readonly subdomain: string;
+  readonly certificate: z.output<typeof enrolled>;
   readonly administrator: Person;
   readonly walletAddress: string;
   /** Token of a service that may offer. */
@@ -29,10 +30,12 @@ export interface IssuingOrganization {
 
 interface Here {
   readonly api: Api;
+  /** The token of a system administrator. */
   token(): string;
   readonly state: Parameters<typeof mintWithSvid>[0];
 }
 
+const enrolled = z.object({ subjectDn: z.string(), notAfter: z.string() });
 const stateSchema = z.object({ credentialIds: z.array(z.string()) });
 
 export async function createIssuingOrganization(here: Here): Promise<IssuingOrganization> {
@@ -46,9 +49,11 @@ export async function createIssuingOrganization(here: Here): Promise<IssuingOrga
   const { walletAddress } = await organizationKeys(api, administrator.token, organizationId).makeMaster();
   const service = (await mintWithSvid(here.state, 'service-blueprint')).token;
   const enrol = `/api/v1/trust/tenants/${organizationId}/orgs/${walletAddress}/enrol`;
-  await api.expect(200, 'POST', enrol, { token: administrator.token, json: {} });
+  const { body } = await api.expect(200, 'POST', enrol, { token: administrator.token, json: {} });
   return {
     organizationId,
+    subdomain: organization.subdomain,
+    certificate: enrolled.parse(body),
     administrator,
     walletAddress,
     service,
@@ -60,12 +65,12 @@ export async function createIssuingOrganization(here: Here): Promise<IssuingOrga
         claims: { permitNumber: 'P-17', area: 620, validFor: 'Test town' },
         ...change,
       };
-      const { body } = await api.expect(201, 'POST', '/api/v1/offers', { token: service, json });
-      return offered.parse(body);
+      const made = await api.expect(201, 'POST', '/api/v1/offers', { token: service, json });
+      return offered.parse(made.body);
     },
     credentialIds: async (offerId) => {
-      const { body } = await api.expect(200, 'GET', `/api/v1/offers/${offerId}`, { token: service });
-      return stateSchema.parse(body).credentialIds;
+      const state = await api.expect(200, 'GET', `/api/v1/offers/${offerId}`, { token: service });
+      return stateSchema.parse(state.body).credentialIds;
     },
     change: async (credentialId, verb) => {
       const call = { token: administrator.token, json: { reason: 'test' } };
