@@ -4,29 +4,20 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Api, createApi } from '../harness/api.ts';
-import { createOrganization, createPerson } from '../harness/governance.ts';
 import { HaipWallet, typeCode } from '../harness/haip-wallet.ts';
 import { type IssuedCertificate, issueCertificate } from '../harness/issued-certificate.ts';
+import { createIssuingOrganization, type IssuingOrganization } from '../harness/issuing-organization.ts';
 import { signIn } from '../harness/journey.ts';
 import { Openid4vpWallet } from '../harness/openid4vp-wallet.ts';
-import { organizationKeys } from '../harness/organization-keys.ts';
-import { mintWithSvid } from '../harness/service-token.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 
-const offerSchema = z.object({
-  credentialOfferReferenceUri: z.string(),
-  credentialOfferUri: z.string(),
-  txCode: z.string(),
-});
 const requestSchema = z.object({ requestId: z.string(), authorizationRequestUri: z.string() });
 
 let root: string;
 let system: LocalSystem;
 let api: Api;
 let maker: IssuedCertificate;
-let administrator: string;
-let service: string;
-let issuer: { readonly tenantId: string; readonly issuerWalletAddress: string };
+let organization: IssuingOrganization;
 
 beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), 'chancery-haip-'));
@@ -40,14 +31,7 @@ beforeAll(async () => {
   system = await startSystem({ dataDir: join(root, 'data'), env });
   api = createApi(system.state.gatewayUrl);
   const { access_token: token } = await signIn(api, system.state);
-  const organization = await createOrganization(api, token, 'haip');
-  const chief = await createPerson(api, token, organization, { name: 'chief', role: 'Administrator' });
-  administrator = chief.token;
-  const { walletAddress } = await organizationKeys(api, administrator, organization.id).makeMaster();
-  const path = `/api/v1/trust/tenants/${organization.id}/orgs/${walletAddress}/enrol`;
-  await api.expect(200, 'POST', path, { token: administrator, json: {} });
-  service = (await mintWithSvid(system.state, 'service-blueprint')).token;
-  issuer = { tenantId: organization.id, issuerWalletAddress: walletAddress };
+  organization = await createIssuingOrganization({ api, token: () => token, state: system.state });
 });
 
 afterAll(async () => {
@@ -55,17 +39,18 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-async function offer() {
-  const json = { ...issuer, credentialType: 'Site permit', claims: { permitNumber: 'P-17', area: 620 } };
-  return offerSchema.parse((await api.expect(201, 'POST', '/api/v1/offers', { token: service, json })).body);
-}
-
 test('an attested wallet takes a credential by pushed request, transaction code and DPoP, and presents it encrypted', async () => {
-  const made = await offer();
+  const made = await organization.offer();
   expect(made.credentialOfferUri).toMatch(/^haip-vci:/);
-  const held = await new HaipWallet(maker).take(made.credentialOfferReferenceUri, typeCode(made.txCode));
+  const held = await new HaipWallet(maker).take(
+    made.credentialOfferReferenceUri,
+    typeCode(made.txCode ?? ''),
+  );
   const json = { credentialType: 'urn:platform:credential:site-permit', requiredClaims: ['permitNumber'] };
-  const created = await api.expect(201, 'POST', '/api/v1/verifier/requests', { token: administrator, json });
+  const created = await api.expect(201, 'POST', '/api/v1/verifier/requests', {
+    token: organization.administrator.token,
+    json,
+  });
   const { requestId, authorizationRequestUri } = requestSchema.parse(created.body);
   const presenter = new Openid4vpWallet();
   const opened = await presenter.open(authorizationRequestUri);
@@ -73,27 +58,30 @@ test('an attested wallet takes a credential by pushed request, transaction code 
   const answer = await presenter.answer(opened, 'credential', held, ['permitNumber']);
   expect(answer.status).toBe(200);
   const path = `/api/v1/verifier/requests/${requestId}/result`;
-  const { body } = await api.expect(200, 'GET', path, { token: administrator });
+  const { body } = await api.expect(200, 'GET', path, { token: organization.administrator.token });
   expect(body).toMatchObject({ state: 'Verified', result: { verifiedClaims: { permitNumber: 'P-17' } } });
 });
 
 test('a wallet whose maker is not known gets nothing', async () => {
-  const made = await offer();
+  const made = await organization.offer();
   const stranger = new HaipWallet(await issueCertificate(root, 'stranger', 'wallet.example'));
-  const taken = stranger.take(made.credentialOfferReferenceUri, typeCode(made.txCode));
+  const taken = stranger.take(made.credentialOfferReferenceUri, typeCode(made.txCode ?? ''));
   await expect(taken).rejects.toThrow('invalid_client');
 });
 
 test('nothing weaker is served', async () => {
-  const made = await offer();
+  const made = await organization.offer();
   const form = {
     grant_type: 'urn:ietf:params:oauth:grant-type:pre-authorized_code',
     'pre-authorized_code': 'x',
-    tx_code: made.txCode,
+    tx_code: made.txCode ?? '',
   };
   const { body } = await api.expect(400, 'POST', '/token', { form });
   expect(body).toMatchObject({ error: 'unsupported_grant_type' });
   const json = { credentialType: 'urn:x:y', responseMode: 'direct_post' };
-  const refused = await api.expect(400, 'POST', '/api/v1/verifier/requests', { token: administrator, json });
+  const refused = await api.expect(400, 'POST', '/api/v1/verifier/requests', {
+    token: organization.administrator.token,
+    json,
+  });
   expect(refused.body).toMatchObject({ code: 'PROFILE_WEAKER' });
 });
