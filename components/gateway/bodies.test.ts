@@ -20,7 +20,11 @@ describe('request bodies', () => {
   beforeAll(async () => {
     world = await createTestWorld();
     register = await world.startService('register', answerAsRegister([]));
-    gateway = await world.startGateway({ register: register.address, wallet: '127.0.0.1:9' });
+    gateway = await world.startGateway({
+      register: register.address,
+      wallet: '127.0.0.1:9',
+      tenant: '127.0.0.1:9',
+    });
   });
 
   afterAll(() => world.stop());
@@ -53,6 +57,18 @@ describe('request bodies', () => {
     expect(answer).toContain('"code":"PAYLOAD_TOO_LARGE"');
     expect(answer.toLowerCase()).toContain('connection: close');
     expect(register.seen.length).toBe(before);
+  });
+
+  it('forwards a form with a trust list of 10 MiB, to that path alone', async () => {
+    const sizes = async (path: string, sizeBytes: number) => {
+      const head = `POST ${path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: ${sizeBytes}\r\n\r\n`;
+      const answer = await sendRaw(gateway.port, `${head}${'x'.repeat(sizeBytes)}`);
+      return answer.slice(9, 12);
+    };
+    // The tenant service cannot be reached here: 503 is the answer of a request that was forwarded.
+    expect(await sizes('/api/v1/trust/trustlists', 10 * megabyte + 512)).toBe('503');
+    expect(await sizes('/api/v1/trust/trustlists', 11 * megabyte + 1)).toBe('413');
+    expect(await sizes('/api/v1/trust/tenants', 10 * megabyte + 512)).toBe('413');
   });
 
   it('refuses 10 MB + 1 byte with 413 when the length was not announced', async () => {

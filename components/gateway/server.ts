@@ -173,7 +173,8 @@ function receive(
   if (typeof upgrade === 'object') refuse(options, response, { ...upgrade, path }, trace);
   else if (service === undefined) destinations.serve(request, response, target);
   else {
-    const exchange = { request, response, target, path, service, client, trace };
+    const { bodyLimitBytes } = rule;
+    const exchange = { request, response, target, path, service, bodyLimitBytes, client, trace };
     if (isHeld) destinations.hold(exchange);
     else destinations.forward(exchange);
   }

@@ -1,12 +1,14 @@
 /**
  * One public path of a service. Segments of `path`: a literal, `{name}` (one segment), `{name:hex32}` (a register id),
  * `**` at the end (this path and everything below it). `rewrite` replaces the path. `hub` is the path of a real-time
- * hub: WebSockets, event streams, held polls, and the access token in the query.
+ * hub: WebSockets, event streams, held polls, and the access token in the query. `bodyLimitBytes` is the largest request
+ * body, where it is not the 10 MiB of all others.
  */
 export interface RouteRule {
   readonly path: string;
   readonly hub?: true;
   readonly rewrite?: string;
+  readonly bodyLimitBytes?: number;
 }
 
 /**
@@ -26,6 +28,8 @@ export const ROUTES = {
     { path: '/api/address-lookup/**' },
     { path: '/api/me/**' },
     { path: '/api/v1/me/**' },
+    // A trust list of 10 MiB arrives in a form.
+    { path: '/api/v1/trust/trustlists', bodyLimitBytes: 11 * 1024 * 1024 },
     { path: '/api/v1/trust/**' },
     { path: '/me/persona' },
     { path: '/auth/**' },

@@ -12,6 +12,8 @@ export interface Exchange {
   /** Path without query, as received from the client. */
   readonly path: string;
   readonly service: string;
+  /** Largest request body of the path; undefined for the bound of all others. */
+  readonly bodyLimitBytes?: number | undefined;
   readonly client: ClientFacts;
   readonly trace: TraceStep;
 }

@@ -11,6 +11,7 @@ import { type Forwarded, maxInFlight } from './upstreams.ts';
 interface ForwardOptions {
   /** Undefined for a service that is not configured. */
   readonly find: (service: string) => Forwarded | undefined;
+  /** Largest request body of paths without a bound of their own. */
   readonly bodyLimitBytes: number;
   readonly log: Logger;
   readonly nowMs: () => number;
@@ -33,10 +34,10 @@ export function createForward(options: ForwardOptions): Forward {
     if (upstream === undefined || upstream.inFlight >= maxInFlight) {
       return refuse(exchange, options, 'SERVICE_UNAVAILABLE', 'The service is not available.');
     }
-    const { request } = exchange;
+    const { request, bodyLimitBytes = options.bodyLimitBytes } = exchange;
     if (!announcesBody(request)) return call(exchange, upstream, options, null);
     const length = Number(request.headers['content-length'] ?? Number.NaN);
-    if (length > options.bodyLimitBytes) {
+    if (length > bodyLimitBytes) {
       return refuse(exchange, options, 'PAYLOAD_TOO_LARGE', 'The request body is too large.');
     }
     if (request.headers.expect !== undefined) exchange.response.writeContinue();
@@ -45,7 +46,7 @@ export function createForward(options: ForwardOptions): Forward {
         if (body !== undefined) call(exchange, upstream, options, body);
       });
     }
-    return call(exchange, upstream, options, streamBody(request, options.bodyLimitBytes));
+    return call(exchange, upstream, options, streamBody(request, bodyLimitBytes));
   };
 }
 
