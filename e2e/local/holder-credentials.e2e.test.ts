@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { connectHub } from '../harness/hub.ts';
 import { createIssuingOrganization, type IssuingOrganization } from '../harness/issuing-organization.ts';
 import { createWallet, type Tokens } from '../harness/journey.ts';
 import { type HeldCredential, Openid4vcWallet } from '../harness/openid4vc-wallet.ts';
@@ -63,6 +64,13 @@ describe('the app of a citizen', () => {
   };
 
   test('keeps a credential, checks what a verifier asks, answers, and follows the status', async () => {
+    const signals: unknown[] = [];
+    const hub = await connectHub(`${here.state.gatewayUrl}/hubs/wallet`, {
+      token: consumer,
+      transport: 'WebSockets',
+      targets: ['CredentialAvailable', 'CredentialStatusChanged'],
+      onSignal: (target, [credentialId]) => signals.push([target, credentialId]),
+    });
     const { body } = await store(held.compact);
     const stored = z.looseObject({ id: z.string() }).parse(body);
     expect(stored).toMatchObject({
@@ -97,6 +105,13 @@ describe('the app of a citizen', () => {
     await expect
       .poll(() => get(`/${stored.id}`), { timeout: 30_000, interval: 1_000 })
       .toMatchObject({ status: 'Revoked' });
+    await expect
+      .poll(() => signals, { timeout: 10_000 })
+      .toEqual([
+        ['CredentialAvailable', stored.id],
+        ['CredentialStatusChanged', stored.id],
+      ]);
+    await hub.stop();
     const again = await ask({ responseMode: 'direct_post.jwt', clientIdPrefix: 'x509_hash' });
     expect((await resolve({ requestUri: again.authorizationRequestUri })).body).toMatchObject({
       satisfiable: false,
