@@ -4,5 +4,13 @@ import { credentials } from './0002-credentials.ts';
 import { verifying } from './0003-verifying.ts';
 import { authorization } from './0004-authorization.ts';
 import { audit } from './0005-audit.ts';
+import { receivedTexts } from './0006-received-texts.ts';
 
-export const migrations: readonly Migration[] = [issuing, credentials, verifying, authorization, audit];
+export const migrations: readonly Migration[] = [
+  issuing,
+  credentials,
+  verifying,
+  authorization,
+  audit,
+  receivedTexts,
+];

@@ -28,10 +28,11 @@ export const offerBody = z.strictObject({
   credentialType: readableLine.min(1).max(200).describe('Type of the credential; its name for people.'),
   vct: z
     .url()
+    .regex(/^[^\0-\x20\x7f]+$/, 'has a space or a control character')
     .max(500)
     .optional()
     .describe('Type in SD-JWT VCs, an absolute URI; `credentialType` where that is one, else a URN of it.'),
-  doctype: text.max(200).optional().describe('Document type of mso_mdoc.'),
+  doctype: readableLine.min(1).max(200).optional().describe('Document type of mso_mdoc.'),
   format: z
     .enum(['dc+sd-jwt', 'sd-jwt-vc', 'mso_mdoc'])
     .default('dc+sd-jwt')

@@ -279,3 +279,10 @@ describe('the result', () => {
     expect((await presenter.result(both.requestId)).json().state).toBe('Failed');
   });
 });
+
+test('a verdict is written whatever characters claims and names have', async () => {
+  const claims = { permitNumber: 'P\0-\u{1f3db}', 'floor\0': 2 };
+  const held = await presenter.hold({ claims });
+  const { state, result } = await presenter.verified(held, { requiredClaims: ['permitNumber', 'floor\0'] });
+  expect([state, result.verifiedClaims]).toEqual(['Verified', claims]);
+});

@@ -60,6 +60,7 @@ export const requestBody = z.strictObject({
     .describe('x509_san_dns when absent; in haip-1.0 x509_hash alone.'),
   redirectUri: z
     .url()
+    .regex(/^[^\0-\x20\x7f]+$/, 'has a space or a control character')
     .max(2000)
     .optional()
     .describe('Where the wallet sends the person; the result then waits for the code that comes with them.'),

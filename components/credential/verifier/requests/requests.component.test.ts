@@ -74,6 +74,13 @@ describe('a request for presentations', () => {
       expect((await presenter.ask(ask(type, ['https://x.test']))).json().code).toBe('DCQL_INVALID');
   });
 
+  test('names types and issuers by any character, and addresses by those that they have', async () => {
+    const any = { credentialType: 'urn:test:\0', acceptedIssuers: ['did:test:\0'] };
+    expect((await presenter.ask(any)).statusCode).toBe(201);
+    for (const redirectUri of ['https://a.test/\0', 'https://a.test/ b'])
+      expect((await presenter.ask({ redirectUri })).json().code).toBe('INVALID_REQUEST');
+  });
+
   test('whose query is named __proto__ is refused', async () => {
     const credential = '{"id":"__proto__","format":"dc+sd-jwt","meta":{"vct_values":["x"]}}';
     const declaredQuery = JSON.parse(`{"credentials":[${credential}]}`);

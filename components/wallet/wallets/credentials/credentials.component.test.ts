@@ -198,6 +198,18 @@ describe('a credential is refused', () => {
     }
   });
 
+  test.each([
+    ['its type', { payload: { vct: 'urn:test:\0' } }],
+    ['its issuer', { payload: { iss: 'https://issuer.test/\0' } }],
+    ['the name of a claim', { claims: { 'a\0': 1 } }],
+    [
+      'the address of its status',
+      { payload: { status: { status_list: { idx: 1, uri: 'https://a.test/\0' } } } },
+    ],
+  ])('when %s has a character that no database stores', async (_what, change) => {
+    expect(await refusalOf(issuer.sdJwt(holderJwk, change))).toEqual([422, 'CREDENTIAL_INVALID', 'FORMAT']);
+  });
+
   test('when nobody knows the key of its issuer', async () => {
     const other = new TestIssuer(startMs);
     expect((await refusalOf(other.sdJwt(holderJwk))).slice(0, 2)).toEqual([422, 'CREDENTIAL_ISSUER_UNKNOWN']);

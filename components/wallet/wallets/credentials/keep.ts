@@ -97,16 +97,10 @@ export async function storeCredential(
 type RowFacts = Pick<HeldCredential, 'id' | 'walletId' | 'digest' | 'sealed'> & { readonly nowMs: number };
 
 function recordOf(verified: VerifiedCredential, { nowMs, ...facts }: RowFacts): HeldCredential {
-  const { judgement, status, claims, format } = verified;
-  const names =
-    format === 'mso_mdoc'
-      ? Object.entries(claims).flatMap(([space, elements]) =>
-          Object.keys(elements ?? {}).map((name) => `${space}/${name}`),
-        )
-      : Object.keys(claims);
+  const { judgement, status } = verified;
   return {
     ...facts,
-    format,
+    format: verified.format,
     type: verified.type,
     issuer: verified.issuer,
     issuerClaim: verified.issuerClaim,
@@ -116,7 +110,7 @@ function recordOf(verified: VerifiedCredential, { nowMs, ...facts }: RowFacts): 
     statusReference: status === 'unsupported' ? undefined : status,
     statusCheckedAtMs: nowMs,
     isBoundToHolderKey: verified.isBoundToHolderKey,
-    claimNames: names,
+    claimNames: verified.names,
     issuedAtMs: verified.issuedAtMs,
     expiresAtMs: verified.expiresAtMs,
     storedAtMs: nowMs,

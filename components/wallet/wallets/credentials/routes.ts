@@ -101,10 +101,12 @@ function mountReads(app: App, deps: KeepDeps): void {
     refusals: walletRefusals,
     handle: async ({ caller, params, query }) => {
       const wallet = await getViewedWallet(deps, caller, params.address);
-      const all = await listCredentials(deps.db.read, wallet.id, query.type);
       const nowMs = deps.clock.nowMs();
-      const chosen = all.filter(
-        (each) => query.status === undefined || statusOf(each, nowMs) === query.status,
+      const { type, status } = query;
+      const chosen = (await listCredentials(deps.db.read, wallet.id)).filter(
+        (each) =>
+          (type === undefined || each.type === type) &&
+          (status === undefined || statusOf(each, nowMs) === status),
       );
       return { credentials: await presentAll(deps, wallet, chosen) };
     },

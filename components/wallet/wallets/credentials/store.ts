@@ -83,14 +83,12 @@ export async function findCredential(
   return row && fromRow(row);
 }
 
-/** All credentials of a wallet, the oldest first; of one type where it is named. */
-export async function listCredentials(
-  db: Db,
-  walletId: string,
-  type?: string,
-): Promise<readonly HeldCredential[]> {
-  const all = db.selectFrom('held_credentials').selectAll().where('wallet_id', '=', walletId);
-  const rows = await (type === undefined ? all : all.where('type', '=', type))
+/** All credentials of a wallet, the oldest first. */
+export async function listCredentials(db: Db, walletId: string): Promise<readonly HeldCredential[]> {
+  const rows = await db
+    .selectFrom('held_credentials')
+    .selectAll()
+    .where('wallet_id', '=', walletId)
     .orderBy('stored_at')
     .orderBy('id')
     .execute();

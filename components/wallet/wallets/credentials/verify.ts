@@ -24,6 +24,8 @@ export interface VerifiedCredential {
   readonly isBoundToHolderKey: boolean;
   /** Claims about the subject; of an mdoc, elements by namespace. */
   readonly claims: JsonObject;
+  /** Names of the claims; of an mdoc `namespace/element`. */
+  readonly names: readonly string[];
   readonly issuedAtMs: number | undefined;
   readonly expiresAtMs: number | undefined;
 }
@@ -42,8 +44,13 @@ interface VerifyOptions {
  * @throws AppError unprocessable CREDENTIAL_INVALID with the code of the violation in its text,
  * CREDENTIAL_ISSUER_UNKNOWN; unavailable CREDENTIALS_UNAVAILABLE
  */
-export function verifyCredential(text: string, options: VerifyOptions): Promise<VerifiedCredential> {
-  return text.includes('~') ? verifySdJwt(text, options) : verifyDocument(text, options);
+export async function verifyCredential(text: string, options: VerifyOptions): Promise<VerifiedCredential> {
+  const verified = await (text.includes('~') ? verifySdJwt(text, options) : verifyDocument(text, options));
+  const { type, issuer, status, names } = verified;
+  const texts = [type, issuer, typeof status === 'object' ? status.uri : undefined, ...names];
+  if (texts.some((one) => one?.includes('\0')))
+    throw invalid([violation('FORMAT', 'A name or address has a NUL character')]);
+  return verified;
 }
 
 function invalid([{ code, message }]: readonly [Violation, ...Violation[]]): AppError {
@@ -73,6 +80,7 @@ async function verifySdJwt(text: string, options: VerifyOptions): Promise<Verifi
     isDocument: false,
     status: referenceOf(status),
   });
+  const subject = subjectClaims(claims);
   return {
     format: 'sd-jwt-vc',
     type: vct,
@@ -81,7 +89,8 @@ async function verifySdJwt(text: string, options: VerifyOptions): Promise<Verifi
     judgement,
     status,
     isBoundToHolderKey,
-    claims: subjectClaims(claims),
+    claims: subject,
+    names: Object.keys(subject),
     issuedAtMs: typeof claims['iat'] === 'number' ? claims['iat'] * 1000 : undefined,
     expiresAtMs: expiresAt === undefined ? undefined : expiresAt * 1000,
   };
@@ -113,6 +122,9 @@ async function verifyDocument(text: string, options: VerifyOptions): Promise<Ver
     status,
     isBoundToHolderKey: isBound(result.deviceKey, options.holderJwk),
     claims,
+    names: Object.entries(claims).flatMap(([space, elements]) =>
+      Object.keys(elements ?? {}).map((name) => `${space}/${name}`),
+    ),
     issuedAtMs: form.result.mso.signedMs,
     expiresAtMs: validUntilMs,
   };
