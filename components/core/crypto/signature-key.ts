@@ -84,8 +84,8 @@ function keyOf(object: KeyObject): SignatureKey | undefined {
     case 'rsa': {
       const { modulusLength = 0, publicExponent = 0n } = object.asymmetricKeyDetails ?? {};
       const sound = modulusLength >= MIN_RSA_BITS && modulusLength <= MAX_RSA_BITS;
-      // An exponent of 1 makes every message its own signature; a long one makes verifying slow.
-      const usable = publicExponent >= 3n && publicExponent < 1n << 64n && publicExponent % 2n === 1n;
+      // A small exponent makes faults in the padding usable (FIPS 186-5 section 5.4); a long one makes verifying slow.
+      const usable = publicExponent > 1n << 16n && publicExponent < 1n << 64n && publicExponent % 2n === 1n;
       return sound && usable ? { kind: 'RSA', modulusBits: modulusLength, object } : undefined;
     }
     default:
@@ -101,7 +101,7 @@ function namesCurve(der: Uint8Array): boolean {
 
 /**
  * The key of a SubjectPublicKeyInfo in DER (RFC 5280 section 4.1.2.7): P-256, P-384, P-521, Ed25519, or RSA of 2048 to
- * 8192 bits. Undefined for anything else, curves given by parameters and malformed bytes included.
+ * 8192 bits with an exponent above 2^16. Undefined for anything else, curves given by parameters and malformed bytes included.
  */
 export function findSpkiKey(der: Uint8Array): SignatureKey | undefined {
   try {

@@ -23,6 +23,7 @@ import {
 } from '../encoding/der.ts';
 import { equalBytes } from '../encoding/text.ts';
 import { AppError, isAppError } from '../errors/errors.ts';
+import { judge } from '../errors/judgement.ts';
 import { findSignatureScheme } from './signature-algorithm.ts';
 
 /** One extension; its value is DER that is read by the rules of its identifier. */
@@ -145,6 +146,11 @@ export function parseCertificate(der: Uint8Array): Certificate {
   }
 }
 
+/** The certificate in DER; undefined for bytes that `parseCertificate` refuses. */
+export function findCertificate(der: Uint8Array): Certificate | undefined {
+  return judge(() => parseCertificate(der)).result;
+}
+
 /** Whether the key of one certificate signed the other, and the other names it as its issuer. */
 export function isIssuedBy(certificate: Certificate, issuer: Certificate): boolean {
   const { scheme, signed, signature } = certificate;
@@ -157,4 +163,9 @@ export function isIssuedBy(certificate: Certificate, issuer: Certificate): boole
 /** Whether subject and issuer have one name (RFC 5280 section 3.2). */
 export function isSelfIssued({ issuer, subject }: Certificate): boolean {
   return equalBytes(issuer, subject);
+}
+
+/** Whether a certificate names itself as its issuer, and its own key verifies its signature. */
+export function isSelfSigned(certificate: Certificate): boolean {
+  return isIssuedBy(certificate, certificate);
 }

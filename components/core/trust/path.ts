@@ -1,9 +1,9 @@
 import type { SignatureKey } from '../crypto/signature-key.ts';
 import { AppError, isAppError, violation } from '../errors/errors.ts';
 import { type Judgement, judge } from '../errors/judgement.ts';
-import { type Certificate, isIssuedBy, isSelfIssued } from './certificate.ts';
-import { allowsKeyUsage, basicConstraintsOf, EXTENSION, KEY_USAGE, namesPurpose } from './extensions.ts';
-import { honoursNameConstraints } from './name-constraints.ts';
+import { type Certificate, isIssuedBy, isSelfSigned } from './certificate.ts';
+import { allowsKeyUsage, basicConstraintsOf, KEY_USAGE, namesPurpose } from './extensions.ts';
+import { type CertificateFault, findAcceptedKey, judgeCertificates } from './path-certificates.ts';
 
 /** Codes of path validation. */
 type PathCode = 'TRUST_CHAIN_INVALID' | 'TRUST_CERT_EXPIRED' | 'TRUST_ISSUER_NOT_LISTED';
@@ -37,23 +37,11 @@ interface ValidPath {
   readonly anchor: Certificate;
 }
 
-/**
- * Extensions whose rules are applied here or by the caller (lists of revoked certificates). Policies are processed with
- * the initial set any-policy, under which every policy is acceptable; constraints and mappings of policies are not known.
- */
-const PROCESSED: readonly string[] = Object.values(EXTENSION);
-
 function refuse(code: PathCode, message: string): never {
   throw new AppError('unprocessable', code, message, { violations: [violation(code, message)] });
 }
 
 const refuseChain = (message: string): never => refuse('TRUST_CHAIN_INVALID', message);
-
-function acceptedKeyOf({ key }: Certificate): SignatureKey {
-  const isAccepted =
-    key !== undefined && (key.kind === 'P-256' || key.kind === 'P-384' || key.kind === 'RSA');
-  return isAccepted ? key : refuseChain('A key is not P-256, P-384, or RSA of 2048 bits or more');
-}
 
 function judgeOrder(path: readonly Certificate[], anchors: readonly Certificate[]): Certificate {
   const [leaf] = path;
@@ -64,40 +52,13 @@ function judgeOrder(path: readonly Certificate[], anchors: readonly Certificate[
   if (new Set(thumbprints).size !== path.length) refuseChain('A certificate occurs twice');
   if (anchors.some(({ thumbprint }) => thumbprints.includes(thumbprint)))
     refuseChain('The path contains its anchor');
-  if (path.some((each) => isIssuedBy(each, each))) refuseChain('The path contains a self-signed certificate');
+  if (path.some(isSelfSigned)) refuseChain('The path contains a self-signed certificate');
   for (const [at, issuer] of path.slice(1).entries()) {
     const subject = path[at];
     if (subject === undefined || !isIssuedBy(subject, issuer))
       refuseChain('A certificate is not issued by the next one');
   }
   return leaf;
-}
-
-/** What holds for every certificate, the anchor included (RFC 5280 section 6.1.4 (o), 6.1.5 (f)). */
-function judgeEach(certificate: Certificate): void {
-  acceptedKeyOf(certificate);
-  if (certificate.version !== 3) refuseChain('A certificate is not of version 3');
-  for (const [oid, { isCritical }] of certificate.extensions) {
-    if (isCritical && !PROCESSED.includes(oid)) refuseChain(`The critical extension ${oid} is not known`);
-  }
-}
-
-/**
- * What holds for every issuer (RFC 5280 section 6.1.4 (k) to (n)).
- * @param below certificates below it, the leaf first
- */
-function judgeIssuer(issuer: Certificate, below: readonly Certificate[]): void {
-  const { isAuthority, pathLength } = basicConstraintsOf(issuer);
-  if (!isAuthority) refuseChain('An issuer is no certification authority');
-  if (!allowsKeyUsage(issuer, KEY_USAGE.keyCertSign))
-    refuseChain('The key of an issuer may sign no certificates');
-  const intermediate = below.slice(1).filter((each) => !isSelfIssued(each));
-  if (pathLength !== undefined && intermediate.length > pathLength)
-    refuseChain('The path below an issuer is too long');
-  const [leaf] = below;
-  const named = leaf === undefined ? [] : [leaf, ...intermediate];
-  if (!honoursNameConstraints(issuer, named))
-    refuseChain('A name is outside of the constraints of an issuer');
 }
 
 function judgeLeaf(
@@ -116,22 +77,20 @@ function judgeLeaf(
   }
 }
 
-function judgeValidity(certificates: readonly Certificate[], atMs: number): void {
-  const isValid = certificates.every(
-    ({ notBeforeMs, notAfterMs }) => notBeforeMs <= atMs && atMs <= notAfterMs,
-  );
-  if (!isValid) refuse('TRUST_CERT_EXPIRED', 'A certificate has expired or is not valid yet');
-}
-
 /** Judges all that needs the anchor; the signatures of the path below it are verified. */
 function judgeBelow(anchor: Certificate, { path, purpose, atMs }: PathInput): void {
-  const whole = [...path, anchor];
-  for (const certificate of whole) judgeEach(certificate);
-  for (const [at, issuer] of whole.entries()) if (at > 0) judgeIssuer(issuer, whole.slice(0, at));
-  const [leaf, ...issuers] = whole;
-  if (leaf !== undefined) judgeLeaf(leaf, issuers, purpose);
-  judgeValidity(whole, atMs);
+  const [leaf, ...issuers] = [...path, anchor];
+  if (leaf === undefined) return;
+  const faults = judgeCertificates([leaf, ...issuers], atMs);
+  const invalid = faults.find(({ code }) => code === 'TRUST_CHAIN_INVALID');
+  if (invalid !== undefined) refuseFault(invalid);
+  judgeLeaf(leaf, issuers, purpose);
+  const [late] = faults;
+  if (late !== undefined) refuseFault(late);
 }
+
+const refuseFault = ({ code, index, message }: CertificateFault): never =>
+  refuse(code, `Certificate ${index} of the path ${message}`);
 
 /** Judges a path; malformed extensions make it an invalid chain. */
 function judgeParsed(compute: () => ValidPath): Judgement<ValidPath> {
@@ -165,6 +124,7 @@ export function validatePath(input: PathInput): Judgement<ValidPath> {
     const anchor =
       issuers.find((each) => judge(() => judgeBelow(each, input)).violations.length === 0) ?? first;
     judgeBelow(anchor, input);
-    return { leaf, leafKey: acceptedKeyOf(leaf), anchor };
+    const leafKey = findAcceptedKey(leaf) ?? refuseChain('The key of the leaf is not accepted');
+    return { leaf, leafKey, anchor };
   });
 }

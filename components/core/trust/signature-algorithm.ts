@@ -34,7 +34,12 @@ function hashOf(node: DerNode | undefined): Sha2 | undefined {
   return more.length === 0 && isAbsentOrNull(parameters) ? SHA2[derOid(oid)] : undefined;
 }
 
-/** RSASSA-PSS-params (RFC 4055 section 3.1): the defaults are SHA-1, so hash, mask and salt must all be present. */
+const HASH_BYTES: Readonly<Record<Sha2, number>> = { sha256: 32, sha384: 48, sha512: 64 };
+
+/**
+ * RSASSA-PSS-params (RFC 4055 section 3.1): the defaults are SHA-1, so hash, mask and salt must all be present. The salt is as
+ * long as the hash, as section 3.1 recommends.
+ */
 function pssScheme(parameters: DerNode | undefined): SignatureScheme | undefined {
   const fields = new Map(derSequence(parameters).map((field) => [field.tag, derInner(field)]));
   const [hashField, maskField, saltField] = [fields.get(0xa0), fields.get(0xa1), fields.get(0xa2)];
@@ -45,7 +50,8 @@ function pssScheme(parameters: DerNode | undefined): SignatureScheme | undefined
     return undefined;
   const hash = hashOf(hashField);
   if (hash === undefined || hashOf(maskHash) !== hash) return undefined;
-  return { family: 'rsa-pss', hash, saltBytes: derCount(saltField) };
+  const saltBytes = derCount(saltField);
+  return saltBytes === HASH_BYTES[hash] ? { family: 'rsa-pss', hash, saltBytes } : undefined;
 }
 
 /**

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { findSpkiKey } from '#core/crypto/signature-key.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { isAppError } from '#core/errors/errors.ts';
-import { type Certificate, parseCertificate } from '#core/trust/certificate.ts';
+import { findCertificate, parseCertificate } from '#core/trust/certificate.ts';
 import type { Endpoint } from '#kit/config/config.ts';
 import { createServiceClient } from '#kit/http/http.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
@@ -64,7 +64,7 @@ export function connectTrust(addresses: Addresses, options: PeerOptions): TrustS
       return issuers.map(({ trustListId, sequenceNumber, anchors }) => ({
         trustListId,
         sequenceNumber: Number(sequenceNumber),
-        anchors: anchors.flatMap(findCertificate),
+        anchors: anchors.flatMap((root) => findCertificate(root) ?? []),
       }));
     },
     findOrganizationKey: async (walletAddress) => {
@@ -91,19 +91,10 @@ export function connectTrust(addresses: Addresses, options: PeerOptions): TrustS
 function listOf({ sequenceNumber, roots, stale, strict }: GetAnchorsResponse): AnchorList {
   const snapshot = {
     sequenceNumber: Number(sequenceNumber),
-    anchors: roots.flatMap(findCertificate),
+    // A root that cannot be read vouches for none.
+    anchors: roots.flatMap((der) => findCertificate(der) ?? []),
     issuedAtMs: 0,
     nextUpdateMs: stale ? 0 : Number.MAX_SAFE_INTEGER,
   };
   return { snapshot, isStrict: strict };
-}
-
-/** A root that cannot be read vouches for none. */
-function findCertificate(der: Uint8Array): Certificate[] {
-  try {
-    return [parseCertificate(der)];
-  } catch (error) {
-    if (isAppError(error, 'invalid')) return [];
-    throw error;
-  }
 }

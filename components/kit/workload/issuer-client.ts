@@ -7,7 +7,7 @@ import type { Logger } from '#kit/log/log.ts';
 import { Backoff } from './backoff.ts';
 import type { IssuerCredentialSource, IssuerCredentials, IssuerSource, Svid } from './identity.ts';
 import { askIssuer, type IssuerAnswer, IssuerRefusal } from './issuer-call.ts';
-import { splitPem } from './pem.ts';
+import { getPemCertificates } from './pem.ts';
 import { parseSpiffeId } from './svid.ts';
 import { identityMissing, judgeReceived, type SvidHolder } from './svid-holder.ts';
 
@@ -94,8 +94,8 @@ export class IssuerClient {
 
   #judge(answer: IssuerAnswer, key: KeyObject): Svid {
     const { source, clock } = this.#options;
-    const chain = splitPem(answer.chain);
-    const bundle = splitPem(answer.bundle);
+    const chain = getPemCertificates(answer.chain);
+    const bundle = getPemCertificates(answer.bundle);
     const svid = judgeReceived({ id: answer.spiffeId, chain, key, bundle });
     const leaf = new X509Certificate(svid.cert);
     if (parseSpiffeId(svid.id).trustDomain !== source.installation) {

@@ -1,4 +1,5 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { splitPem } from '#core/encoding/pem.ts';
 import { AppError } from '#core/errors/errors.ts';
 
 const SEQUENCE = 0x30;
@@ -35,11 +36,10 @@ function sequenceLength(bytes: Uint8Array): number {
 /**
  * Certificates of a PEM text as DER, in its order; other blocks are ignored.
  *
- * Errors: unavailable/WORKLOAD_IDENTITY_MISSING when there is none.
+ * Errors: unavailable/WORKLOAD_IDENTITY_MISSING when there is none, or one that is no base64.
  */
-export function splitPem(text: string): Uint8Array[] {
-  const blocks = text.matchAll(/-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/g);
-  const certificates = [...blocks].map((block) => new Uint8Array(Buffer.from(block[1] ?? '', 'base64')));
+export function getPemCertificates(text: string): readonly Uint8Array[] {
+  const certificates = splitPem(text)?.certificates ?? [];
   if (certificates.length === 0) throw damaged();
   return certificates;
 }

@@ -1,6 +1,7 @@
 import { createPrivateKey, type KeyObject, sign, X509Certificate } from 'node:crypto';
 import { sha256 } from '#core/crypto/hash.ts';
 import { encodeBase64Url } from '#core/encoding/base64.ts';
+import { splitPem } from '#core/encoding/pem.ts';
 import { ConfigError } from '#kit/config/config.ts';
 
 /** The certificate and key by which wallets know this verifier (OpenID4VP 1.0, section 5.9.3). */
@@ -20,17 +21,15 @@ interface IdentityRules {
   readonly nowMs: number;
 }
 
-const pemBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-
 /**
  * Reads a PEM bundle: a P-256 key and its certificates, leaf first.
  * @throws ConfigError naming Haip__VerifierCertificate
  */
 export function readIdentity(pem: string, { host, mayBeSelfSigned, nowMs }: IdentityRules): VerifierIdentity {
-  const certificates = (pem.match(pemBlock) ?? []).map((text) => new X509Certificate(text));
+  const { certificates, rest } = readParts(pem);
   const [leaf] = certificates;
   if (leaf === undefined) throw fault('the bundle has no certificate');
-  const key = readKey(pem);
+  const key = readKey(rest);
   if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw fault('the key is not P-256');
   if (!leaf.checkPrivateKey(key)) throw fault('the first certificate is not that of the key');
   const names = leaf.subjectAltName?.split(', ') ?? [];
@@ -41,9 +40,23 @@ export function readIdentity(pem: string, { host, mayBeSelfSigned, nowMs }: Iden
   return identityOf({ host, leaf, chain, key });
 }
 
+function readParts(pem: string): {
+  readonly certificates: readonly X509Certificate[];
+  readonly rest: string;
+} {
+  const parts = splitPem(pem);
+  try {
+    if (parts !== undefined)
+      return { certificates: parts.certificates.map((der) => new X509Certificate(der)), rest: parts.rest };
+  } catch {
+    // Refused below, like a block that is no base64.
+  }
+  throw fault('a certificate of the bundle cannot be read');
+}
+
 function readKey(pem: string): KeyObject {
   try {
-    return createPrivateKey(pem.replaceAll(pemBlock, ''));
+    return createPrivateKey(pem);
   } catch {
     throw fault('the bundle has no private key that can be read');
   }

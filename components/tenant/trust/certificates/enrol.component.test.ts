@@ -1,8 +1,11 @@
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { encodeHex } from '#core/encoding/hex.ts';
+import { type Certificate, parseCertificate } from '#core/trust/certificate.ts';
+import { allowsKeyUsage, basicConstraintsOf, KEY_USAGE } from '#core/trust/extensions.ts';
+import { validatePath } from '#core/trust/path.ts';
 import { manualClock } from '#kit/clock/clock.ts';
 import { findRoot } from '../authority/store.ts';
-import { parseCertificate } from '../paths/certificate.ts';
 import { hasOpenSsl, openSsl, publicHost, startTrustTenant, type TrustTenant } from '../trust.fixture.ts';
 import { enrol } from './enrol.ts';
 
@@ -46,13 +49,17 @@ describe('enrolment', () => {
     expect(leaf.toString()).not.toBe(root.toString());
     const lifeMs = leaf.validToDate.getTime() + 1_000 - leaf.validFromDate.getTime();
     expect(lifeMs).toBe(397 * dayMs);
-    for (const certificate of [root, leaf]) {
-      const parsed = parseCertificate(certificate.raw);
-      expect(parsed?.serialNumber).toMatch(/^[4-7][0-9a-f]{31}$/);
-      expect(parsed?.unknownCritical).toEqual([]);
-    }
-    expect(parseCertificate(root.raw)).toMatchObject({ isAuthority: true, pathLength: 0, keyUsage: 0x60 });
-    expect(parseCertificate(leaf.raw)).toMatchObject({ isAuthority: false, keyUsage: 1 });
+    const [own, issuer] = [parseCertificate(leaf.raw), parseCertificate(root.raw)];
+    for (const { serial } of [own, issuer]) expect(encodeHex(serial)).toMatch(/^[4-7][0-9a-f]{31}$/);
+    const path = { path: [own], anchors: [issuer], atMs: trust.tenant.clock.nowMs() };
+    expect(validatePath(path).violations).toEqual([]);
+    expect(basicConstraintsOf(issuer)).toEqual({ isAuthority: true, pathLength: 0 });
+    expect(basicConstraintsOf(own).isAuthority).toBe(false);
+    const usagesOf = (each: Certificate) => Object.values(KEY_USAGE).map((bit) => allowsKeyUsage(each, bit));
+    expect([usagesOf(own), usagesOf(issuer)]).toEqual([
+      [true, false, false],
+      [false, true, true],
+    ]);
   });
 
   it('again supersedes the earlier one, keeps the root, and both are listed', async () => {

@@ -1,5 +1,8 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { encodeHex } from '#core/encoding/hex.ts';
 import { organisationDid } from '#core/ledger/did.ts';
+import { type Certificate, findCertificate } from '#core/trust/certificate.ts';
+import { validatePath } from '#core/trust/path.ts';
 import { appendAudit } from '../../audit/log/store.ts';
 import { refusal } from '../../errors.ts';
 import {
@@ -13,8 +16,6 @@ import { lockRoot, type StoredRoot } from '../authority/store.ts';
 import { makeLeaf } from '../issuing/make.ts';
 import { organizationNameOf } from '../issuing/names.ts';
 import { type KeyOwner, type OrganizationKey, signWith } from '../keys/organization-keys.ts';
-import { parseCertificate } from '../paths/certificate.ts';
-import { validatePath } from '../paths/validate-path.ts';
 import { assertUncompromised, getCertifiableKey } from './judge.ts';
 import { insertActive, type StoredCertificate } from './store.ts';
 
@@ -83,7 +84,7 @@ async function issue(
   { owner, key, root, change: { organization } }: LeafPlan,
 ): Promise<Omit<StoredCertificate, 'status' | 'revokedAtMs'>> {
   const createdAtMs = clock.nowMs();
-  const anchor = parseCertificate(root.certificate);
+  const anchor = findCertificate(root.certificate);
   const rootKey = await keys.get(owner, 'root');
   if (anchor === undefined || rootKey.thumbprint !== root.keyThumbprint) throw refusal('ROW_UNREADABLE');
   const notBeforeMs = Math.max(wholeSecond(createdAtMs - skewMs), anchor.notBeforeMs);
@@ -99,8 +100,8 @@ async function issue(
     notBeforeMs,
     notAfterMs,
   });
-  const made = parseCertificate(leaf);
-  if (made === undefined || validatePath([made, anchor], createdAtMs).length > 0)
+  const made = findCertificate(leaf);
+  if (made === undefined || !isValid(made, anchor, createdAtMs))
     throw refusal('ROW_UNREADABLE', { message: 'the certificate that was made is not valid under its root' });
   return {
     ...owner,
@@ -109,7 +110,7 @@ async function issue(
     chain: [leaf],
     anchor: root.certificate,
     rootId: root.id,
-    serialNumber: made.serialNumber,
+    serialNumber: encodeHex(made.serial),
     notBeforeMs,
     notAfterMs,
     usableUntilMs: notAfterMs,
@@ -117,6 +118,10 @@ async function issue(
     keyThumbprint: key.thumbprint,
     createdAtMs,
   };
+}
+
+function isValid(leaf: Certificate, anchor: Certificate, atMs: number): boolean {
+  return validatePath({ path: [leaf], anchors: [anchor], atMs }).violations.length === 0;
 }
 
 /** The host of an address; an IPv6 address without its brackets. */

@@ -80,13 +80,13 @@ describe('an import', () => {
       extra: [{ oid: '2.5.29.30', critical: true, value: Buffer.from('3000', 'hex') }],
     });
     const twin = await makeCa('CN=middle', { issuer: root });
-    const own = await makeCertificate({ name: 'CN=self' });
+    const own = await makeCertificate({ name: 'CN=self', usages: usages.digitalSignature });
     const cases: readonly [string, string, RegExp, TestCertificate, readonly TestCertificate[]][] = [
       [
         'another key',
         'CERT_KEY_MISMATCH',
         /csr/,
-        await makeCertificate({ name: 'CN=x', issuer: middle }),
+        await makeCertificate({ name: 'CN=x', issuer: middle, usages: usages.digitalSignature }),
         [middle],
       ],
       ['an issuer that is no CA', 'CERT_CHAIN_INVALID', /is no CA/, await leafOf(party, noCa), [noCa, root]],

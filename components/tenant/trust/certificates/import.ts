@@ -1,14 +1,18 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { encodeHex } from '#core/encoding/hex.ts';
+import { parsePemCertificates } from '#core/encoding/pem.ts';
+import { equalBytes } from '#core/encoding/text.ts';
 import type { AppError } from '#core/errors/errors.ts';
+import { judge } from '#core/errors/judgement.ts';
+import { type Certificate, findCertificate, isSelfSigned } from '#core/trust/certificate.ts';
+import { allowsKeyUsage, basicConstraintsOf, KEY_USAGE, namesPurpose } from '#core/trust/extensions.ts';
+import { judgeUnanchoredPath } from '#core/trust/unanchored.ts';
 import { appendAudit } from '../../audit/log/store.ts';
 import { refusal } from '../../errors.ts';
 import { lockOrganization } from '../../organizations/store.ts';
 import type { TrustChange } from '../authority/provision.ts';
 import type { OrganizationKey } from '../keys/organization-keys.ts';
 import { buildPath } from '../paths/build-path.ts';
-import { type Certificate, KEY_USAGE, parseCertificate } from '../paths/certificate.ts';
-import { parsePem } from '../paths/pem.ts';
-import { isSelfSigned, validatePath } from '../paths/validate-path.ts';
 import { assertUncompromised, getCertifiableKey, type JudgeDeps } from './judge.ts';
 import { insertActive, type StoredCertificate } from './store.ts';
 
@@ -67,7 +71,7 @@ function judgeUpload({ certificatePem, chainPem }: Upload, key: OrganizationKey,
   const [leaf, ...others] = parseAll(certificatePem, 'certificatePem');
   if (others.length > 0)
     throw broken('certificatePem holds several certificates; send those of the CAs as chainPem');
-  if (!Buffer.from(leaf.spki).equals(key.spki)) throw refusal('CERT_KEY_MISMATCH');
+  if (!equalBytes(leaf.spki, key.spki)) throw refusal('CERT_KEY_MISMATCH');
   if (isSelfSigned(leaf))
     throw broken('the certificate is signed by its own key; send one that a CA has issued');
   const given = chainPem.flatMap((pem, index) => parseAll(pem, `chainPem[${index}]`));
@@ -79,7 +83,7 @@ function judgeUpload({ certificatePem, chainPem }: Upload, key: OrganizationKey,
 }
 
 function parseAll(pem: string, member: string): Path {
-  const certificates = parsePem(pem)?.map(parseCertificate) ?? [];
+  const certificates = parsePemCertificates(pem)?.map(findCertificate) ?? [];
   const [first, ...rest] = certificates.flatMap((certificate) => certificate ?? []);
   if (first === undefined || rest.length + 1 !== certificates.length)
     throw broken(`${member} holds no PEM of X.509 certificates`);
@@ -87,30 +91,35 @@ function parseAll(pem: string, member: string): Path {
 }
 
 function judgePath(path: readonly Certificate[], nowMs: number): void {
-  const violations = validatePath(path, nowMs);
-  const found = violations.find(({ code }) => code === 'INVALID') ?? violations[0];
+  const violations = judgeUnanchoredPath(path, nowMs);
+  const found = violations.find(({ code }) => code === 'TRUST_CHAIN_INVALID') ?? violations[0];
   if (found === undefined) return;
   const place = found.index === 0 ? 'the certificate' : `certificate ${found.index} above it`;
-  if (found.code === 'INVALID') throw broken(`${place} ${found.message}`);
+  if (found.code === 'TRUST_CHAIN_INVALID') throw broken(`${place} ${found.message}`);
   throw refusal('CERT_EXPIRED', {
     message: `Refused, because ${place} ${found.message}: request a new one.`,
   });
 }
 
-/** Purposes that let a certificate sign credentials: any, documents (RFC 9336), mdocs (ISO 18013-5), mails and seals. */
-const PURPOSES: ReadonlySet<string> = new Set([
-  '2.5.29.37.0',
+/** Purposes that let a certificate sign credentials: documents (RFC 9336), mdocs (ISO 18013-5), mails and seals. */
+const PURPOSES: readonly string[] = [
   '1.3.6.1.5.5.7.3.36',
   '1.3.6.1.4.1.311.10.3.12',
   '1.0.18013.5.1.2',
   '1.3.6.1.5.5.7.3.4',
-]);
+];
 
-function judgeLeaf({ isAuthority, keyUsage, extendedKeyUsage }: Certificate): void {
-  if (isAuthority) throw unsuitable('it is the certificate of a CA; request one for an end entity');
-  if (keyUsage !== undefined && (keyUsage & KEY_USAGE.digitalSignature) === 0)
-    throw unsuitable('its key usage lacks digitalSignature; request one that has it');
-  if (extendedKeyUsage?.some((purpose) => PURPOSES.has(purpose)) === false)
+/** @throws CERT_UNSUITABLE, CERT_CHAIN_INVALID for an extension that is malformed */
+function judgeLeaf(leaf: Certificate): void {
+  const { violations, result } = judge(() => ({
+    isAuthority: basicConstraintsOf(leaf).isAuthority,
+    maySign: allowsKeyUsage(leaf, KEY_USAGE.digitalSignature),
+    isForOthers: PURPOSES.every((purpose) => namesPurpose(leaf, purpose) === false),
+  }));
+  if (result === undefined) throw broken(`the certificate is malformed (${violations[0].message})`);
+  if (result.isAuthority) throw unsuitable('it is the certificate of a CA; request one for an end entity');
+  if (!result.maySign) throw unsuitable('its key usage lacks digitalSignature; request one that has it');
+  if (result.isForOthers)
     throw unsuitable('its extended key usage names other purposes; request one without it, or for documents');
 }
 
@@ -128,7 +137,7 @@ function rowOf(
     chain: path.filter((certificate) => certificate !== anchor).map(({ der }) => Buffer.from(der)),
     anchor: anchor && Buffer.from(anchor.der),
     rootId: undefined,
-    serialNumber: leaf.serialNumber,
+    serialNumber: encodeHex(leaf.serial),
     notBeforeMs: leaf.notBeforeMs,
     notAfterMs: leaf.notAfterMs,
     usableUntilMs: Math.min(...path.map(({ notAfterMs }) => notAfterMs)),
