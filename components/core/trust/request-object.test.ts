@@ -46,7 +46,13 @@ const unsigned = (change: object) =>
   `${encode({ alg: 'none', typ: 'oauth-authz-req+jwt' })}.${encode({ ...sound, ...change })}.`;
 
 function judged(text: string, change: Partial<RequestExpectation> = {}) {
-  const expected = { clientId: undefined, walletNonce: undefined, allowsHttp: false, atMs: chainTimeMs };
+  const expected = {
+    clientId: undefined,
+    walletNonce: undefined,
+    requestUri: undefined,
+    allowsHttp: false,
+    atMs: chainTimeMs,
+  };
   return judgeRequestObject(text, { ...expected, ...change });
 }
 
@@ -147,6 +153,15 @@ it('refuses a changed request, a certified name without a signature, and another
   for (const text of ['', '..', 'a.b.c', `${header}..`, 'e30.e30.', `${object()}.`]) {
     expect(refusalOf(text), text).toMatch(/^REQUEST_OBJECT_INVALID/);
   }
+});
+
+it('is for wallets, or names the address that it is served at', () => {
+  const requestUri = 'https://verifier.example/requests/1';
+  expect(refusalOf(object({ aud: undefined }))).toBe('accepted');
+  expect(refusalOf(object({ aud: ['https://self-issued.me/v2', 'x'] }))).toBe('accepted');
+  expect(refusalOf(object({ aud: requestUri }), { requestUri })).toBe('accepted');
+  for (const aud of [requestUri, [], null, 7])
+    expect(refusalOf(object({ aud }))).toBe('REQUEST_OBJECT_INVALID aud');
 });
 
 it('repeats the nonce of the wallet', () => {

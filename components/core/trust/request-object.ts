@@ -19,6 +19,8 @@ export interface RequestExpectation {
   readonly clientId: string | undefined;
   /** The nonce that the wallet sent; undefined when it sent none. */
   readonly walletNonce: string | undefined;
+  /** Where the request was fetched; undefined when it came by itself. */
+  readonly requestUri: string | undefined;
   /** Whether answers may go over plain HTTP, in development. */
   readonly allowsHttp: boolean;
   /** Time of the judgement, in milliseconds since the epoch. */
@@ -146,7 +148,15 @@ function judgeTimes(payload: JsonObject, atMs: number): void {
   if (expiresMs !== undefined && expiresMs + leewayMs <= atMs) refuseObject('The request has expired', 'exp');
 }
 
-function readTerms(payload: JsonObject, { walletNonce, allowsHttp, atMs }: RequestExpectation) {
+/** Verifiers of some makers name the address that they serve the request at, in place of the wallet. */
+function isAudience(aud: unknown, requestUri: string | undefined): boolean {
+  const named: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
+  return (
+    aud === undefined || named.includes(AUDIENCE) || (requestUri !== undefined && named.includes(requestUri))
+  );
+}
+
+function readTerms(payload: JsonObject, { walletNonce, requestUri, allowsHttp, atMs }: RequestExpectation) {
   for (const name of UNSUPPORTED)
     if (Object.hasOwn(payload, name)) refuseObject(`${name} is not supported`, name);
   if (payload['response_type'] !== 'vp_token') refuseObject('response_type is not vp_token', 'response_type');
@@ -154,7 +164,7 @@ function readTerms(payload: JsonObject, { walletNonce, allowsHttp, atMs }: Reque
   if (mode !== 'direct_post' && mode !== 'direct_post.jwt')
     refuseObject('response_mode is not direct_post or direct_post.jwt', 'response_mode');
   if (Object.hasOwn(payload, 'redirect_uri')) refuseObject('redirect_uri has no place here', 'redirect_uri');
-  if (aud !== undefined && aud !== AUDIENCE) refuseObject('The request is for another audience', 'aud');
+  if (!isAudience(aud, requestUri)) refuseObject('The request is for another audience', 'aud');
   if (walletNonce !== undefined && payload['wallet_nonce'] !== walletNonce)
     refuseObject('The request does not repeat the nonce of the wallet', 'wallet_nonce');
   if (state !== undefined && typeof state !== 'string') refuseObject('state is no text', 'state');

@@ -1,5 +1,6 @@
-import { X509Certificate } from 'node:crypto';
-import { decodeJwt } from 'jose';
+import { createPublicKey, X509Certificate } from 'node:crypto';
+import { Openid4vpVerifier } from '@openid4vc/openid4vp';
+import { decodeJwt, exportJWK, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isAppError } from '#core/errors/errors.ts';
 import { parseCertificate } from '#core/trust/certificate.ts';
@@ -235,6 +236,48 @@ describe('a request of a verifier', () => {
       expect(await codeOf(resolveRequest(fixture.deps, { requestUri })), requestUri).toBe(
         'REQUEST_OBJECT_INVALID',
       );
+  });
+
+  test('that a library of another maker wrote is read', async () => {
+    const { chain, privateKey } = await issuingCertificate('verifier.test', fixture.clock.nowMs());
+    const x5c = chain.map((der) => Buffer.from(der).toString('base64'));
+    const nowSeconds = Math.floor(fixture.clock.nowMs() / 1000);
+    const requestUri = 'https://verifier.test/requests/2';
+    const never = () => Promise.reject(new Error('not called'));
+    const library = new Openid4vpVerifier({
+      callbacks: {
+        signJwt: async (_signer, { header: { alg, typ = '' }, payload }) => ({
+          jwt: await new SignJWT(JSON.parse(JSON.stringify(payload)))
+            .setProtectedHeader({ alg, typ, x5c })
+            .setIssuedAt(nowSeconds)
+            .setExpirationTime(nowSeconds + 300)
+            .sign(privateKey),
+          signerJwk: { kty: 'EC', ...(await exportJWK(createPublicKey(privateKey))) },
+        }),
+        hash: never,
+        decryptJwe: never,
+        verifyJwt: never,
+        encryptJwe: never,
+      },
+    });
+    const made = await library.createOpenId4vpAuthorizationRequest({
+      authorizationRequestPayload: {
+        response_type: 'vp_token',
+        response_mode: 'direct_post',
+        response_uri: 'https://verifier.test/answers',
+        client_id: 'x509_san_dns:verifier.test',
+        nonce: 'n-0S6',
+        dcql_query: query,
+      },
+      jar: { jwtSigner: { method: 'x5c', x5c, alg: 'ES256' }, requestUri, expiresInSeconds: 300 },
+    });
+    const requestObject = made.jar?.authorizationRequestJwt ?? '';
+    fixture.elsewhere.set(requestUri, Buffer.from(requestObject));
+    expect(await resolveRequest(fixture.deps, { requestUri: made.authorizationRequest })).toMatchObject({
+      clientId: 'x509_san_dns:verifier.test',
+      host: 'verifier.test',
+      query,
+    });
   });
 
   test('without a certificate is shown as not verifiable', async () => {

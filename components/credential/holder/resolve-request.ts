@@ -58,10 +58,11 @@ export async function resolveRequest(
   deps: ResolveRequestDeps,
   source: RequestSource,
 ): Promise<ResolvedRequest> {
-  const { text, clientId, walletNonce } = await obtain(deps, source);
+  const { text, clientId, walletNonce, requestUri } = await obtain(deps, source);
   const { violations, result } = judgeRequestObject(text, {
     clientId,
     walletNonce,
+    requestUri,
     allowsHttp: new URL(deps.issuerUrl).protocol === 'http:',
     atMs: deps.clock.nowMs(),
   });
@@ -77,6 +78,7 @@ interface ObtainedObject {
   readonly text: string;
   readonly clientId: string | undefined;
   readonly walletNonce?: string;
+  readonly requestUri?: string;
 }
 
 async function obtain(deps: ResolveRequestDeps, source: RequestSource): Promise<ObtainedObject> {
@@ -85,7 +87,7 @@ async function obtain(deps: ResolveRequestDeps, source: RequestSource): Promise<
   const url = URL.parse(requestUri ?? '');
   if (url === null) throw refusal('REQUEST_OBJECT_INVALID', { message: 'The address cannot be read' });
   if (url.protocol === 'https:' || url.protocol === 'http:')
-    return { text: await fetchObject(deps, url, undefined), clientId: source.clientId };
+    return { text: await fetchObject(deps, url, undefined), clientId: source.clientId, requestUri: url.href };
   const clientId = oneClientId(source.clientId, url.searchParams);
   const given = url.searchParams.get('request');
   if (given !== null) return { text: given, clientId };
@@ -93,9 +95,10 @@ async function obtain(deps: ResolveRequestDeps, source: RequestSource): Promise<
   if (address === null)
     throw refusal('REQUEST_OBJECT_INVALID', { message: 'The URI has neither request_uri nor request' });
   if (url.searchParams.get('request_uri_method') !== 'post')
-    return { text: await fetchObject(deps, address, undefined), clientId };
+    return { text: await fetchObject(deps, address, undefined), clientId, requestUri: address.href };
   const walletNonce = encodeBase64Url(randomBytes(24));
-  return { text: await fetchObject(deps, address, walletNonce), clientId, walletNonce };
+  const text = await fetchObject(deps, address, walletNonce);
+  return { text, clientId, walletNonce, requestUri: address.href };
 }
 
 /** The client id beside a request, which the URI and the caller may both give. */
