@@ -8,6 +8,7 @@ import { openSession, openStore, type ServiceBase, type ServiceParts } from '#ki
 import { auditReports } from './audit/report.ts';
 import { connectAudit } from './clients/connect-audit.ts';
 import { connectIssuers } from './clients/connect-issuers.ts';
+import { connectRegisters } from './clients/connect-registers.ts';
 import { connectTrust } from './clients/connect-trust.ts';
 import type { CredentialConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
@@ -18,6 +19,7 @@ import { Nonces } from './issuer/nonces/nonces.ts';
 import { ensureSecret } from './issuer/nonces/store.ts';
 import { createMeter } from './metrics.ts';
 import { isHighAssurance } from './protocol/profile.ts';
+import { recordChanges } from './recording/job.ts';
 import { StatusLists } from './status/tokens.ts';
 import { expiry } from './upkeep.ts';
 import { readAuthorities } from './verifier/identity/authorities.ts';
@@ -46,7 +48,10 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
   const nonces = await openNonces(db, issuerUrl);
   const audit = connectAudit(config.CHANCERY_TENANT_GRPC, { runtime, workload, token });
   cleanup.add('audit', () => audit.close());
-  const jobs = startJobs([expiry({ db, clock }), auditReports({ db, send: audit.send })], runtime);
+  const registers = connectRegisters(config.CHANCERY_REGISTER_HTTPS, { runtime, workload, token });
+  cleanup.add('registers', () => registers.close());
+  const recording = recordChanges({ db, clock, issuers, sources, registers, log });
+  const jobs = startJobs([expiry({ db, clock }), auditReports({ db, send: audit.send }), recording], runtime);
   cleanup.add('jobs', () => jobs.stop());
   const verifier = await openVerifier(base, db);
   const issuing = { db, clock, issuers, issuerUrl };
@@ -62,6 +67,7 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
     statuses,
     lists,
     outbound,
+    registers,
     verifierAuthorities: verifierAuthoritiesOf(config),
     profile: config.Haip__Profile,
     authorities: authoritiesOf(config),

@@ -26,6 +26,7 @@ export const credentialSettings = z.object({
   CHANCERY_TENANT_MTLS: endpoint.describe('Tenant service: token listener (host:port)'),
   CHANCERY_WALLET_GRPC: endpoint.describe('Wallet service: wallets of organisations (host:port)'),
   CHANCERY_WALLET_HTTPS: endpoint.describe('Wallet service: signatures of issuers (host:port)'),
+  CHANCERY_REGISTER_HTTPS: endpoint.describe('Register service: records of statuses (host:port)'),
   Haip__IssuerUrl: z
     .string()
     .refine(

@@ -27,6 +27,8 @@ const codes = {
   ],
   WALLET_LOCKED: ['locked', 'the wallet of the organisation is locked'],
   WALLETS_UNAVAILABLE: ['unavailable', 'the wallet service cannot be reached at present'],
+  REGISTER_UNKNOWN: ['unprocessable', 'the register does not exist, or is not for this service'],
+  REGISTERS_UNAVAILABLE: ['unavailable', 'the register service cannot be reached at present'],
   CERTIFICATES_UNAVAILABLE: ['unavailable', 'the certificates of the organisation cannot be read at present'],
   // Presentations
   DCQL_INVALID: ['invalid', 'the query is not valid; `errors` says why'],

@@ -135,10 +135,10 @@ export const SERVICES = {
     purpose: 'Verifiable credentials, issued and verified',
     status: 'served',
     principalId: '00000000-0000-0000-0002-000000000007',
-    scopes: ['registers:read', 'wallets:sign', 'audit:write'],
+    scopes: ['registers:write', 'registers:read', 'wallets:sign', 'audit:write'],
     stores: true,
     main: 'components/credential/main.ts',
-    calls: { tenant: TOKENS_AND_TENANT, wallet: ['grpc', 'https'] },
+    calls: { tenant: TOKENS_AND_TENANT, wallet: ['grpc', 'https'], register: ['https'] },
     routes: ROUTES.credential,
   },
   operator: {

@@ -37,6 +37,8 @@ interface OfferTable {
   tx_code_form: Json<TxCodeForm> | null;
   tx_code_tries: Generated<number>;
   holder_thumbprint: string | null;
+  /** where changes of the status are recorded too */
+  register_id: string | null;
   has_status: boolean;
   status: 'Pending' | 'Exchanged' | 'Expired';
   reason: string | null;
@@ -70,6 +72,20 @@ interface AccessTokenTable {
 interface UsedValueTable {
   value_hash: Buffer;
   expires_at: Date;
+}
+
+/** Changes of statuses that their register does not have yet. */
+interface UnrecordedChangeTable {
+  id: GeneratedAlways<string>;
+  credential_id: string;
+  register_id: string;
+  organization_id: string;
+  wallet_address: string;
+  payload: string;
+  /** JSON of a signed transaction. */
+  transaction: ColumnType<unknown, string | null, string | null>;
+  tries: Generated<number>;
+  next_try_at: Date;
 }
 
 interface StatusListTable {
@@ -124,6 +140,7 @@ export interface CredentialDatabase extends VerifierTables, AuthorizationTables 
   access_tokens: AccessTokenTable;
   used_values: UsedValueTable;
   status_lists: StatusListTable;
+  unrecorded_changes: UnrecordedChangeTable;
   credentials: CredentialTable;
   secrets: SecretTable;
   unreported_events: UnreportedEventTable;

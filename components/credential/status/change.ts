@@ -1,3 +1,4 @@
+import { isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
@@ -6,13 +7,17 @@ import type { CredentialDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { endOfferTokens } from '../issuer/authorization/store.ts';
 import type { Meter } from '../metrics.ts';
-import { type CredentialStatus, mayBecome, withStatus } from './statuses.ts';
-import { type IssuedCredential, lockCredential, lockStatuses, writeStatus } from './store.ts';
+import { type CredentialStatus, mayBecome, withStatus } from '../protocol/statuses.ts';
+import { insertChange } from '../recording/store.ts';
+import { changePayload, type SignChangeDeps, signChange } from '../recording/transaction.ts';
+import { findRecorded, type IssuedCredential, lockCredential, lockStatuses, writeStatus } from './store.ts';
+import { statusListUrl } from './tokens.ts';
 
-export interface ChangeStatusDeps {
+export interface ChangeStatusDeps extends SignChangeDeps {
   readonly db: Database<CredentialDatabase>;
   readonly clock: Clock;
   readonly meter: Meter;
+  readonly issuerUrl: string;
 }
 
 interface StatusChange {
@@ -23,16 +28,15 @@ interface StatusChange {
 
 /**
  * Suspends, reinstates or revokes a credential. The list that is signed next shows it. While a credential is suspended no
- * copies of it are issued, and revocation ends the tokens of its offer.
+ * copies of it are issued, and revocation ends the tokens of its offer. Where its offer names a register, the change is
+ * recorded there too; a wallet service that is away delays the record, never the change.
  * @throws AppError not_found CREDENTIAL_NOT_FOUND, also for credentials of organisations that the caller does not
  * administer; conflict STATUS_TRANSITION, CREDENTIAL_WITHOUT_STATUS
  */
-export async function changeStatus(
-  { db, clock, meter }: ChangeStatusDeps,
-  caller: Caller,
-  change: StatusChange,
-) {
+export async function changeStatus(deps: ChangeStatusDeps, caller: Caller, change: StatusChange) {
+  const { db, clock, meter } = deps;
   const at = new Date(clock.nowMs());
+  const record = await signRecord(deps, change, at);
   const changed = await db.transact(async (tx) => {
     const credential = await lockCredential(tx, change.credentialId);
     if (credential === undefined || !mayChange(caller, credential)) throw refusal('CREDENTIAL_NOT_FOUND');
@@ -58,16 +62,39 @@ export async function changeStatus(
       at,
     } as const;
     await insertEvents(tx, [event]);
+    if (record !== undefined)
+      await insertChange(
+        tx,
+        { ...record, credentialId: credential.id, organizationId: credential.organizationId },
+        at,
+      );
     return {
       credentialId: credential.id,
       status: change.to,
       listId,
       index: listIndex,
       changedAt: at.toISOString(),
+      transactionId: record?.transaction?.id ?? null,
     };
   });
   meter.statusChanged(change.to);
   return changed;
+}
+
+/** The transaction of a change, signed before anything is locked; unsigned while the key cannot be had. */
+async function signRecord(deps: ChangeStatusDeps, { credentialId, to }: StatusChange, changedAt: Date) {
+  const found = await findRecorded(deps.db.read, credentialId);
+  if (found === undefined) return undefined;
+  const { registerId, walletAddress, listId, index } = found;
+  const uri = statusListUrl(deps.issuerUrl, listId);
+  const payload = changePayload({ credentialId, uri, index, status: to, changedAt });
+  const unsigned = { registerId, walletAddress, payload };
+  try {
+    return { ...unsigned, transaction: await signChange(deps, unsigned) };
+  } catch (error) {
+    if (isAppError(error)) return { ...unsigned, transaction: undefined };
+    throw error;
+  }
 }
 
 /** Administrators of the issuing organisation, and services. */

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { readableText } from '#core/encoding/readable.ts';
 import { type App, addRoute, answer, json, media } from '#kit/http/http.ts';
 import { refusals } from '../errors.ts';
+import type { CredentialStatus } from '../protocol/statuses.ts';
 import { type ChangeStatusDeps, changeStatus } from './change.ts';
-import type { CredentialStatus } from './statuses.ts';
 import { type StatusLists, ttlSeconds } from './tokens.ts';
 
 export interface StatusRouteDeps extends ChangeStatusDeps {
@@ -20,6 +20,11 @@ const changedSchema = z
     listId: text,
     index: z.int(),
     changedAt: text,
+    transactionId: text
+      .nullable()
+      .describe(
+        'The record on the register of the offer, sealed later; null without one, or while it cannot be signed.',
+      ),
   })
   .meta({ id: 'CredentialStatusChange' });
 

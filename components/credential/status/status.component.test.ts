@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parseCoseSign1, signedBytes } from '#core/credential/mdoc/cose.ts';
 import { readCbor } from '#core/encoding/cbor.ts';
 import { refusal } from '../errors.ts';
+import { LIST_SIZE } from '../protocol/statuses.ts';
 import { caller, type Fixture, issuerUrl, openFixture } from '../testing/fixture.ts';
 import { decodeSdJwt, TestWallet, walletKey } from '../testing/wallet.ts';
-import { LIST_SIZE } from './statuses.ts';
 
 let fixture: Fixture;
 let wallet: TestWallet;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { CredentialDatabase } from '../database/schema.ts';
 import type { Issuer } from '../issuer/signing/issuers.ts';
-import { type CredentialStatus, emptyStatuses, LIST_SIZE } from './statuses.ts';
+import { type CredentialStatus, emptyStatuses, LIST_SIZE } from '../protocol/statuses.ts';
 
 type DB = CredentialDatabase;
 
@@ -140,6 +140,27 @@ export async function lockCredential(tx: Transactor<DB>, id: string): Promise<Is
     listIndex: row.list_index,
     changedAt: row.changed_at,
   };
+}
+
+/** Where the changes of a credential are recorded beside its list. */
+interface RecordedCredential {
+  readonly registerId: string;
+  readonly walletAddress: string;
+  readonly listId: string;
+  readonly index: number;
+}
+
+/** Undefined for a credential whose offer named no register. */
+export async function findRecorded(db: Reader<DB>, id: string): Promise<RecordedCredential | undefined> {
+  const row = await db
+    .selectFrom('credentials as credential')
+    .innerJoin('offers as offer', 'offer.id', 'credential.offer_id')
+    .select(['offer.register_id', 'offer.wallet_address', 'credential.list_id', 'credential.list_index'])
+    .where('credential.id', '=', id)
+    .executeTakeFirst();
+  const { register_id: registerId, list_id: listId, list_index: index } = row ?? {};
+  if (row === undefined || !registerId || !listId || index === null || index === undefined) return undefined;
+  return { registerId, walletAddress: row.wallet_address, listId, index };
 }
 
 /** The statuses of a list, locked until the transaction ends. */

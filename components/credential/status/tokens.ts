@@ -13,7 +13,7 @@ import { refusal } from '../errors.ts';
 import { issuerHeader, issuerName } from '../issuer/signing/issuer-header.ts';
 import type { Issuers } from '../issuer/signing/issuers.ts';
 import { signAsIssuer, signJwt } from '../issuer/signing/sign.ts';
-import { STATUS_BITS } from './statuses.ts';
+import { STATUS_BITS } from '../protocol/statuses.ts';
 import { findList, keepSigned, type StatusList } from './store.ts';
 
 const compress = promisify(deflate);

@@ -27,6 +27,7 @@ import { selfSignedBundle } from '../verifier/identity/self-signed.ts';
 import { StatusReader } from '../verifier/presentations/status.ts';
 import type { AnchorList, TrustSources } from '../verifier/trust-sources/trust-sources.ts';
 import { type IssuingCertificate, issuingCertificate } from './issuing-certificates.ts';
+import { TestRegisters } from './registers.ts';
 
 export const startMs = Date.UTC(2026, 10, 27, 12);
 export const issuerUrl = 'https://issuer.test';
@@ -56,6 +57,8 @@ export interface Fixture {
   readonly elsewhere: Map<string, Buffer>;
   /** Addresses of other hosts that were asked. */
   readonly fetched: string[];
+  /** The register service. */
+  readonly registers: TestRegisters;
   /** A second replica on the same database. */
   replica(): App;
   close(): Promise<void>;
@@ -76,12 +79,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
     telemetry,
     migrations,
   });
-  const organization: IssuingOrganization = {
-    organizationId: randomUUID(),
-    walletAddress: `w1q${'z'.repeat(58)}`,
-    trustAnchor: 'x509-tenant',
-    certificate: await issuingCertificate('issuer.test', startMs),
-  };
+  const organization = await issuingOrganization();
   const outage: Fixture['outage'] = {};
   const revoked = new Set<string>();
   const trustLists = new Map<string, AnchorList>();
@@ -95,6 +93,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
   const issuing = { db, clock, issuers, issuerUrl };
   const lists = new StatusLists(issuing);
   const outbound = outboundOf({ elsewhere, fetched });
+  const registers = new TestRegisters();
   const deps: Fixture['deps'] = {
     ...issuing,
     lists,
@@ -105,12 +104,9 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
     sources,
     verifier: () => verifier,
     outbound,
+    registers,
     verifierAuthorities: [],
-    statuses: new StatusReader({
-      clock,
-      outbound,
-      findOwnList: (uri) => lists.findOwn(uri),
-    }),
+    statuses: new StatusReader({ clock, outbound, findOwnList: (uri) => lists.findOwn(uri) }),
     log,
     meter: createMeter(telemetry),
     nonces: new Nonces({ secret, issuer: issuerUrl, random: randomBytes }),
@@ -136,11 +132,21 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
     trustLists,
     elsewhere,
     fetched,
+    registers,
     replica: open,
     close: async () => {
       await Promise.all(apps.map((app) => app.close()));
       await db.close();
     },
+  };
+}
+
+async function issuingOrganization(): Promise<IssuingOrganization> {
+  return {
+    organizationId: randomUUID(),
+    walletAddress: `w1q${'z'.repeat(58)}`,
+    trustAnchor: 'x509-tenant',
+    certificate: await issuingCertificate('issuer.test', startMs),
   };
 }
 

@@ -5,6 +5,7 @@ import { verifying } from './0003-verifying.ts';
 import { authorization } from './0004-authorization.ts';
 import { audit } from './0005-audit.ts';
 import { receivedTexts } from './0006-received-texts.ts';
+import { recordedStatuses } from './0007-recorded-statuses.ts';
 
 export const migrations: readonly Migration[] = [
   issuing,
@@ -13,4 +14,5 @@ export const migrations: readonly Migration[] = [
   authorization,
   audit,
   receivedTexts,
+  recordedStatuses,
 ];

@@ -10,7 +10,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { batchSize } from '../../protocol/grants.ts';
 import type { Possession } from '../../protocol/possession.ts';
 import { openObjectUnder } from '../../protocol/secrets.ts';
-import { LIST_SIZE } from '../../status/statuses.ts';
+import { LIST_SIZE } from '../../protocol/statuses.ts';
 import { countAllocated, findOpenList, insertList, listTaken } from '../../status/store.ts';
 import type { Configuration } from '../metadata/configuration.ts';
 import { findConfiguration, findConfigurationOfType } from '../metadata/store.ts';

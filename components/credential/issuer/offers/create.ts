@@ -8,6 +8,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { CredentialDatabase, TxCodeForm } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
+import type { Registers } from '../../ledger/registers.ts';
 import { isHighAssurance, type Profile } from '../../protocol/profile.ts';
 import { createSecret, sealUnder, secretHash, txCodeHash } from '../../protocol/secrets.ts';
 import { ensureConfiguration } from '../metadata/store.ts';
@@ -61,6 +62,10 @@ export const offerBody = z.strictObject({
     .optional()
     .describe('Only a wallet with this key (RFC 7638, SHA-256) gets the credential.'),
   statusList: z.boolean().default(true).describe('Whether the credential can be suspended and revoked.'),
+  registerId: text
+    .regex(/^[0-9a-f]{32}$/)
+    .optional()
+    .describe('With trustAnchor register: the register on which changes of the status are recorded too.'),
 });
 
 type OfferBody = z.output<typeof offerBody>;
@@ -69,6 +74,7 @@ export interface CreateOfferDeps {
   readonly db: Database<CredentialDatabase>;
   readonly clock: Clock;
   readonly issuers: Issuers;
+  readonly registers: Pick<Registers, 'exists'>;
   readonly issuerUrl: string;
   readonly profile: Profile;
 }
@@ -93,6 +99,7 @@ export async function createOffer(deps: CreateOfferDeps, body: OfferBody, create
     trustAnchor: body.trustAnchor,
   };
   await deps.issuers.chainOf(issuer);
+  await assertRegister(deps, body);
   const [id, code, reference] = [randomUUID(), createSecret(randomBytes), createSecret(randomBytes)];
   // In haip-1.0 the code is how the person signs in.
   const asked = body.txCode ?? (isHighAssurance(deps.profile) ? defaultTxCode : undefined);
@@ -106,6 +113,7 @@ export async function createOffer(deps: CreateOfferDeps, body: OfferBody, create
     validitySeconds: body.validitySeconds ?? null,
     txCodeForm: txCode?.form ?? null,
     holderThumbprint: body.holderJwkThumbprint ?? null,
+    registerId: body.registerId ?? null,
     hasStatus: body.statusList,
     expiresAt: new Date(createdAt.getTime() + body.expiresInSeconds * 1000),
     codeHash: secretHash(code),
@@ -121,6 +129,19 @@ export async function createOffer(deps: CreateOfferDeps, body: OfferBody, create
     return found;
   });
   return presentCreated(deps, { ...offer, configurationId }, { code, reference, txCode });
+}
+
+/** @throws AppError invalid CLAIMS_INVALID, unprocessable REGISTER_UNKNOWN, unavailable REGISTERS_UNAVAILABLE */
+async function assertRegister(
+  { registers }: Pick<CreateOfferDeps, 'registers'>,
+  { registerId, trustAnchor, statusList }: OfferBody,
+): Promise<void> {
+  if (registerId === undefined) return;
+  if (trustAnchor !== 'register' || !statusList)
+    throw refusal('CLAIMS_INVALID', {
+      message: 'registerId belongs to credentials with a status whose trustAnchor is register',
+    });
+  if (!(await registers.exists(registerId))) throw refusal('REGISTER_UNKNOWN');
 }
 
 interface Codes {

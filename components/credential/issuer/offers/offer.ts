@@ -17,6 +17,8 @@ export interface Offer {
   readonly validitySeconds: number | null;
   readonly txCodeForm: TxCodeForm | null;
   readonly holderThumbprint: string | null;
+  /** Where changes of the status are recorded too. */
+  readonly registerId: string | null;
   readonly hasStatus: boolean;
   readonly status: OfferStatus;
   readonly reason: string | null;

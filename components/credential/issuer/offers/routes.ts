@@ -84,6 +84,8 @@ export function mountOfferRoutes(app: App, deps: OfferRouteDeps): void {
     answers: { 201: json('The offer.', createdSchema) },
     refusals: refusals(
       'CLAIMS_INVALID',
+      'REGISTER_UNKNOWN',
+      'REGISTERS_UNAVAILABLE',
       'ISSUER_WALLET_MISMATCH',
       'CERT_NOT_ENROLLED',
       'CERT_EXTERNAL_ANCHOR_UNAVAILABLE',

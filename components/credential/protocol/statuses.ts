@@ -14,6 +14,11 @@ export const LIST_SIZE = 131_072;
 
 const perByte = 8 / STATUS_BITS;
 
+/** The entry of a status. */
+export function entryOf(status: CredentialStatus): number {
+  return STATUS_VALUES[status];
+}
+
 /** A list in which every credential is valid. */
 export function emptyStatuses(): Buffer {
   return Buffer.alloc(LIST_SIZE / perByte);
