@@ -25,7 +25,10 @@ export interface IssuingOrganization {
   /** Ids of the credentials that an offer became. */
   credentialIds(offerId: string): Promise<readonly string[]>;
   /** Changes the status of a credential. */
-  change(credentialId: string, verb: 'suspend' | 'reinstate' | 'revoke'): Promise<void>;
+  change(
+    credentialId: string,
+    verb: 'suspend' | 'reinstate' | 'revoke',
+  ): Promise<z.output<typeof changedSchema>>;
 }
 
 interface Here {
@@ -36,6 +39,11 @@ interface Here {
 }
 
 const enrolled = z.object({ subjectDn: z.string(), notAfter: z.string() });
+const changedSchema = z.object({
+  listId: z.string(),
+  index: z.int(),
+  transactionId: z.string().nullable(),
+});
 const stateSchema = z.object({ credentialIds: z.array(z.string()) });
 
 export async function createIssuingOrganization(here: Here): Promise<IssuingOrganization> {
@@ -74,7 +82,8 @@ export async function createIssuingOrganization(here: Here): Promise<IssuingOrga
     },
     change: async (credentialId, verb) => {
       const call = { token: administrator.token, json: { reason: 'test' } };
-      await api.expect(200, 'POST', `/api/v1/credentials/${credentialId}/${verb}`, call);
+      const answer = await api.expect(200, 'POST', `/api/v1/credentials/${credentialId}/${verb}`, call);
+      return changedSchema.parse(answer.body);
     },
   };
 }

@@ -3,12 +3,21 @@ import { inflateSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createIssuingOrganization, type IssuingOrganization } from '../harness/issuing-organization.ts';
+import { createRegister, waitConfirmed, waitOnline } from '../harness/journey.ts';
 import { Openid4vcWallet } from '../harness/openid4vc-wallet.ts';
 import { Openid4vpWallet } from '../harness/openid4vp-wallet.ts';
 import { installation } from '../harness/shared-system.ts';
 
 const here = installation();
 
+const listed = z.object({
+  items: z.array(z.object({ transactionId: z.string(), transactionType: z.string() })),
+});
+const withPayload = z.object({ payload: z.string() });
+const recordedChange = z.object({
+  status: z.string(),
+  statusList: z.object({ uri: z.string(), idx: z.number(), value: z.number() }),
+});
 const asked = z.object({ requestId: z.string(), authorizationRequestUri: z.string() });
 const auditSchema = z.object({
   events: z.array(z.object({ eventType: z.string(), details: z.record(z.string(), z.unknown()) })),
@@ -81,6 +90,41 @@ describe('a credential in a wallet of another maker', () => {
         ['CredentialStatusChanged', 'Revoked'],
         ['CredentialStatusChanged', 'Suspended'],
       ]);
+  });
+
+  test('of the anchor register has its changes on the ledger, from which its list can be made again', async () => {
+    const { token, wallet: owner } = organization.administrator;
+    const registerId = await createRegister(here.api, token, 'Statuses of credentials', owner);
+    await waitOnline(here.api, token, registerId);
+    const made = await organization.offer({ trustAnchor: 'register', registerId });
+    await wallet.take(made.credentialOfferUri);
+    const [id = ''] = await organization.credentialIds(made.offerId);
+    const changes = [];
+    for (const verb of ['suspend', 'reinstate', 'revoke'] as const)
+      changes.push(await organization.change(id, verb));
+    const [{ listId = '', index = 0 } = {}] = changes;
+    for (const { transactionId } of changes)
+      await waitConfirmed(here.api, token, registerId, transactionId ?? 'none');
+    const path = `/api/registers/${registerId}/transactions?pageSize=10`;
+    const { items } = listed.parse((await here.api.expect(200, 'GET', path, { token })).body);
+    const recorded = items.filter(({ transactionType }) => transactionType === 'CredentialStatusChange');
+    // The newest is first.
+    expect(recorded.map((one) => one.transactionId)).toEqual(
+      changes.map(({ transactionId }) => transactionId).toReversed(),
+    );
+    const payloads = await Promise.all(
+      recorded.map(async ({ transactionId }) => {
+        const one = `/api/registers/${registerId}/transactions/${transactionId}`;
+        const { payload } = withPayload.parse((await here.api.expect(200, 'GET', one, { token })).body);
+        return recordedChange.parse(JSON.parse(Buffer.from(payload, 'base64').toString()));
+      }),
+    );
+    expect(payloads.map(({ status, statusList }) => [status, statusList.idx, statusList.value])).toEqual([
+      ['Revoked', index, 1],
+      ['Active', index, 0],
+      ['Suspended', index, 2],
+    ]);
+    expect(payloads[0]?.statusList.uri).toMatch(new RegExp(`/ietf-status-lists/${listId}$`));
   });
 
   test.each([
