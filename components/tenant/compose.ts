@@ -34,6 +34,8 @@ import { mintServiceToken } from './platform/principals/mint.ts';
 import { mayManagePrincipals, principalRpc } from './platform/principals/rpc.ts';
 import { startTokenListener } from './platform/principals/token-listener.ts';
 import { revocationRpc } from './tokens/revocations/rpc.ts';
+import { enrolFirstWallets } from './trust/certificates/automatic/job.ts';
+import { requestEnrolment } from './trust/certificates/automatic/store.ts';
 import { issuerChainRpc, mayReadChains } from './trust/certificates/rpc.ts';
 import { connectOrganizationKeys } from './trust/keys/clients.ts';
 import { mayReadAnchors, trustListRpc } from './trust/lists/rpc.ts';
@@ -91,7 +93,8 @@ async function assemble(base: ServiceBase<TenantConfig>, services: readonly Serv
     await reader.close();
     await door.close();
   });
-  const jobs = startJobs(upkeepJobs(parts, tenant), runtime);
+  const enrolments = enrolFirstWallets({ ...tenant.deps.trust, log: runtime.log });
+  const jobs = startJobs([...upkeepJobs(parts, tenant), enrolments], runtime);
   cleanup.add('jobs', () => jobs.stop());
   return { authenticator, limiter, config, runtime, tenant, workload, parts, cleanup, hub };
 }
@@ -119,6 +122,7 @@ function followWallets({ config, runtime, tenant, workload, parts, cleanup }: Bu
     source,
     auditUse: auditKeyUse,
     auditChange: auditWalletChange,
+    onOrganizationWallet: (tx, wallet) => requestEnrolment(tx, wallet, new Date(runtime.clock.nowMs())),
     bus: parts.bus,
     log,
     onApplied: (count) => applied.inc(count),

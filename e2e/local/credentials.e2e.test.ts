@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { inflateSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { createOrganization, createPerson } from '../harness/governance.ts';
 import { createIssuingOrganization, type IssuingOrganization } from '../harness/issuing-organization.ts';
 import { createRegister, waitConfirmed, waitOnline } from '../harness/journey.ts';
 import { Openid4vcWallet } from '../harness/openid4vc-wallet.ts';
 import { Openid4vpWallet } from '../harness/openid4vp-wallet.ts';
+import { organizationKeys } from '../harness/organization-keys.ts';
 import { installation } from '../harness/shared-system.ts';
 
 const here = installation();
@@ -179,6 +181,16 @@ describe('a credential in a wallet of another maker', () => {
       state: 'Failed',
       result: { errors: [{ code: 'STATUS_SUSPENDED' }], verifiedClaims: {} },
     });
+  });
+
+  test('is offered by an organisation whose first wallet has just been made', async () => {
+    const made = await createOrganization(here.api, here.token(), 'new-issuer');
+    const chief = await createPerson(here.api, here.token(), made, { name: 'chief', role: 'Administrator' });
+    const keys = organizationKeys(here.api, chief.token, made.id);
+    const { walletAddress: issuerWalletAddress } = await keys.makeMaster();
+    const json = { issuerWalletAddress, tenantId: made.id, credentialType: 'Badge', claims: { level: 1 } };
+    const offer = () => here.api.send('POST', '/api/v1/offers', { token: organization.service, json });
+    await expect.poll(async () => (await offer()).status, { timeout: 15_000, interval: 500 }).toBe(201);
   });
 
   test('is not offered with the wallet of another organisation, or by people', async () => {

@@ -1,6 +1,10 @@
 import type { ColumnType, Generated } from 'kysely';
 import type { TrustListTables } from './trust-list-tables.ts';
-import type { OrganizationCertificateTable, OrganizationRootTable } from './trust-tables.ts';
+import type {
+  OrganizationCertificateTable,
+  OrganizationRootTable,
+  RequestedEnrolmentTable,
+} from './trust-tables.ts';
 
 /** A column that PostgreSQL fills and the application never writes. */
 type Assigned<T> = ColumnType<T, never, never>;
@@ -339,4 +343,5 @@ export interface TenantDatabase extends TrustListTables {
   inbox_entries: InboxEntryTable;
   organization_roots: OrganizationRootTable;
   organization_certificates: OrganizationCertificateTable;
+  requested_enrolments: RequestedEnrolmentTable;
 }

@@ -50,3 +50,11 @@ export interface OrganizationCertificateTable {
   revoked_at: Date | null;
   revocation_reason: string | null;
 }
+
+/** An organisation whose first wallet waits for its certificate. */
+export interface RequestedEnrolmentTable {
+  organization_id: string;
+  wallet_address: string;
+  tries: Generated<number>;
+  next_try_at: Date;
+}

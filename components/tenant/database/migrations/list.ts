@@ -16,6 +16,7 @@ import { passwordChange } from './0015-password-change.ts';
 import { certificates } from './0016-certificates.ts';
 import { trustLists } from './0017-trust-lists.ts';
 import { anchorNames } from './0018-anchor-names.ts';
+import { requestedEnrolments } from './0019-requested-enrolments.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -35,4 +36,5 @@ export const migrations: readonly Migration[] = [
   certificates,
   trustLists,
   anchorNames,
+  requestedEnrolments,
 ];

@@ -27,6 +27,7 @@ describe('wallets in tokens', () => {
   let log: WalletLog;
   let admin: string;
   let applied: number[];
+  let wallets: object[];
 
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_wallets');
@@ -39,6 +40,7 @@ describe('wallets in tokens', () => {
   beforeEach(async () => {
     log = await openWalletLog();
     applied = [];
+    wallets = [];
     await tenant.db.transact(async (tx) => {
       await tx.deleteFrom('event_cursors').execute();
       await tx.deleteFrom('user_wallets').execute();
@@ -54,6 +56,7 @@ describe('wallets in tokens', () => {
         source,
         auditUse: auditKeyUse,
         auditChange: auditWalletChange,
+        onOrganizationWallet: async (_tx, wallet) => void wallets.push(wallet),
         onApplied: (count) => applied.push(count),
       }),
       never,
@@ -119,14 +122,12 @@ describe('wallets in tokens', () => {
   it('wallets of organisations, of services and of other people do not count', async () => {
     const [account] = await listMemberships(tenant.db.read, admin);
     const organizationId = account?.organizationId ?? '';
-    await log.tell(
-      'WalletCreated',
-      factOf(organizationId, 1, { ownerKind: 'Organization' }),
-      factOf(admin, 1, { ownerKind: 'Service' }),
-    );
+    const ofOrganization = factOf(organizationId, 1, { ownerKind: 'Organization' });
+    await log.tell('WalletCreated', ofOrganization, factOf(admin, 1, { ownerKind: 'Service' }));
     await apply('WalletCreated', factOf(randomUUID(), 2));
     expect(await claim()).toBeUndefined();
     expect(applied.at(-1)).toBe(1);
+    expect(wallets).toEqual([{ organizationId, walletAddress: ofOrganization.address }]);
   });
 
   it('the event of a late commit is not skipped', async () => {

@@ -33,6 +33,11 @@ interface WalletSources {
   readonly auditUse: (tx: Transactor<TenantDatabase>, use: KeysUnwrapped) => Promise<void>;
   /** Writes a change of a wallet of an organisation to its audit log. */
   readonly auditChange: (tx: Transactor<TenantDatabase>, change: WalletChanged) => Promise<void>;
+  /** Learns of a new wallet of an organisation. */
+  readonly onOrganizationWallet: (
+    tx: Transactor<TenantDatabase>,
+    wallet: { readonly organizationId: string; readonly walletAddress: string },
+  ) => Promise<void>;
 }
 
 /**
@@ -63,11 +68,16 @@ export function walletConsumption(
 async function applyEvents(
   tx: Transactor<TenantDatabase>,
   logged: readonly LogEvent[],
-  { auditUse, auditChange }: Pick<WalletSources, 'auditUse' | 'auditChange'>,
+  { auditUse, auditChange, onOrganizationWallet }: Omit<WalletSources, 'source'>,
 ): Promise<number> {
   const events = logged.flatMap(({ kind, data }) => parseWalletEvent(kind, data) ?? []);
   const ofPeople = events.filter(({ fact }) => fact.ownerKind === 'User');
   for (const event of ofPeople) await applyWalletEvent(tx, event);
+  const made = events.filter(
+    ({ kind, fact }) => kind === 'WalletCreated' && fact.ownerKind === 'Organization',
+  );
+  for (const { fact } of made)
+    await onOrganizationWallet(tx, { organizationId: fact.ownerId, walletAddress: fact.address });
   const uses = logged.flatMap(({ kind, data }) => parseKeysUnwrapped(kind, data) ?? []);
   for (const use of uses) await auditUse(tx, use);
   const changes = logged.flatMap(({ kind, data }) => parseWalletChanged(kind, data) ?? []);

@@ -50,6 +50,7 @@ describe('the consumer of wallet events', () => {
       source,
       auditUse: () => Promise.resolve(),
       auditChange: () => Promise.resolve(),
+      onOrganizationWallet: () => Promise.resolve(),
       bus: {
         subscribe: (subject, listener) => {
           expect(subject).toBe(SUBJECTS.walletEvents);

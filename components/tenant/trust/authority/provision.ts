@@ -23,11 +23,11 @@ export interface AuthorityDeps {
   readonly keys: OrganizationKeys;
 }
 
-/** The organisation of a change, and the caller that makes it. */
+/** The organisation of a change, and the caller that makes it; undefined where the service itself does. */
 export interface TrustChange {
   readonly organization: { readonly id: string; readonly name: string };
-  readonly caller: Caller;
-  readonly origin: Origin;
+  readonly caller: Pick<Caller, 'subject' | 'platformUserId'> | undefined;
+  readonly origin: Origin | undefined;
 }
 
 const rootYears = 10;
@@ -63,8 +63,8 @@ export async function provisionRoot(
       organizationId: organization.id,
       occurredAtMs: root.createdAtMs,
       type: 'TrustAnchorCreated',
-      identityId: caller.subject,
-      platformUserId: caller.platformUserId,
+      identityId: caller?.subject,
+      platformUserId: caller?.platformUserId,
       origin,
       success: true,
       details: { resourceType: 'wallet', resourceId: walletAddress, keyThumbprint: key.thumbprint },

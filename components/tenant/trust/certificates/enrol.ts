@@ -56,8 +56,8 @@ export async function enrol(
       organizationId: owner.organizationId,
       occurredAtMs: certificate.createdAtMs,
       type: 'CertificateEnrolled',
-      identityId: caller.subject,
-      platformUserId: caller.platformUserId,
+      identityId: caller?.subject,
+      platformUserId: caller?.platformUserId,
       origin,
       success: true,
       details: {

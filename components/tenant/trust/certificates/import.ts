@@ -47,8 +47,8 @@ export async function importCertificate(
       organizationId,
       occurredAtMs: createdAtMs,
       type: 'CertificateImported',
-      identityId: caller.subject,
-      platformUserId: caller.platformUserId,
+      identityId: caller?.subject,
+      platformUserId: caller?.platformUserId,
       origin,
       success: true,
       details: {
