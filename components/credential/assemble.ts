@@ -27,6 +27,7 @@ import { readIdentity, type VerifierIdentity } from './verifier/identity/identit
 import { VerifierFile } from './verifier/identity/load.ts';
 import { selfSignedBundle } from './verifier/identity/self-signed.ts';
 import { StatusReader } from './verifier/presentations/status.ts';
+import { RevocationLists } from './verifier/trust-sources/revocation-lists.ts';
 
 export interface Parts extends ServiceParts {
   readonly deps: CredentialHttpDeps & HolderRpcDeps;
@@ -51,7 +52,9 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
   const registers = connectRegisters(config.CHANCERY_REGISTER_HTTPS, { runtime, workload, token });
   cleanup.add('registers', () => registers.close());
   const recording = recordChanges({ db, clock, issuers, sources, registers, log });
-  const jobs = startJobs([expiry({ db, clock }), auditReports({ db, send: audit.send }), recording], runtime);
+  const revocations = new RevocationLists({ clock, log, outbound });
+  const reports = auditReports({ db, send: audit.send });
+  const jobs = startJobs([expiry({ db, clock }), reports, recording, revocations.refreshing()], runtime);
   cleanup.add('jobs', () => jobs.stop());
   const verifier = await openVerifier(base, db);
   const issuing = { db, clock, issuers, issuerUrl };
@@ -64,6 +67,7 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
     nonces,
     verifier,
     sources,
+    revocations,
     statuses,
     lists,
     outbound,

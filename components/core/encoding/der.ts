@@ -151,8 +151,8 @@ export function derCount(node: DerNode | undefined, tag: number = DER.integer): 
 }
 
 /** A BOOLEAN (X.690 section 11.1). */
-export function derBoolean(node: DerNode | undefined): boolean {
-  const [value, ...more] = derContent(expectDer(node, DER.boolean));
+export function derBoolean(node: DerNode | undefined, tag: number = DER.boolean): boolean {
+  const [value, ...more] = derContent(expectDer(node, tag));
   if (more.length > 0 || (value !== 0x00 && value !== 0xff)) refuse('a boolean is neither true nor false');
   return value === 0xff;
 }

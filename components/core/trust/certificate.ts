@@ -9,13 +9,10 @@ import {
   DER,
   type DerNode,
   derBitBytes,
-  derBoolean,
   derBytes,
-  derContent,
   derCount,
   derInner,
   derInteger,
-  derOid,
   derSequence,
   derTime,
   expectDer,
@@ -24,13 +21,8 @@ import {
 import { equalBytes } from '../encoding/text.ts';
 import { AppError, isAppError } from '../errors/errors.ts';
 import { judge } from '../errors/judgement.ts';
+import { type ExtensionList, readExtensions } from './extension-list.ts';
 import { findSignatureScheme } from './signature-algorithm.ts';
-
-/** One extension; its value is DER that is read by the rules of its identifier. */
-interface Extension {
-  readonly isCritical: boolean;
-  readonly value: Uint8Array;
-}
 
 /** An X.509 certificate (RFC 5280 section 4.1); nothing about it is verified. */
 export interface Certificate {
@@ -51,7 +43,7 @@ export interface Certificate {
   /** Undefined when the kind of key is not supported. */
   readonly key: SignatureKey | undefined;
   /** By object identifier. */
-  readonly extensions: ReadonlyMap<string, Extension>;
+  readonly extensions: ExtensionList;
   readonly signed: Uint8Array;
   /** Undefined when the algorithm is not supported. */
   readonly scheme: SignatureScheme | undefined;
@@ -67,32 +59,16 @@ function refuse(message: string, cause?: unknown): never {
   throw new AppError('invalid', 'CERT_MALFORMED', `Certificate: ${message}`, { cause });
 }
 
-function readExtensions(node: DerNode | undefined): ReadonlyMap<string, Extension> {
-  const extensions = new Map<string, Extension>();
-  if (node === undefined) return extensions;
-  for (const each of derSequence(derInner(node))) {
-    const parts = derSequence(each);
-    const [identifier, second, third] = parts;
-    const hasCritical = second?.tag === DER.boolean;
-    const value = expectDer(hasCritical ? third : second, DER.octetString);
-    if (parts.length !== (hasCritical ? 3 : 2)) refuse('an extension has other members');
-    const oid = derOid(identifier);
-    if (extensions.has(oid)) refuse('an extension occurs twice');
-    extensions.set(oid, { isCritical: hasCritical && derBoolean(second), value: derContent(value) });
-  }
-  if (extensions.size === 0) refuse('there are no extensions in their place');
-  return extensions;
-}
-
 /** What follows the public key: identifiers of the second version, and extensions, in this order. */
-function readTrailing(nodes: readonly DerNode[]): ReadonlyMap<string, Extension> {
+function readTrailing(nodes: readonly DerNode[]): ExtensionList {
   let last = 0;
   for (const { tag } of nodes) {
     if ((tag !== TAG_EXTENSIONS && !UNIQUE_IDS.includes(tag)) || (tag & 0x1f) <= last)
       refuse('an unknown member');
     last = tag & 0x1f;
   }
-  return readExtensions(nodes.find(({ tag }) => tag === TAG_EXTENSIONS));
+  const found = nodes.find(({ tag }) => tag === TAG_EXTENSIONS);
+  return found === undefined ? new Map() : readExtensions(derInner(found));
 }
 
 function readCertificate(der: Uint8Array): Certificate {

@@ -43,8 +43,11 @@ function refuse(message: string): never {
   throw new AppError('invalid', 'CERT_MALFORMED', `Certificate: ${message}`);
 }
 
-/** The value of an extension; undefined when the certificate has none. Malformed DER throws invalid DER_MALFORMED. */
-export function findExtension({ extensions }: Certificate, oid: string): DerNode | undefined {
+/** The value of an extension; undefined when there is none. Malformed DER throws invalid DER_MALFORMED. */
+export function findExtension(
+  { extensions }: Pick<Certificate, 'extensions'>,
+  oid: string,
+): DerNode | undefined {
   const found = extensions.get(oid);
   return found === undefined ? undefined : readDer(found.value);
 }

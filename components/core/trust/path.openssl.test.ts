@@ -8,15 +8,10 @@ import { parseCertificate } from './certificate.ts';
 import { validatePath } from './path.ts';
 import { chainDers, chainTimeMs, ecKey, rsaKey } from './testing/chains.ts';
 import { CLIENT_AUTH, type FlawedChain, type FlawKeys, flawedChains, soundChains } from './testing/flaws.ts';
-
-const version = spawnSync('openssl', ['version'], { encoding: 'utf8' });
-const hasOpenssl = version.status === 0 && version.stdout.startsWith('OpenSSL 3');
+import { hasOpenssl, pem } from './testing/openssl.ts';
 
 const keys: FlawKeys = { other: ecKey('P-256'), rsa: rsaKey(2048), weak: rsaKey(1024), p384: ecKey('P-384') };
 const standard = Array.from({ length: 5 }, () => ecKey('P-256'));
-
-const pem = (der: Buffer): string =>
-  `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replaceAll(/.{64}/g, '$&\n').trimEnd()}\n-----END CERTIFICATE-----\n`;
 
 /** A chain as both judges are given it: leaf first, without the anchor and what was left out. */
 interface Input {

@@ -109,7 +109,9 @@ describe('the issuer of a credential', () => {
     for (const claim of [nothing, { ...nothing, certificates: [Buffer.from('none')] }]) {
       expect(await judgeIssuer(fixture.deps, claim)).toMatchObject({ publicKey: new Uint8Array() });
     }
-    const purposes = await issuingCertificate('other.test', fixture.clock.nowMs(), ['1.3.6.1.5.5.7.3.2']);
+    const purposes = await issuingCertificate('other.test', fixture.clock.nowMs(), {
+      purposes: ['1.3.6.1.5.5.7.3.2'],
+    });
     fixture.organization.certificate = purposes;
     const document = { ...nothing, certificates: purposes.chain, isDocument: true };
     expect(await judgeIssuer(fixture.deps, document)).toMatchObject({ isTrusted: false });

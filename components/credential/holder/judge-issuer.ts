@@ -11,11 +11,13 @@ import {
 } from '../verifier/presentations/issuer.ts';
 import type { StatusReader } from '../verifier/presentations/status.ts';
 import type { StatusResult } from '../verifier/presentations/verdict.ts';
+import type { RevocationLists } from '../verifier/trust-sources/revocation-lists.ts';
 import type { ListedIssuer, TrustSources } from '../verifier/trust-sources/trust-sources.ts';
 
 export interface JudgeIssuerDeps {
   readonly clock: Clock;
   readonly sources: TrustSources;
+  readonly revocations: Pick<RevocationLists, 'verdictOf'>;
   readonly statuses: StatusReader;
 }
 
@@ -72,7 +74,7 @@ function issuerOf({ sources }: JudgeIssuerDeps, { certificates, keyId }: IssuerC
 
 /** Any source may vouch: organisations of this installation, by certificate or DID, and every imported list. */
 async function trustOf(
-  { clock, sources }: JudgeIssuerDeps,
+  { clock, sources, revocations }: JudgeIssuerDeps,
   issuer: FoundIssuer,
   isDocument: boolean,
 ): Promise<TrustDecision> {
@@ -87,12 +89,13 @@ async function trustOf(
   };
   const byId = new Map(listed.map((list) => [list.trustListId, listOf(list)]));
   const known = { ...sources, findTrustList: async (id: string) => byId.get(id) };
-  const { facts } = await gatherFacts(policy, issuer, known);
+  const atMs = clock.nowMs();
+  const { facts } = await gatherFacts(policy, issuer, { sources: known, revocations, atMs });
   return decideTrust(policy, facts, {
     revocationCheck: 'FailClosed',
     isStrictAboutFreshness: false,
     purpose: isDocument ? DOCUMENT_SIGNER : undefined,
-    atMs: clock.nowMs(),
+    atMs,
   });
 }
 

@@ -25,6 +25,7 @@ import { StatusLists } from '../status/tokens.ts';
 import { readIdentity } from '../verifier/identity/identity.ts';
 import { selfSignedBundle } from '../verifier/identity/self-signed.ts';
 import { StatusReader } from '../verifier/presentations/status.ts';
+import { RevocationLists } from '../verifier/trust-sources/revocation-lists.ts';
 import type { AnchorList, TrustSources } from '../verifier/trust-sources/trust-sources.ts';
 import { type IssuingCertificate, issuingCertificate } from './issuing-certificates.ts';
 import { TestRegisters } from './registers.ts';
@@ -51,6 +52,7 @@ export interface Fixture {
   readonly outage: { chain?: Error; sign?: Error; anchor?: Error };
   /** Certificates that the authority of the organisation has revoked, by thumbprint. */
   readonly revoked: Set<string>;
+  readonly revocations: RevocationLists;
   /** Trust lists by id. */
   readonly trustLists: Map<string, AnchorList>;
   /** Answers of other hosts by address; others cannot be reached. */
@@ -94,6 +96,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
   const lists = new StatusLists(issuing);
   const outbound = outboundOf({ elsewhere, fetched });
   const registers = new TestRegisters();
+  const revocations = new RevocationLists({ clock, log, outbound });
   const deps: Fixture['deps'] = {
     ...issuing,
     lists,
@@ -106,6 +109,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
     outbound,
     registers,
     verifierAuthorities: [],
+    revocations,
     statuses: new StatusReader({ clock, outbound, findOwnList: (uri) => lists.findOwn(uri) }),
     log,
     meter: createMeter(telemetry),
@@ -129,6 +133,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
     callers,
     outage,
     revoked,
+    revocations,
     trustLists,
     elsewhere,
     fetched,
@@ -164,6 +169,7 @@ function issuersOf({ organization, outage }: Pick<Fixture, 'organization' | 'out
   };
 }
 
+/** Other hosts; addresses that are asked are added to `fetched`. */
 function outboundOf({ elsewhere, fetched }: Pick<Fixture, 'elsewhere' | 'fetched'>): Pick<Outbound, 'send'> {
   return {
     send: async (uri) => {

@@ -10,6 +10,8 @@ export interface IssuingCertificate {
   /** DER, leaf first, without the root. */
   readonly chain: readonly Uint8Array[];
   readonly rootPem: string;
+  /** A list of the root about serial numbers in hexadecimal: DER, for one day. The leaf has the number 02. */
+  revocationList(revoked: readonly string[], nowMs: number): Promise<Buffer>;
   /** Key identifier of the root, base64url. */
   readonly authorityKeyId: string;
   /** r and s over a digest. */
@@ -17,11 +19,11 @@ export interface IssuingCertificate {
   readonly privateKey: KeyObject;
 }
 
-/** Makes a root, and a leaf below it for a host; its purpose is that of document signers. */
+/** Makes a root, and a leaf below it for a host; its purpose is that of document signers, `listUri` names its list. */
 export async function issuingCertificate(
   host: string,
   nowMs: number,
-  purposes = ['1.0.18013.5.1.2'],
+  { purposes = ['1.0.18013.5.1.2'], listUri }: { purposes?: string[]; listUri?: string } = {},
 ): Promise<IssuingCertificate> {
   const rootKeys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
   const leafKeys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
@@ -48,6 +50,7 @@ export async function issuingCertificate(
       new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: host }]),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
       new x509.ExtendedKeyUsageExtension(purposes),
+      ...(listUri === undefined ? [] : [new x509.CRLDistributionPointsExtension([listUri])]),
     ],
   });
   const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', leafKeys.privateKey));
@@ -56,6 +59,17 @@ export async function issuingCertificate(
   return {
     chain: [new Uint8Array(leaf.rawData)],
     rootPem: root.toString('pem'),
+    revocationList: async (revoked, thisMs) => {
+      const list = await x509.X509CrlGenerator.create({
+        issuer: root.subject,
+        thisUpdate: new Date(thisMs),
+        nextUpdate: new Date(thisMs + 86_400_000),
+        signingAlgorithm: algorithm,
+        signingKey: rootKeys.privateKey,
+        entries: revoked.map((serialNumber) => ({ serialNumber, revocationDate: new Date(thisMs) })),
+      });
+      return Buffer.from(list.rawData);
+    },
     authorityKeyId: Buffer.from(authority.keyId ?? '', 'hex').toString('base64url'),
     sign: (digest) => p256.sign(digest, Buffer.from(d, 'base64url'), { prehash: false, lowS: false }),
     privateKey,

@@ -114,6 +114,26 @@ describe('requests to addresses that people supply', () => {
     await outbound.close();
   });
 
+  it('signed answers may come over http, of public hosts alone', async () => {
+    const asked: string[] = [];
+    const outbound = createOutbound({
+      allowed: [],
+      lookup: async (host) => {
+        asked.push(host);
+        return [{ address: '127.0.0.1', family: 4 }];
+      },
+    });
+    const before = connections;
+    const plain = (host: string) => faultOf(outbound.send(`http://${host}:${port}/`, { isSigned: true }));
+    for (const host of ['127.0.0.1', '[::1]', '2130706433', '169.254.169.254', 'user:word@example.com'])
+      expect(await plain(host), host).toBe('address');
+    expect(asked).toEqual([]);
+    expect(await plain('lists.example')).toBe('address');
+    expect(await faultOf(outbound.send('ftp://lists.example/', { isSigned: true }))).toBe('address');
+    expect([asked, connections]).toEqual([['lists.example'], before]);
+    await outbound.close();
+  });
+
   it('any spelling of a private IPv4 address is refused', async () => {
     const outbound = createOutbound({ allowed: [] });
     const part = fc.nat({ max: 255 });

@@ -39,6 +39,8 @@ interface OutboundRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly limits?: OutboundLimits;
+  /** Admits http too, for answers that carry a signature of their own; the host must be public all the same. */
+  readonly isSigned?: boolean;
 }
 
 interface OutboundAnswer {
@@ -96,18 +98,18 @@ export function createOutbound({ allowed, lookup = systemLookup }: OutboundOptio
   });
   const isException = (url: URL) => allowed.includes(url.origin);
 
-  function admit(text: string): URL | undefined {
+  function admit(text: string, schemes: readonly string[] = ['https:']): URL | undefined {
     const url = URL.parse(text);
     if (url === null || url.username !== '' || url.password !== '') return undefined;
     if (isException(url)) return url;
-    if (url.protocol !== 'https:') return undefined;
+    if (!schemes.includes(url.protocol)) return undefined;
     // No lookup is made for a literal.
     const host = url.hostname.replace(/^\[|\]$/g, '');
     return isIP(host) === 0 || isPublicAddress(host) ? url : undefined;
   }
 
   async function send(text: string, wanted: OutboundRequest = {}): Promise<OutboundAnswer> {
-    const url = admit(text);
+    const url = admit(text, wanted.isSigned ? ['https:', 'http:'] : undefined);
     if (url === undefined) throw new OutboundError('address');
     const { limits = defaultLimits, method = 'GET', headers = {}, body } = wanted;
     const signal = AbortSignal.timeout(limits.timeoutMs);

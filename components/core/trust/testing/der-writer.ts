@@ -2,8 +2,9 @@
 export function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;
-  const size =
-    length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+  const size = [length & 0xff];
+  for (let left = length >> 8; left > 0; left >>= 8) size.unshift(left & 0xff);
+  if (length >= 0x80) size.unshift(0x80 | size.length);
   return Buffer.concat([Buffer.from([tag, ...size]), content]);
 }
 

@@ -1,8 +1,18 @@
 import type { SignatureKey } from '#core/crypto/signature-key.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
 import { type Violation, violation } from '#core/errors/errors.ts';
-import type { KeyOrigin, ResolvedDid, TrustFacts, TrustPolicy } from '#core/trust/evaluate.ts';
+import type { Certificate } from '#core/trust/certificate.ts';
+import type {
+  KeyOrigin,
+  ResolvedDid,
+  TrustFacts,
+  TrustListSnapshot,
+  TrustPolicy,
+} from '#core/trust/evaluate.ts';
+import { EXTENSION } from '#core/trust/extensions.ts';
+import { validatePath } from '#core/trust/path.ts';
 import { judgeX5c } from '#core/trust/x5c.ts';
+import type { RevocationLists } from '../trust-sources/revocation-lists.ts';
 import type { TrustSources } from '../trust-sources/trust-sources.ts';
 
 /** The key of an issuer, and where it was found. */
@@ -47,11 +57,18 @@ export function findCertifiedIssuer(x5c: unknown): FoundIssuer | Violation {
   return { key, origin: { kind: 'x5c', path: result }, resolvedDid: undefined };
 }
 
+interface GatherDeps {
+  readonly sources: TrustSources;
+  readonly revocations: Pick<RevocationLists, 'verdictOf'>;
+  /** Time of the decision, in milliseconds since the epoch. */
+  readonly atMs: number;
+}
+
 /** Gathers what a policy needs to judge an issuer. A source that cannot be asked vouches for none. */
 export async function gatherFacts(
   policy: TrustPolicy,
   { origin, resolvedDid }: Pick<FoundIssuer, 'origin' | 'resolvedDid'>,
-  sources: TrustSources,
+  { sources, revocations, atMs }: GatherDeps,
 ): Promise<{ readonly facts: TrustFacts; readonly isStrict: boolean }> {
   const kinds = new Set(policy.sources.map(({ kind }) => kind));
   const path = origin.kind === 'x5c' ? origin.path : [];
@@ -65,14 +82,55 @@ export async function gatherFacts(
     [...new Set(ids)].map(async (id) => [id, await sources.findTrustList(id)] as const),
   );
   const found = lists.flatMap(([id, list]) => (list === undefined ? [] : [[id, list] as const]));
+  const own: Revocation = new Map(
+    tenant === undefined || last === undefined ? [] : [[last.thumbprint, tenant.verdict]],
+  );
+  const listed = issuersOf(path, { lists: found.map(([, { snapshot }]) => snapshot), atMs });
   const facts: TrustFacts = {
     origin,
     resolvedDid,
     tenantAnchors: tenant === undefined ? [] : [tenant.anchor],
     trustLists: new Map(found.map(([id, { snapshot }]) => [id, snapshot])),
-    revocation: new Map(
-      tenant === undefined || last === undefined ? [] : [[last.thumbprint, tenant.verdict]],
-    ),
+    revocation: new Map([...(await verdictsOf(listed, own, revocations)), ...own]),
   };
   return { facts, isStrict: found.some(([, { isStrict }]) => isStrict) };
+}
+
+type Revocation = TrustFacts['revocation'];
+
+interface ListedAnchors {
+  readonly lists: readonly TrustListSnapshot[];
+  readonly atMs: number;
+}
+
+/** The certificates of a path that leads to an anchor of a list, each with its issuer; none of a path that is not valid. */
+function issuersOf(
+  path: readonly Certificate[],
+  { lists, atMs }: ListedAnchors,
+): ReadonlyMap<Certificate, Certificate> {
+  const issuers = new Map<Certificate, Certificate>();
+  for (const { anchors } of lists) {
+    const { result } = validatePath({ path, anchors, atMs });
+    if (result === undefined) continue;
+    for (const [at, certificate] of path.entries()) {
+      issuers.set(certificate, path[at + 1] ?? issuers.get(certificate) ?? result.anchor);
+    }
+  }
+  return issuers;
+}
+
+/** What lists of other authorities say of certificates that name one, where the own ones say nothing. */
+async function verdictsOf(
+  issuers: ReadonlyMap<Certificate, Certificate>,
+  own: Revocation,
+  revocations: GatherDeps['revocations'],
+): Promise<Revocation> {
+  const unknown = [...issuers].filter(
+    ([{ thumbprint, extensions }]) => !own.has(thumbprint) && extensions.has(EXTENSION.crlDistributionPoints),
+  );
+  const judged = unknown.map(
+    async ([certificate, issuer]) =>
+      [certificate.thumbprint, await revocations.verdictOf(certificate, issuer)] as const,
+  );
+  return new Map(await Promise.all(judged));
 }

@@ -147,9 +147,9 @@ describe('a document under a certificate of another purpose', () => {
   let before: ReturnType<typeof kept>;
   beforeEach(async () => {
     before = kept();
-    fixture.organization.certificate = await issuingCertificate('issuer.test', fixture.clock.nowMs(), [
-      '1.3.6.1.5.5.7.3.4',
-    ]);
+    fixture.organization.certificate = await issuingCertificate('issuer.test', fixture.clock.nowMs(), {
+      purposes: ['1.3.6.1.5.5.7.3.4'],
+    });
   });
 
   test('is refused', async () => {

@@ -134,6 +134,38 @@ describe('a presentation fails', () => {
     fixture.trustLists.set('eu', { snapshot, isStrict: true });
     expect(codes(await presenter.verified(held, { trustPolicy }))).toEqual(['TRUSTLIST_STALE']);
   });
+
+  test('under a certificate that the list of its authority revokes, or whose list cannot be had', async () => {
+    const [kept, nowMs] = [fixture.organization.certificate, fixture.clock.nowMs()];
+    const listUri = 'http://authority.test/issuers.crl';
+    const certificate = await issuingCertificate('issuer.test', nowMs, { listUri });
+    fixture.organization.certificate = certificate;
+    const one = await presenter.hold({ statusList: false });
+    const trustPolicy = { sources: [{ kind: 'trustlist', trustListId: 'eu' }] };
+    const verified = (more: object = {}) => presenter.verified(one, { trustPolicy, ...more });
+    const root = parseCertificate(new X509Certificate(certificate.rootPem).raw);
+    const snapshot = { sequenceNumber: 8, anchors: [root], issuedAtMs: nowMs, nextUpdateMs: undefined };
+    const other = parseCertificate(new X509Certificate(kept.rootPem).raw);
+    fixture.trustLists.set('eu', { snapshot: { ...snapshot, anchors: [other] }, isStrict: true });
+    expect(codes(await verified())).toEqual(['TRUST_ISSUER_NOT_LISTED']);
+    // The authority is not trusted: its address is not asked.
+    expect(fixture.fetched).not.toContain(listUri);
+    fixture.trustLists.set('eu', { snapshot, isStrict: true });
+    expect(codes(await verified())).toEqual(['TRUST_CRL_UNAVAILABLE']);
+    const open = await verified({ revocationCheckPolicy: 'FailOpen' });
+    expect(open.state).toBe('Verified');
+    expect(open.result.trust.evidence[0]).toMatchObject({ vouched: true, reason: 'TRUST_CRL_UNAVAILABLE' });
+    fixture.clock.advance(30_000);
+    fixture.elsewhere.set(listUri, await certificate.revocationList(['03'], nowMs));
+    const good = await verified();
+    expect([good.state, codes(good)]).toEqual(['Verified', []]);
+    fixture.clock.advance(3_600_000);
+    fixture.elsewhere.set(listUri, await certificate.revocationList(['02'], fixture.clock.nowMs()));
+    await fixture.revocations.refreshing().run(new AbortController().signal);
+    expect(codes(await verified())).toEqual(['TRUST_CERT_REVOKED']);
+    expect(codes(await verified({ revocationCheckPolicy: 'FailOpen' }))).toEqual(['TRUST_CERT_REVOKED']);
+    fixture.organization.certificate = kept;
+  });
 });
 
 test('the key of a presentation is the key of its credential: the private key of the issuer is of no use', async () => {

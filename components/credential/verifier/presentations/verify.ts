@@ -11,6 +11,7 @@ import { type Violation, violation } from '#core/errors/errors.ts';
 import { isOfAuthority } from '#core/trust/authorities.ts';
 import { decideTrust, type TrustDecision } from '#core/trust/evaluate.ts';
 import type { StoredRequest } from '../requests/store.ts';
+import type { RevocationLists } from '../trust-sources/revocation-lists.ts';
 import type { TrustSources } from '../trust-sources/trust-sources.ts';
 import { type FoundIssuer, findCertifiedIssuer, findIssuer, gatherFacts } from './issuer.ts';
 import type { StatusReader } from './status.ts';
@@ -18,6 +19,7 @@ import type { JudgedQuery, QueryVerdict, StatusResult } from './verdict.ts';
 
 export interface VerifyDeps {
   readonly sources: TrustSources;
+  readonly revocations: Pick<RevocationLists, 'verdictOf'>;
   readonly statuses: StatusReader;
 }
 
@@ -155,13 +157,13 @@ function unread(reference: Verified['status']): StatusResult {
 }
 
 async function judgeTrust(
-  { sources }: VerifyDeps,
+  { sources, revocations }: VerifyDeps,
   issuer: FoundIssuer,
   { request, query, nowMs }: Judging,
 ): Promise<TrustDecision> {
   const policy = request.terms.policies.get(query.id);
   if (policy === undefined) throw new Error(`the request has no policy for the query ${query.id}`);
-  const { facts, isStrict } = await gatherFacts(policy, issuer, sources);
+  const { facts, isStrict } = await gatherFacts(policy, issuer, { sources, revocations, atMs: nowMs });
   return decideTrust(policy, facts, {
     revocationCheck: request.terms.revocationCheck,
     isStrictAboutFreshness: isStrict,
