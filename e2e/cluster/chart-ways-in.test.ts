@@ -84,7 +84,10 @@ describe.runIf(hasHelm)('what the chart renders for ways in and their pages', ()
       expect(credential).toContain(setting);
     }
     const [policy = ''] = ofCredential('NetworkPolicy');
-    for (const port of [443, 8443]) expect(policy).toContain(`- ports: [{ protocol: TCP, port: ${port} }]`);
+    const lists = '- ports: [{ protocol: TCP, port: 443 }, { protocol: TCP, port: 80 }]';
+    for (const ports of [lists, '- ports: [{ protocol: TCP, port: 8443 }]']) expect(policy).toContain(ports);
+    const closed = render(...given, '--set', 'credential.outbound.enabled=false');
+    expect(ofKind(closed, 'NetworkPolicy').filter((text) => text.includes(lists))).toEqual([]);
   });
 
   it.each([
