@@ -30,6 +30,36 @@ export async function heapAtRest(pid: number): Promise<HeapAtRest> {
   }
 }
 
+/** Pauses of the event loop of a process. */
+export interface Pauses {
+  reset(): Promise<void>;
+  /** The longest since the last reset, in milliseconds. */
+  longestMs(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Watches the event loop of a process, every millisecond. */
+export async function openPauses(pid: number): Promise<Pauses> {
+  const target = await openInspector(pid);
+  const evaluate = async (expression: string): Promise<unknown> => {
+    const { result } = (await target.ask('Runtime.evaluate', { expression })) as {
+      result: { value?: unknown };
+    };
+    return result.value;
+  };
+  const delays = 'globalThis.eventLoopDelays';
+  const make = "process.getBuiltinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: 1 })";
+  await evaluate(`${delays} = ${make}; ${delays}.enable()`);
+  return {
+    reset: async () => void (await evaluate(`${delays}.reset()`)),
+    longestMs: async () => Number(await evaluate(`${delays}.max`)) / 1e6,
+    close: async () => {
+      await evaluate(`${delays}.disable(); delete ${delays}`);
+      await target.close();
+    },
+  };
+}
+
 interface Target {
   ask(method: string, params?: object): Promise<unknown>;
   close(): Promise<void>;

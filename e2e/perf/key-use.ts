@@ -7,6 +7,7 @@ import { inParallel } from '../harness/wait.ts';
 import { cpuSeconds } from './process-cpu.ts';
 import { startRaw } from './raw/child.ts';
 import { wrapAlgorithm, wrapFor } from './raw/key-wrap.ts';
+import { signRaw } from './raw/sign-raw.ts';
 import type { Row } from './report.ts';
 import { inFlight, perCpuSecond } from './services.ts';
 import type { Stage } from './stage.ts';
@@ -89,20 +90,6 @@ export async function unwrapping(stage: Stage): Promise<Row> {
     unit: '/s',
     bound: { kind: 'share', atLeast: 0.6 },
   };
-}
-
-/** One digest signed by the raw program: 64 bytes. */
-function signRaw(session: ReturnType<typeof connect>, digest: Buffer): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const stream = session.request({ ':method': 'POST', ':path': '/' });
-  let bytes = 0;
-  stream.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-  });
-  stream.on('error', reject);
-  stream.on('end', () => (bytes === 64 ? resolve() : reject(new Error(`a signature has ${bytes} bytes`))));
-  stream.end(digest);
-  return promise;
 }
 
 /** Digests signed with the key of one wallet, per CPU second of the wallet process, beside bare node:http2. */

@@ -3,7 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startSystem } from '../harness/system.ts';
 import { connectionMemory } from './connection-memory.ts';
+import { issuing } from './credentials/issuing.ts';
+import { presenting } from './credentials/presenting.ts';
 import { sdJwts } from './credentials/sd-jwt.ts';
+import { statusLists } from './credentials/status-list.ts';
+import { importing } from './credentials/trust-list.ts';
 import { deliveries } from './deliveries.ts';
 import { exporting } from './export.ts';
 import { deliveriesThroughGateway } from './gateway-deliveries.ts';
@@ -105,6 +109,7 @@ export function measurements(extent: Extent): readonly Measurement[] {
       '50 instances side by side, each through its four steps',
       several(instancesUnderLoad),
     ),
+    ...ofCredentials(extent.workflows),
     on(4, 'four', 'confirmed transactions per second, four validators', throughputOfFour),
     on(4, 'latency-four', 'submit to confirmed, four validators', async (stage) => [
       await latencyOfFour(stage),
@@ -133,6 +138,21 @@ export function measurements(extent: Extent): readonly Measurement[] {
       measure: () => sdJwts(extent.workflows),
     },
     { name: 'start', what: 'start and memory of local mode', validators: 0, measure: alone },
+  ];
+}
+
+/** Measurements of the credential service and of trust lists. */
+function ofCredentials(lengths: Lengths): readonly Measurement[] {
+  const on = (
+    name: string,
+    what: string,
+    measure: (stage: Stage, lengths: Lengths) => Promise<readonly Row[]>,
+  ): Measurement => ({ name, what, validators: 1, measure: staged((stage) => measure(stage, lengths)) });
+  return [
+    on('credential', 'credentials issued to wallets, alone, in a whole flow and in batches', issuing),
+    on('presentation', 'presentations verified, SD-JWT VC and mdoc', presenting),
+    on('status-list', 'a status changed until it is seen; reads of a status list', statusLists),
+    on('trust-list', 'pauses while a large trust list is imported', importing),
   ];
 }
 

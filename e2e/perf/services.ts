@@ -13,7 +13,11 @@ export const mints = 1_500;
 export const requests = 4_000;
 
 /** Requests per CPU second of one process, over `count` requests. */
-export async function perCpuSecond(pid: number, count: number, send: () => Promise<void>): Promise<number> {
+export async function perCpuSecond(
+  pid: number,
+  count: number,
+  send: () => Promise<unknown>,
+): Promise<number> {
   const before = cpuSeconds(pid);
   await inParallel(Array.from({ length: count }), inFlight, send);
   return count / (cpuSeconds(pid) - before);

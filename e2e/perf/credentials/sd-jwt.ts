@@ -13,23 +13,12 @@ import { judgeSdJwtForm, verifySdJwtVc } from '#core/credential/sd-jwt/verify.ts
 import { findJwkKey } from '#core/crypto/signature-key.ts';
 import type { Row } from '../report.ts';
 import type { Lengths } from '../workflows/lengths.ts';
+import { tenClaims } from './claims.ts';
 
 const vct = 'urn:platform:credential:site-permit';
 const audience = 'x509_san_dns:verifier.example';
 const nonce = 'n-0S6_WzA2Mj';
-const claims = {
-  permitNumber: 'P-2026-00017',
-  holder: 'Ada Lovelace',
-  street: 'Long lane 4',
-  locality: 'Test town',
-  parcel: '12/345',
-  area: 620,
-  storeys: 3,
-  purpose: 'Dwelling',
-  decidedOn: '2026-05-04',
-  office: 'Planning office',
-};
-const names: (keyof typeof claims)[] = [
+const names: (keyof typeof tenClaims)[] = [
   'permitNumber',
   'holder',
   'street',
@@ -82,10 +71,13 @@ export async function sdJwts({ rounds, warmUp, helperRequests }: Lengths): Promi
   });
   const issueHere = (): string => {
     const header = { alg: 'ES256', typ: 'dc+sd-jwt' };
-    const unsigned = prepareSdJwt({ header, payload, claims, disclosable: undefined }, randomBytes);
+    const unsigned = prepareSdJwt(
+      { header, payload, claims: tenClaims, disclosable: undefined },
+      randomBytes,
+    );
     return compactSdJwt(unsigned, signed(issuer.privateKey, unsigned.signingInput));
   };
-  const issueThere = () => library.issue({ ...payload, ...claims }, { _sd: names });
+  const issueThere = () => library.issue({ ...payload, ...tenClaims }, { _sd: names });
   const kb = { payload: { iat: seconds, aud: audience, nonce } };
   const presentation = await library.present(await issueThere(), shown, { kb });
   const issuerKey = findJwkKey(issuer.publicKey.export({ format: 'jwk' }));

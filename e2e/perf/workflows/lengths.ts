@@ -21,6 +21,8 @@ export interface Lengths {
   /** Sign-ins of a round, and people with an authenticator app, who sign in once a round. */
   readonly signIns: number;
   readonly people: number;
+  /** Credentials, or presentations, of a round. */
+  readonly credentials: number;
 }
 
 /** Figures worth comparing. */
@@ -37,6 +39,7 @@ export const full: Lengths = {
   load: 50,
   signIns: 200,
   people: 40,
+  credentials: 300,
 };
 
 /** Shows that the rows work; their figures say nothing. */
@@ -53,4 +56,5 @@ export const few: Lengths = {
   load: 4,
   signIns: 8,
   people: 3,
+  credentials: 10,
 };
