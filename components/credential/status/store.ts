@@ -9,10 +9,9 @@ type DB = CredentialDatabase;
 /** A list takes no further credentials beyond this share, so that a random place is found at once. */
 const mostAllocated = Math.floor(LIST_SIZE * 0.75);
 
-/** A list with its signed form, if that is kept. */
+/** A list with its signed form, if that is kept; its statuses are read apart. */
 export interface StatusList extends Issuer {
   readonly id: string;
-  readonly statuses: Buffer;
   readonly version: number;
   readonly signed: { readonly token: string; readonly version: number; readonly at: Date } | undefined;
 }
@@ -75,7 +74,12 @@ export async function countAllocated(tx: Transactor<DB>, listId: string, count: 
 }
 
 export async function findList(db: Reader<DB>, id: string): Promise<StatusList | undefined> {
-  const row = await db.selectFrom('status_lists').selectAll().where('id', '=', id).executeTakeFirst();
+  const row = await db
+    .selectFrom('status_lists')
+    .select(['id', 'organization_id', 'wallet_address', 'trust_anchor', 'version'])
+    .select(['signed_token', 'signed_version', 'signed_at'])
+    .where('id', '=', id)
+    .executeTakeFirst();
   if (row === undefined) return undefined;
   const { signed_token: token, signed_version: version, signed_at: at } = row;
   const isSigned = token !== null && version !== null && at !== null;
@@ -84,10 +88,21 @@ export async function findList(db: Reader<DB>, id: string): Promise<StatusList |
     organizationId: row.organization_id,
     walletAddress: row.wallet_address,
     trustAnchor: row.trust_anchor,
-    statuses: row.statuses,
     version: row.version,
     signed: isSigned ? { token, version, at } : undefined,
   };
+}
+
+/** The statuses of a list, and their version. */
+export async function readStatuses(
+  db: Reader<DB>,
+  id: string,
+): Promise<{ readonly statuses: Buffer; readonly version: number }> {
+  return db
+    .selectFrom('status_lists')
+    .select(['statuses', 'version'])
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
 }
 
 /** Keeps the signed form of a version; that of an older version never replaces it. */

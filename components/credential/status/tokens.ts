@@ -14,7 +14,7 @@ import { issuerHeader, issuerName } from '../issuer/signing/issuer-header.ts';
 import type { Issuers } from '../issuer/signing/issuers.ts';
 import { signAsIssuer, signJwt } from '../issuer/signing/sign.ts';
 import { STATUS_BITS } from '../protocol/statuses.ts';
-import { findList, keepSigned, type StatusList } from './store.ts';
+import { findList, keepSigned, readStatuses, type StatusList } from './store.ts';
 
 const compress = promisify(deflate);
 const gzipBytes = promisify(gzip);
@@ -37,6 +37,11 @@ export function statusListUrl(issuerUrl: string, listId: string): string {
 
 /** Forms of a list: as JWT, as CWT, and as bitstrings of the W3C. */
 type ListForm = 'jwt' | 'cwt' | 'revocation' | 'suspension';
+
+/** A list that is about to be signed. */
+interface DraftedList extends StatusList {
+  readonly statuses: Buffer;
+}
 
 interface SignedForm {
   readonly version: number;
@@ -109,19 +114,21 @@ export class StatusLists {
   async #sign(list: StatusList, form: ListForm): Promise<Uint8Array> {
     const { db, clock } = this.#deps;
     const at = new Date(clock.nowMs());
-    const { version } = list;
+    const { statuses, version } = await readStatuses(db.read, list.id);
+    const drafted = { ...list, statuses };
     if (form === 'jwt') {
-      const token = await this.#signJwt(list, at);
+      const token = await this.#signJwt(drafted, at);
       await db.transact((tx) => keepSigned(tx, list.id, { token, version, at }));
       return utf8(token);
     }
-    const bytes = form === 'cwt' ? await this.#signCwt(list, at) : await this.#signBitstring(list, form, at);
+    const bytes =
+      form === 'cwt' ? await this.#signCwt(drafted, at) : await this.#signBitstring(drafted, form, at);
     if (this.#signed.size >= mostForms) this.#signed.clear();
     this.#signed.set(`${list.id} ${form}`, { version, at, bytes });
     return bytes;
   }
 
-  async #signJwt(list: StatusList, at: Date): Promise<string> {
+  async #signJwt(list: DraftedList, at: Date): Promise<string> {
     const { issuers, issuerUrl } = this.#deps;
     const lst = encodeBase64Url(await compress(list.statuses, { level: 9 }));
     const iat = Math.floor(at.getTime() / 1000);
@@ -138,7 +145,7 @@ export class StatusLists {
     return signJwt(issuers, { issuer: list, chain, header, payload });
   }
 
-  async #signCwt(list: StatusList, at: Date): Promise<Uint8Array> {
+  async #signCwt(list: DraftedList, at: Date): Promise<Uint8Array> {
     const { issuers, issuerUrl } = this.#deps;
     const certificates = await issuers.chainOf(list);
     if (certificates.length === 0) throw refusal('CERT_NOT_ENROLLED');
@@ -152,14 +159,14 @@ export class StatusLists {
       compressed: await compress(list.statuses, { level: 9 }),
       certificates,
     } as const;
-    return issueStatusCwt(claims, (digest) =>
-      signAsIssuer(issuers, { issuer: list, chain: certificates }, digest),
+    return issueStatusCwt(claims, (message) =>
+      signAsIssuer(issuers, { issuer: list, chain: certificates }, message),
     );
   }
 
   /** BitstringStatusListCredential (W3C Bitstring Status List v1.0), secured as a JWT. */
   async #signBitstring(
-    list: StatusList,
+    list: DraftedList,
     purpose: 'revocation' | 'suspension',
     at: Date,
   ): Promise<Uint8Array> {

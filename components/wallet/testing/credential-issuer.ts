@@ -1,5 +1,4 @@
 import { type KeyObject, randomBytes, sign } from 'node:crypto';
-import { p256 } from '@noble/curves/nist.js';
 import { issueMdoc } from '#core/credential/mdoc/issue.ts';
 import { compactSdJwt, prepareSdJwt } from '#core/credential/sd-jwt/issue.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
@@ -87,17 +86,12 @@ export class TestIssuer {
         status: { index: 8, uri: this.statusUri },
         certificates: [this.certificate],
       },
-      { random: randomBytes, sign: async (digest) => this.#signDigest(digest) },
+      { random: randomBytes, sign: async (message) => this.#sign(message) },
     );
   }
 
-  #sign(data: Buffer): Buffer {
+  #sign(data: Uint8Array): Buffer {
     return sign('sha256', data, { key: this.#privateKey, dsaEncoding: 'ieee-p1363' });
-  }
-
-  #signDigest(digest: Uint8Array): Uint8Array {
-    const { d = '' } = this.#privateKey.export({ format: 'jwk' });
-    return p256.sign(digest, Buffer.from(d, 'base64url'), { prehash: false, lowS: false });
   }
 
   async #judged(

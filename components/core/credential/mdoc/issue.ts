@@ -26,8 +26,8 @@ export interface MdocContent {
 interface MdocIssuer {
   /** Random bytes. */
   random(sizeBytes: number): Uint8Array;
-  /** Signs a SHA-256 digest with the document signer's key on P-256: r followed by s, 64 bytes. */
-  sign(digest: Uint8Array): Promise<Uint8Array>;
+  /** Signs a message by ES256 with the document signer's key: r followed by s, 64 bytes. */
+  sign(message: Uint8Array): Promise<Uint8Array>;
 }
 
 const RANDOM_BYTES = 32;
@@ -162,7 +162,7 @@ export async function issueMdoc(content: MdocContent, { random, sign }: MdocIssu
   );
   const protectedHeader = writeCbor(new Map([[COSE_HEADER.algorithm, ES256]]));
   const payload = writeCbor(securityObject(content, items));
-  const signature = await sign(sha256(signedBytes(protectedHeader, payload)));
+  const signature = await sign(signedBytes(protectedHeader, payload));
   if (signature.length !== 64) refuse('The signature is not r followed by s');
   const [leaf = new Uint8Array(0), ...intermediates] = content.certificates;
   const x5chain: CborValue = intermediates.length === 0 ? leaf : [leaf, ...intermediates];

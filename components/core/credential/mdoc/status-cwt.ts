@@ -1,4 +1,3 @@
-import { sha256 } from '../../crypto/hash.ts';
 import { type CborValue, writeCbor } from '../../encoding/cbor-writer.ts';
 import type { StatusBits } from '../status-list/status-list.ts';
 import { COSE_HEADER, ES256, signedBytes } from './cose.ts';
@@ -26,11 +25,11 @@ const SIGN1_TAG = 18;
 
 /**
  * Issues a status list token in CWT format (draft-ietf-oauth-status-list-21 section 5.2), signed with ES256.
- * @param sign signs a SHA-256 digest: r followed by s, 64 bytes
+ * @param sign signs a message by ES256: r followed by s, 64 bytes
  */
 export async function issueStatusCwt(
   claims: StatusListClaims,
-  sign: (digest: Uint8Array) => Promise<Uint8Array>,
+  sign: (message: Uint8Array) => Promise<Uint8Array>,
 ): Promise<Uint8Array> {
   const [leaf = new Uint8Array(0), ...intermediates] = claims.certificates;
   const x5chain: CborValue = intermediates.length === 0 ? leaf : [leaf, ...intermediates];
@@ -53,7 +52,7 @@ export async function issueStatusCwt(
       [CLAIM.statusList, list],
     ]),
   );
-  const signature = await sign(sha256(signedBytes(protectedHeader, payload)));
+  const signature = await sign(signedBytes(protectedHeader, payload));
   const headers = new Map<number, CborValue>([[COSE_HEADER.x5chain, x5chain]]);
   return writeCbor({ tag: SIGN1_TAG, value: [protectedHeader, headers, payload, signature] });
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { issueMdoc } from '#core/credential/mdoc/issue.ts';
 import { compactSdJwt, prepareSdJwt } from '#core/credential/sd-jwt/issue.ts';
-import { sha256 } from '#core/crypto/hash.ts';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
+import { utf8 } from '#core/encoding/text.ts';
 import { statusListUrl } from '../../status/tokens.ts';
 import type { Configuration } from '../metadata/configuration.ts';
 import type { Offer } from '../offers/offer.ts';
@@ -61,8 +61,8 @@ async function signSdJwt(deps: SignDeps, drafted: Drafted): Promise<SignedCreden
     },
     randomBytes,
   );
-  const digest = sha256(unsigned.signingInput);
-  const signature = await signAsIssuer(deps.issuers, { issuer: offer, chain }, digest);
+  const message = utf8(unsigned.signingInput);
+  const signature = await signAsIssuer(deps.issuers, { issuer: offer, chain }, message);
   return {
     credential: compactSdJwt(unsigned, signature),
     expiresAt: exp === undefined ? null : new Date(exp * 1000),
@@ -89,7 +89,7 @@ async function signMdoc(deps: SignDeps, drafted: Drafted): Promise<SignedCredent
     },
     {
       random: (size) => randomBytes(size),
-      sign: (digest) => signAsIssuer(deps.issuers, { issuer: offer, chain }, digest),
+      sign: (message) => signAsIssuer(deps.issuers, { issuer: offer, chain }, message),
     },
   );
   return { credential, expiresAt };

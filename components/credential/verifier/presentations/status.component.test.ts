@@ -95,6 +95,18 @@ describe('the status of a credential of another issuer', () => {
     expect(await statusOf(one, 'FailOpen')).toEqual(['Verified', 'Unavailable']);
   });
 
+  test('is not read from a list that was verified for another certificate', async () => {
+    const listed = fixture.organization.certificate;
+    expect(await statusOf(await foreign())).toEqual(['Verified', 'Valid']);
+    fixture.organization.certificate = await issuingCertificate('issuer.test', fixture.clock.nowMs());
+    try {
+      expect(await statusOf(await foreign({}, listed))).toEqual(['Failed', 'Unavailable']);
+    } finally {
+      fixture.organization.certificate = listed;
+    }
+    expect(await statusOf(await foreign())).toEqual(['Verified', 'Valid']);
+  });
+
   test('is not asked for while the issuer is not trusted', async () => {
     const one = await foreign();
     fixture.fetched.length = 0;

@@ -6,6 +6,7 @@ import {
   STATUS_INVALID,
   STATUS_SUSPENDED,
   STATUS_VALID,
+  type StatusBits,
 } from '#core/credential/status-list/status-list.ts';
 import { judgeStatusTokenForm, verifyStatusToken } from '#core/credential/status-list/token.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
@@ -42,7 +43,18 @@ interface FoundList {
   readonly isOwn: boolean;
 }
 
+/** A verified list, inflated; the same token under the same certificate is not verified again. */
+interface OpenedList {
+  readonly token: string;
+  /** Thumbprint of the leaf of the credential's issuer. */
+  readonly issuer: string;
+  readonly untilMs: number;
+  readonly list: { readonly bits: StatusBits; readonly bytes: Uint8Array };
+}
+
 const mostKept = 64;
+/** Largest list that is kept inflated. */
+const mostOpenedBytes = 256 * 1024;
 const leastTtlSeconds = 5;
 const mostTtlSeconds = 86_400;
 
@@ -50,6 +62,7 @@ const mostTtlSeconds = 86_400;
 export class StatusReader {
   readonly #deps: StatusDeps;
   readonly #kept = new Map<string, CachedList>();
+  readonly #opened = new Map<string, OpenedList>();
 
   constructor(deps: StatusDeps) {
     this.#deps = deps;
@@ -74,10 +87,26 @@ export class StatusReader {
   }
 
   async #valueOf(
-    { token, isOwn }: FoundList,
+    found: FoundList,
     { uri, index }: StatusReference,
     origin: KeyOrigin,
   ): Promise<number | undefined> {
+    const list = this.#findOpened(found, uri, origin) ?? (await this.#open(found, uri, origin));
+    return list && findStatus(list, index);
+  }
+
+  #findOpened({ token }: FoundList, uri: string, origin: KeyOrigin): OpenedList['list'] | undefined {
+    const opened = this.#opened.get(uri);
+    const isSame = opened?.token === token && opened.issuer === leafOf(origin);
+    return isSame && opened.untilMs > this.#deps.clock.nowMs() ? opened.list : undefined;
+  }
+
+  /** Verifies and inflates a list; undefined when it is not the issuer's. */
+  async #open(
+    { token, isOwn }: FoundList,
+    uri: string,
+    origin: KeyOrigin,
+  ): Promise<OpenedList['list'] | undefined> {
     const form = judgeStatusTokenForm(token);
     if (form.result === undefined) return undefined;
     const issuerKey = keyOf(form.result.header, origin);
@@ -89,7 +118,13 @@ export class StatusReader {
     const bytes = await inflated(result.compressed);
     if (bytes === undefined) return undefined;
     if (!isOwn) this.#keep(uri, token, { ttlSeconds: result.ttlSeconds, nowMs });
-    return findStatus({ bits: result.bits, bytes }, index);
+    const list = { bits: result.bits, bytes };
+    const issuer = leafOf(origin);
+    if (issuer !== undefined && bytes.length <= mostOpenedBytes) {
+      const untilMs = (result.expiresAt ?? Number.POSITIVE_INFINITY) * 1000;
+      setBounded(this.#opened, uri, { token, issuer, untilMs, list });
+    }
+    return list;
   }
 
   async #find(uri: string): Promise<FoundList | undefined> {
@@ -117,12 +152,21 @@ export class StatusReader {
   ): void {
     if (this.#kept.get(uri)?.token === token || ttlSeconds === undefined) return;
     const seconds = Math.min(Math.max(ttlSeconds, leastTtlSeconds), mostTtlSeconds);
-    if (this.#kept.size >= mostKept) {
-      const [oldest] = this.#kept.keys();
-      if (oldest !== undefined) this.#kept.delete(oldest);
-    }
-    this.#kept.set(uri, { token, untilMs: nowMs + seconds * 1000 });
+    setBounded(this.#kept, uri, { token, untilMs: nowMs + seconds * 1000 });
   }
+}
+
+/** Keeps a value in place of the oldest one when there are too many. */
+function setBounded<T>(kept: Map<string, T>, uri: string, value: T): void {
+  kept.delete(uri);
+  const [oldest] = kept.keys();
+  if (kept.size >= mostKept && oldest !== undefined) kept.delete(oldest);
+  kept.set(uri, value);
+}
+
+/** The thumbprint of a credential's leaf; undefined for an issuer that is known by its DID. */
+function leafOf(origin: KeyOrigin): string | undefined {
+  return origin.kind === 'x5c' ? origin.path[0]?.thumbprint : undefined;
 }
 
 function revoked(value: number): StatusResult {

@@ -1,5 +1,4 @@
 import { generateKeyPairSync, type KeyObject, randomBytes, sign as signBytes } from 'node:crypto';
-import { sha256 } from '../../../crypto/hash.ts';
 import { findSpkiKey } from '../../../crypto/signature-key.ts';
 import { encodeBase64Url } from '../../../encoding/base64.ts';
 import { cborBytes, findCborMember, readCbor } from '../../../encoding/cbor.ts';
@@ -55,12 +54,6 @@ export function deviceKeys(namedCurve = 'P-256'): DeviceKeys {
 /** Signs a message with r followed by s. */
 export function signP1363(privateKey: KeyObject, message: Uint8Array): Buffer {
   return signBytes('sha256', message, { key: privateKey, dsaEncoding: 'ieee-p1363' });
-}
-
-/** r followed by s over a digest that was computed before; node:crypto signs messages only, so the message is kept. */
-function digestSigner(privateKey: KeyObject, messageOf: (digest: Uint8Array) => Uint8Array) {
-  return (digest: Uint8Array): Promise<Uint8Array> =>
-    Promise.resolve(signP1363(privateKey, messageOf(digest)));
 }
 
 /** A document signer with a certificate; the certificate has a country, as ISO 18013-5 demands. */
@@ -123,31 +116,10 @@ export function contentOf(
   };
 }
 
-/** Issues with a signer that is given digests, as the key service is. */
-export async function issue(signer: DocumentSigner, content: MdocContent): Promise<string> {
-  // The first pass learns the message whose digest is to be signed; random values are the same in both.
-  const salts = Array.from({ length: 64 }, () => randomBytes(32));
-  const random = () => {
-    let at = 0;
-    return () => {
-      at += 1;
-      return salts[at - 1] ?? randomBytes(32);
-    };
-  };
-  const unsigned = await issueMdoc(content, {
-    random: random(),
-    sign: () => Promise.resolve(new Uint8Array(64)),
-  });
-  const auth = findCborMember(readCbor(Buffer.from(unsigned, 'base64url')), 'issuerAuth');
-  if (auth?.kind !== 'array') throw new Error('no issuerAuth');
-  const [protectedHeader, , payload] = auth.items;
-  if (protectedHeader?.kind !== 'bytes' || payload?.kind !== 'bytes') throw new Error('no payload');
-  const message = signedBytes(protectedHeader.value, payload.value);
-  const messageOf = (digest: Uint8Array) => {
-    if (Buffer.compare(digest, sha256(message)) !== 0) throw new Error('another digest');
-    return message;
-  };
-  return issueMdoc(content, { random: random(), sign: digestSigner(signer.key.privateKey, messageOf) });
+/** Issues with the key of a document signer. */
+export function issue(signer: DocumentSigner, content: MdocContent): Promise<string> {
+  const sign = async (message: Uint8Array) => signP1363(signer.key.privateKey, message);
+  return issueMdoc(content, { random: randomBytes, sign });
 }
 
 /** Parts of an issued mdoc that tests change. */
