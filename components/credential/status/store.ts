@@ -16,27 +16,44 @@ export interface StatusList extends Issuer {
   readonly signed: { readonly token: string; readonly version: number; readonly at: Date } | undefined;
 }
 
+/** A list that takes the next credentials of an issuer, and those of some places that it has given away. */
+interface OpenList {
+  readonly id: string;
+  readonly taken: ReadonlySet<number>;
+}
+
 /** The list that takes the next credentials of an issuer; undefined when there is none with room. */
-export async function findOpenList(db: Reader<DB>, issuer: Issuer): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('status_lists')
-    .select('id')
-    .where('wallet_address', '=', issuer.walletAddress)
-    .where('trust_anchor', '=', issuer.trustAnchor)
-    .where('organization_id', '=', issuer.organizationId)
-    .where('allocated', '<', mostAllocated)
-    .orderBy('id')
-    .executeTakeFirst();
-  return row?.id;
+export async function findOpenList(
+  db: Reader<DB>,
+  issuer: Issuer,
+  indexes: readonly number[],
+): Promise<OpenList | undefined> {
+  const rows = await db
+    .selectFrom((from) =>
+      from
+        .selectFrom('status_lists')
+        .select('id')
+        .where('wallet_address', '=', issuer.walletAddress)
+        .where('trust_anchor', '=', issuer.trustAnchor)
+        .where('organization_id', '=', issuer.organizationId)
+        .where('allocated', '<', mostAllocated)
+        .orderBy('id')
+        .limit(1)
+        .as('list'),
+    )
+    .leftJoin('credentials', (join) => join.onRef('list_id', '=', 'list.id').on('list_index', 'in', indexes))
+    .select(['list.id', 'list_index'])
+    .execute();
+  const [first] = rows;
+  return first && { id: first.id, taken: new Set(rows.flatMap(({ list_index: index }) => index ?? [])) };
 }
 
 /** A new list of an issuer. */
-export async function insertList(tx: Transactor<DB>, issuer: Issuer): Promise<string> {
-  const id = randomUUID();
+export async function insertList(tx: Transactor<DB>, issuer: Issuer): Promise<void> {
   await tx
     .insertInto('status_lists')
     .values({
-      id,
+      id: randomUUID(),
       organization_id: issuer.organizationId,
       wallet_address: issuer.walletAddress,
       trust_anchor: issuer.trustAnchor,
@@ -46,30 +63,6 @@ export async function insertList(tx: Transactor<DB>, issuer: Issuer): Promise<st
       signed_version: null,
       signed_at: null,
     })
-    .execute();
-  return id;
-}
-
-/** Those of some places that a list has given away. */
-export async function listTaken(
-  db: Reader<DB>,
-  listId: string,
-  indexes: readonly number[],
-): Promise<ReadonlySet<number>> {
-  const rows = await db
-    .selectFrom('credentials')
-    .select('list_index')
-    .where('list_id', '=', listId)
-    .where('list_index', 'in', indexes)
-    .execute();
-  return new Set(rows.flatMap(({ list_index: index }) => index ?? []));
-}
-
-export async function countAllocated(tx: Transactor<DB>, listId: string, count: number): Promise<void> {
-  await tx
-    .updateTable('status_lists')
-    .set((column) => ({ allocated: column('allocated', '+', count) }))
-    .where('id', '=', listId)
     .execute();
 }
 

@@ -28,7 +28,7 @@ export async function importing(stage: Stage, { rounds }: Lengths): Promise<read
         body,
       });
       if (answer.status !== 201) throw new Error(`${answer.status} ${await answer.text()}`);
-      // The first import starts the worker.
+      // The first import compiles what reads lists.
       if (sequence === 0) continue;
       seconds.push((performance.now() - begun) / 1000);
       longest.push(await pauses.longestMs());

@@ -11,7 +11,7 @@ import { batchSize } from '../../protocol/grants.ts';
 import type { Possession } from '../../protocol/possession.ts';
 import { openObjectUnder } from '../../protocol/secrets.ts';
 import { LIST_SIZE } from '../../protocol/statuses.ts';
-import { countAllocated, findOpenList, insertList, listTaken } from '../../status/store.ts';
+import { findOpenList, insertList } from '../../status/store.ts';
 import type { Configuration } from '../metadata/configuration.ts';
 import { findConfiguration, findConfigurationOfType } from '../metadata/store.ts';
 import type { Nonces } from '../nonces/nonces.ts';
@@ -146,12 +146,13 @@ async function drawPlaces(
   { offer, keys }: Issue,
 ): Promise<readonly NewCredential['place'][]> {
   if (!offer.hasStatus) return [];
-  const listId = (await findOpenList(db.read, offer)) ?? (await db.transact((tx) => insertList(tx, offer)));
   for (;;) {
     const drawn = new Set<number>();
     while (drawn.size < keys.length) drawn.add(randomInt(LIST_SIZE));
-    const taken = await listTaken(db.read, listId, [...drawn]);
-    if (taken.size === 0) return [...drawn].map((index) => ({ listId, index }));
+    const indexes = [...drawn];
+    const list = await findOpenList(db.read, offer, indexes);
+    if (list === undefined) await db.transact((tx) => insertList(tx, offer));
+    else if (list.taken.size === 0) return indexes.map((index) => ({ listId: list.id, index }));
   }
 }
 
@@ -172,8 +173,6 @@ async function write(
   if (!(await useOnce(tx, nonce, expiresAt))) throw invalidNonce('the nonce was used before');
   const stored = signed.map((one) => one.stored);
   await insertCredentials(tx, token.offer, stored);
-  const [first] = stored;
-  if (first?.place !== undefined) await countAllocated(tx, first.place.listId, stored.length);
   const { organizationId, configurationId: detail } = token.offer;
   const event = { organizationId, kind: 'issued', detail, at: now } as const;
   await insertEvents(

@@ -13,13 +13,24 @@ export interface NewCredential {
   readonly expiresAt: Date | null;
 }
 
-/** Writes credentials of an offer. Fails with a unique violation when a place of a status list is taken. */
+/**
+ * Writes credentials of an offer, and counts their places in their list. Fails with a unique violation when a place of a
+ * status list is taken.
+ */
 export async function insertCredentials(
   tx: Transactor<DB>,
   offer: Offer,
   credentials: readonly NewCredential[],
 ): Promise<void> {
+  const [first] = credentials;
+  const places = credentials.length;
   await tx
+    .with('counted', (from) =>
+      from
+        .updateTable('status_lists')
+        .set((column) => ({ allocated: column('allocated', '+', places) }))
+        .where('id', '=', first?.place?.listId ?? null),
+    )
     .insertInto('credentials')
     .values(
       credentials.map((credential) => ({

@@ -35,26 +35,25 @@ export async function insertAccessToken(tx: Transactor<DB>, token: NewAccessToke
 }
 
 export async function findAccessToken(db: Reader<DB>, tokenHash: Buffer): Promise<AccessToken | undefined> {
-  const token = await db
-    .selectFrom('access_tokens')
-    .selectAll()
-    .where('token_hash', '=', tokenHash)
+  const row = await db
+    .selectFrom('access_tokens as token')
+    .innerJoin('offers', 'offers.id', 'token.offer_id')
+    .selectAll('offers')
+    .select(['token.sealed_claims as token_claims', 'token.dpop_thumbprint', 'token.issued'])
+    .select('token.expires_at as token_expires_at')
+    .where('token.token_hash', '=', tokenHash)
     .executeTakeFirst();
-  if (token === undefined) return undefined;
-  const offer = await db
-    .selectFrom('offers')
-    .selectAll()
-    .where('id', '=', token.offer_id)
-    .executeTakeFirstOrThrow();
-  return {
-    tokenHash,
-    offerId: token.offer_id,
-    sealedClaims: token.sealed_claims,
-    dpopThumbprint: token.dpop_thumbprint,
-    expiresAt: token.expires_at,
-    issued: token.issued,
-    offer: offerOf(offer),
-  };
+  return (
+    row && {
+      tokenHash,
+      offerId: row.id,
+      sealedClaims: row.token_claims,
+      dpopThumbprint: row.dpop_thumbprint,
+      expiresAt: row.token_expires_at,
+      issued: row.issued,
+      offer: offerOf(row),
+    }
+  );
 }
 
 /** Counts credentials of a token; false when it would give more than `most`. */

@@ -69,4 +69,16 @@ async function assertStored({ stage, offers, credentials }: World): Promise<void
   const sorted = (all: readonly { readonly id: string; readonly status: string }[]) =>
     all.map(({ id, status }) => `${id} ${status}`).sort();
   deepEqual(sorted(rows), sorted(credentials), 'the stored credentials are those that were sent');
+  await assertAllocated(stage);
+}
+
+/** Every status list counts the credentials that have a place in it. */
+async function assertAllocated({ fixture }: Stage): Promise<void> {
+  const lists = await fixture.db.read
+    .selectFrom('status_lists')
+    .leftJoin('credentials', 'list_id', 'status_lists.id')
+    .select((column) => ['allocated', column.fn.count('credentials.id').as('places')])
+    .groupBy(['status_lists.id', 'allocated'])
+    .execute();
+  for (const { allocated, places } of lists) deepEqual(allocated, Number(places), 'places of a list');
 }
