@@ -30,31 +30,48 @@ export async function heapAtRest(pid: number): Promise<HeapAtRest> {
   }
 }
 
+/** A pause of an event loop, and how long its thread ran meanwhile: the rest is the machine's. */
+interface Pause {
+  readonly wallMs: number;
+  readonly cpuMs: number;
+}
+
 /** Pauses of the event loop of a process. */
-export interface Pauses {
+interface Pauses {
   reset(): Promise<void>;
-  /** The longest since the last reset, in milliseconds. */
-  longestMs(): Promise<number>;
+  /** The longest since the last reset. */
+  longest(): Promise<Pause>;
   close(): Promise<void>;
 }
 
-/** Watches the event loop of a process, every millisecond. */
+/** Keeps the longest time between two turns of a timer of 1 ms; runs in the measured process. */
+const sampler = `globalThis.pauses = (() => {
+  let [at, used] = [performance.now(), process.threadCpuUsage()];
+  const pauses = { longest: { wallMs: 0, cpuMs: 0 } };
+  pauses.timer = setInterval(() => {
+    const [now, usage] = [performance.now(), process.threadCpuUsage()];
+    const cpuMs = (usage.user + usage.system - used.user - used.system) / 1000;
+    if (now - at > pauses.longest.wallMs) pauses.longest = { wallMs: now - at, cpuMs };
+    [at, used] = [now, usage];
+  }, 1);
+  return pauses;
+})()`;
+
+/** Watches the event loop of a process. */
 export async function openPauses(pid: number): Promise<Pauses> {
   const target = await openInspector(pid);
-  const evaluate = async (expression: string): Promise<unknown> => {
+  const evaluate = async (expression: string): Promise<string> => {
     const { result } = (await target.ask('Runtime.evaluate', { expression })) as {
       result: { value?: unknown };
     };
-    return result.value;
+    return String(result.value);
   };
-  const delays = 'globalThis.eventLoopDelays';
-  const make = "process.getBuiltinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: 1 })";
-  await evaluate(`${delays} = ${make}; ${delays}.enable()`);
+  await evaluate(sampler);
   return {
-    reset: async () => void (await evaluate(`${delays}.reset()`)),
-    longestMs: async () => Number(await evaluate(`${delays}.max`)) / 1e6,
+    reset: async () => void (await evaluate('pauses.longest = { wallMs: 0, cpuMs: 0 }')),
+    longest: async () => JSON.parse(await evaluate('JSON.stringify(pauses.longest)')) as Pause,
     close: async () => {
-      await evaluate(`${delays}.disable(); delete ${delays}`);
+      await evaluate('clearInterval(pauses.timer); delete globalThis.pauses');
       await target.close();
     },
   };
