@@ -121,7 +121,8 @@ async function openVerifier(
   const path = config.Haip__VerifierCertificate;
   if (path !== undefined) {
     const mayBeSelfSigned = !isHighAssurance(config.Haip__Profile);
-    const file = new VerifierFile({ path, host, mayBeSelfSigned, nowMs: () => clock.nowMs() });
+    const password = config.Haip__VerifierCertificatePassword?.text();
+    const file = new VerifierFile({ path, host, password, mayBeSelfSigned, nowMs: () => clock.nowMs() });
     const reading = { name: 'verifier-certificate', everyMs: reloadEveryMs, run: async () => file.reload() };
     const job = startJob(reading, runtime);
     cleanup.add('verifier certificate', () => job.stop());
@@ -137,6 +138,6 @@ async function openVerifier(
   const made = Buffer.from(await selfSignedBundle(host, clock.nowMs()));
   const bundle = await db.transact((tx) => ensureSecret(tx, `verifier ${host}`, made));
   log.warn({ host }, 'requests for presentations are signed with a self-signed certificate');
-  const identity = readIdentity(bundle.toString(), { host, mayBeSelfSigned: true, nowMs: clock.nowMs() });
+  const identity = readIdentity(bundle, { host, mayBeSelfSigned: true, nowMs: clock.nowMs() });
   return () => identity;
 }

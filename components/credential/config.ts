@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { commonSettings, databaseSettings, endpoint, flag } from '#kit/config/config.ts';
+import { commonSettings, databaseSettings, endpoint, flag, secretFile } from '#kit/config/config.ts';
 import { outboundAllowed } from '#kit/outbound/outbound.ts';
 import { PROFILES } from './protocol/profile.ts';
 
@@ -59,7 +59,7 @@ export const credentialSettings = z.object({
     .string()
     .optional()
     .describe(
-      'PEM file with the P-256 key of the verifier and its certificates, leaf first, or a directory with tls.key and tls.crt; read again when it changes. In the development profile a self-signed one when absent.',
+      'File with the P-256 key of the verifier and its certificates: PEM with the leaf first, PFX (PKCS #12), or a directory with tls.key and tls.crt; read again when it changes. In the development profile a self-signed one when absent.',
     ),
   Haip__VerifierAuthorities: z
     .string()
@@ -67,6 +67,9 @@ export const credentialSettings = z.object({
     .describe(
       'PEM file with authorities of verifiers that holders may believe, beside imported trust lists.',
     ),
+  Haip__VerifierCertificatePassword: secretFile
+    .optional()
+    .describe('File with the password of the PFX file, or of the key in PEM.'),
   CHANCERY_OUTBOUND_ALLOWED: outboundAllowed,
 });
 

@@ -94,6 +94,7 @@ const passedOn = {
     'Haip__RequireKeyAttestation',
     'Haip__PublicHost',
     'Haip__VerifierCertificate',
+    'Haip__VerifierCertificatePassword',
   ],
 } as const;
 

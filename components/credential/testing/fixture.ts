@@ -88,7 +88,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
   const elsewhere = new Map<string, Buffer>();
   const fetched: string[] = [];
   const sources = sourcesOf({ organization, outage, revoked, trustLists });
-  const bundle = await selfSignedBundle('issuer.test', startMs);
+  const bundle = Buffer.from(await selfSignedBundle('issuer.test', startMs));
   const verifier = readIdentity(bundle, { host: 'issuer.test', mayBeSelfSigned: true, nowMs: startMs });
   const secret = await db.transact((tx) => ensureSecret(tx, 'nonces', randomBytes(32)));
   const issuers = issuersOf({ organization, outage });

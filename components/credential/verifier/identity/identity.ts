@@ -1,8 +1,7 @@
-import { createPrivateKey, type KeyObject, sign, X509Certificate } from 'node:crypto';
+import { type KeyObject, sign, type X509Certificate } from 'node:crypto';
 import { sha256 } from '#core/crypto/hash.ts';
 import { encodeBase64Url } from '#core/encoding/base64.ts';
-import { splitPem } from '#core/encoding/pem.ts';
-import { ConfigError } from '#kit/config/config.ts';
+import { fault, readBundle } from './bundle.ts';
 
 /** The certificate and key by which wallets know this verifier (OpenID4VP 1.0, section 5.9.3). */
 export interface VerifierIdentity {
@@ -17,49 +16,29 @@ export interface VerifierIdentity {
 interface IdentityRules {
   /** The dNSName that the leaf must have. */
   readonly host: string;
+  /** Of the bundle; undefined where it has none. */
+  readonly password?: string | undefined;
   readonly mayBeSelfSigned: boolean;
   readonly nowMs: number;
 }
 
 /**
- * Reads a PEM bundle: a P-256 key and its certificates, leaf first.
+ * Reads a bundle of a P-256 key and its certificates: PEM with the leaf first, or PFX.
  * @throws ConfigError naming Haip__VerifierCertificate
  */
-export function readIdentity(pem: string, { host, mayBeSelfSigned, nowMs }: IdentityRules): VerifierIdentity {
-  const { certificates, rest } = readParts(pem);
+export function readIdentity(
+  bundle: Buffer,
+  { host, password, mayBeSelfSigned, nowMs }: IdentityRules,
+): VerifierIdentity {
+  const { key, certificates } = readBundle(bundle, password);
   const [leaf] = certificates;
-  if (leaf === undefined) throw fault('the bundle has no certificate');
-  const key = readKey(rest);
   if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw fault('the key is not P-256');
-  if (!leaf.checkPrivateKey(key)) throw fault('the first certificate is not that of the key');
   const names = leaf.subjectAltName?.split(', ') ?? [];
   if (!names.includes(`DNS:${host}`)) throw fault(`the certificate has no dNSName ${host}`);
   if (leaf.validToDate.getTime() <= nowMs) throw fault('the certificate has expired');
   if (!mayBeSelfSigned && isSelfSigned(leaf)) throw fault('the certificate is self-signed');
   const chain = certificates.filter((one, index) => index === 0 || !isSelfSigned(one));
   return identityOf({ host, leaf, chain, key });
-}
-
-function readParts(pem: string): {
-  readonly certificates: readonly X509Certificate[];
-  readonly rest: string;
-} {
-  const parts = splitPem(pem);
-  try {
-    if (parts !== undefined)
-      return { certificates: parts.certificates.map((der) => new X509Certificate(der)), rest: parts.rest };
-  } catch {
-    // Refused below, like a block that is no base64.
-  }
-  throw fault('a certificate of the bundle cannot be read');
-}
-
-function readKey(pem: string): KeyObject {
-  try {
-    return createPrivateKey(pem);
-  } catch {
-    throw fault('the bundle has no private key that can be read');
-  }
 }
 
 function isSelfSigned(certificate: X509Certificate): boolean {
@@ -88,8 +67,4 @@ function identityOf({ host, leaf, chain, key }: Parts): VerifierIdentity {
       return `${input}.${encodeBase64Url(signature)}`;
     },
   };
-}
-
-function fault(message: string): ConfigError {
-  return new ConfigError([{ name: 'Haip__VerifierCertificate', message }]);
 }

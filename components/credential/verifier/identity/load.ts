@@ -1,12 +1,14 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigError } from '#kit/config/config.ts';
+import { fault } from './bundle.ts';
 import { readIdentity, type VerifierIdentity } from './identity.ts';
 
 interface LoadOptions {
-  /** A PEM file, or a directory with `tls.key` and `tls.crt`. */
+  /** A PEM or PFX file, or a directory with `tls.key` and `tls.crt`. */
   readonly path: string;
   readonly host: string;
+  /** Of the file; undefined where it has none. */
+  readonly password: string | undefined;
   readonly mayBeSelfSigned: boolean;
   readonly nowMs: () => number;
 }
@@ -14,14 +16,14 @@ interface LoadOptions {
 /** The identity of the verifier in a file, read again when the file has changed. */
 export class VerifierFile {
   readonly #options: LoadOptions;
-  #text: string;
+  #bytes: Buffer;
   #identity: VerifierIdentity;
 
   /** @throws ConfigError when the file cannot be used */
   constructor(options: LoadOptions) {
     this.#options = options;
-    this.#text = readBundle(options.path);
-    this.#identity = readIdentity(this.#text, { ...options, nowMs: options.nowMs() });
+    this.#bytes = readFiles(options.path);
+    this.#identity = readIdentity(this.#bytes, { ...options, nowMs: options.nowMs() });
   }
 
   current(): VerifierIdentity {
@@ -31,17 +33,18 @@ export class VerifierFile {
   /** Reads the file again. @throws ConfigError when it cannot be used; the identity then stays as it is */
   reload(): void {
     const { nowMs, ...options } = this.#options;
-    const text = readBundle(options.path);
-    if (text === this.#text) return;
-    this.#identity = readIdentity(text, { ...options, nowMs: nowMs() });
-    this.#text = text;
+    const bytes = readFiles(options.path);
+    if (bytes.equals(this.#bytes)) return;
+    this.#identity = readIdentity(bytes, { ...options, nowMs: nowMs() });
+    this.#bytes = bytes;
   }
 }
 
-function readBundle(path: string): string {
-  const [files, fault] = filesOf(path);
-  if (fault !== undefined) throw new ConfigError([{ name: 'Haip__VerifierCertificate', message: fault }]);
-  return files.map((file) => readFileSync(file, 'utf8')).join('\n');
+function readFiles(path: string): Buffer {
+  const [files, problem] = filesOf(path);
+  if (problem !== undefined) throw fault(problem);
+  const [first = Buffer.of(), ...others] = files.map((file) => readFileSync(file));
+  return Buffer.concat([first, ...others.flatMap((other) => [Buffer.from('\n'), other])]);
 }
 
 /** The files of a path, or why it has none. */
