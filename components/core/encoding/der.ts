@@ -84,12 +84,12 @@ export function expectDer(node: DerNode | undefined, tag: number): DerNode {
   return node;
 }
 
-/** The values inside a constructed value. */
-export function derChildren(node: DerNode): readonly DerNode[] {
+function readChildren(node: DerNode, most: number): readonly DerNode[] {
   if ((node.tag & 0x20) === 0) refuse('a primitive value has no children');
   const children: DerNode[] = [];
   let at = node.contentStart;
   while (at < node.end) {
+    if (children.length === most) refuse('a value has too many members');
     const child = readNode(node.source, at, node.end);
     children.push(child);
     at = child.end;
@@ -97,9 +97,19 @@ export function derChildren(node: DerNode): readonly DerNode[] {
   return children;
 }
 
+/** The values inside a constructed value. */
+export function derChildren(node: DerNode): readonly DerNode[] {
+  return readChildren(node, Number.POSITIVE_INFINITY);
+}
+
 /** The values inside a SEQUENCE. */
 export function derSequence(node: DerNode | undefined): readonly DerNode[] {
   return derChildren(expectDer(node, DER.sequence));
+}
+
+/** The values inside a SEQUENCE of at most `most`, for bytes that are not trusted: a value of two bytes takes many in memory. */
+export function derShortSequence(node: DerNode | undefined, most: number): readonly DerNode[] {
+  return readChildren(expectDer(node, DER.sequence), most);
 }
 
 /** The one value inside an explicitly tagged value. */

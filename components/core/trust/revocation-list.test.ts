@@ -158,6 +158,19 @@ it('a list of 4 MiB is read in time that grows as it does', () => {
   expect(result && judgeRevocation(result, leaf)).toBe('Revoked');
 });
 
+it('what is not signed is bounded before it is read', () => {
+  const context = { issuer: anchor, atMs: chainTimeMs };
+  const many = Buffer.alloc(4_000_000, Buffer.from([5, 0]));
+  const refusal = (bytes: Buffer) => verifyRevocationList(bytes, context).violations[0]?.message;
+  expect(refusal(sequence(many))).toContain('too many members');
+  const { identifier } = ALGORITHM.ecdsaSha256;
+  expect(refusal(sequence(sequence(many), identifier, der(0x03, Buffer.of(0))))).toContain(
+    'too many members',
+  );
+  const long = { hash: 'sha256', identifier: sequence(many) };
+  expect(refusalOf({ algorithm: long })).toBe('is signed with an algorithm that is not accepted');
+});
+
 it('one changed byte of a list is refused wherever it is, and nothing but a refusal comes of any bytes', () => {
   const bytes = listDer({ ...own, entries: [{ serial: 1 }], extensions: [issuingPoint()] });
   const context = { issuer: anchor, atMs: chainTimeMs };

@@ -10,6 +10,7 @@ import {
   derInner,
   derInteger,
   derSequence,
+  derShortSequence,
   derTime,
   expectDer,
   readDer,
@@ -62,6 +63,9 @@ const KNOWN_IN_LIST: ReadonlySet<string> = new Set(Object.values(LIST));
 const KNOWN_IN_ENTRY: ReadonlySet<string> = new Set(Object.values(ENTRY));
 
 const TAG_EXTENSIONS = 0xa0;
+/** Bounds of what is read before the signature is verified. */
+const MAX_MEMBERS = 7;
+const MAX_ALGORITHM_BYTES = 256;
 /** Members of IssuingDistributionPoint (section 5.2.5): its name, and the certificates that it is limited to. */
 const TAG_NAME = 0xa0;
 const COVERAGE: ReadonlyMap<number, ListScope['covers']> = new Map([
@@ -89,7 +93,7 @@ const isTime = (node: DerNode | undefined): boolean =>
   node?.tag === DER.utcTime || node?.tag === DER.generalizedTime;
 
 function splitBody(body: DerNode, algorithm: DerNode): ListBody {
-  const members = [...derSequence(body)];
+  const members = [...derShortSequence(body, MAX_MEMBERS)];
   const hasVersion = members[0]?.tag === DER.integer;
   if (hasVersion && derCount(members.shift()) !== 1) refuse('is of another version than 2');
   const [inner, issuer, thisUpdate, ...rest] = members;
@@ -104,13 +108,15 @@ function splitBody(body: DerNode, algorithm: DerNode): ListBody {
 
 /** Reads the outer form and verifies the signature (RFC 5280 section 6.3.3 (f), (g)); entries are read later. */
 function readSigned(der: Uint8Array, issuer: Certificate): ListBody {
-  const whole = derSequence(readDer(der));
+  const whole = derShortSequence(readDer(der), MAX_MEMBERS);
   const [body, algorithm, signature] = whole;
   if (body === undefined || algorithm === undefined || whole.length !== 3) refuse('has no three parts');
   const list = splitBody(body, expectDer(algorithm, DER.sequence));
   if (!equalBytes(list.issuer, issuer.subject)) refuse('is of another issuer');
   if (!allowsKeyUsage(issuer, KEY_USAGE.crlSign)) refuse('is signed with a key that may sign no lists');
-  const [scheme, key] = [findSignatureScheme(algorithm), findAcceptedKey(issuer)];
+  const isShort = derBytes(algorithm).length <= MAX_ALGORITHM_BYTES;
+  const scheme = isShort ? findSignatureScheme(algorithm) : undefined;
+  const key = findAcceptedKey(issuer);
   if (scheme === undefined || key === undefined) refuse('is signed with an algorithm that is not accepted');
   if (!verifyScheme(scheme, key, derBytes(body), derBitBytes(signature)))
     refuse('is not signed by the issuer of the certificate');

@@ -133,7 +133,7 @@ describe('a request of a verifier', () => {
     const leaf = Buffer.from(made.chain[0] ?? []).toString('base64');
     const pem = `${key}-----BEGIN CERTIFICATE-----\n${leaf}\n-----END CERTIFICATE-----\n`;
     const rules = { host, mayBeSelfSigned: false, nowMs: fixture.clock.nowMs() };
-    return { identity: readIdentity(pem, rules), rootPem: made.rootPem };
+    return { identity: readIdentity(Buffer.from(pem), rules), rootPem: made.rootPem };
   }
 
   const query = { credentials: [{ id: 'a', format: 'dc+sd-jwt', meta: { vct_values: ['urn:x'] } }] };
