@@ -26,16 +26,22 @@ export function selectClaims(claims: JsonObject, path: ClaimPath): readonly unkn
     for (const element of selected) {
       const found = stepInto(element, step);
       if (found === undefined) return [];
-      next.push(...found);
+      for (const each of found) next.push(each);
     }
     selected = next;
   }
   return selected;
 }
 
+/** Whether a claim is one of some JSON values (RFC 8785). */
+function isOneOf(values: readonly unknown[]): (claim: unknown) => boolean {
+  const accepted = new Set(values.map(canonicalJson));
+  return (claim) => accepted.has(canonicalJson(claim));
+}
+
 /** Whether two claims are the same JSON value (RFC 8785). */
 export function equalClaims(left: unknown, right: unknown): boolean {
-  return canonicalJson(left) === canonicalJson(right);
+  return isOneOf([left])(right);
 }
 
 /** Refuses a claim; its path is the field, as a JSON Pointer. */
@@ -47,8 +53,7 @@ export function claimViolation(code: PresentationCode, message: string, path: Cl
 function judgeClaim(claims: JsonObject, { path, values }: ClaimQuery): readonly Violation[] {
   const selected = selectClaims(claims, path);
   if (selected.length === 0) return [claimViolation('CLAIM_MISSING', 'A requested claim is missing', path)];
-  const fits =
-    values === undefined || selected.some((found) => values.some((value) => equalClaims(found, value)));
+  const fits = values === undefined || selected.some(isOneOf(values));
   return fits ? [] : [claimViolation('CLAIM_VALUE', 'A claim has another value', path)];
 }
 
@@ -59,10 +64,12 @@ function judgeClaim(claims: JsonObject, { path, values }: ClaimQuery): readonly 
 export function judgeClaims(query: CredentialQuery, claims: JsonObject): readonly Violation[] {
   const { claims: requested = [], claim_sets: sets } = query;
   if (sets === undefined) return requested.flatMap((each) => judgeClaim(claims, each));
+  // Each claim is judged once, however many sets name it.
+  const judged = requested.map((each) => ({ id: each.id, violations: judgeClaim(claims, each) }));
   let found: readonly Violation[] = [];
   for (const set of sets) {
-    const named = requested.filter((each) => each.id !== undefined && set.includes(each.id));
-    found = named.flatMap((each) => judgeClaim(claims, each));
+    const named = judged.filter(({ id }) => id !== undefined && set.includes(id));
+    found = named.flatMap(({ violations }) => violations);
     if (found.length === 0) return [];
   }
   return found;

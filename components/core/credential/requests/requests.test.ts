@@ -218,6 +218,26 @@ it('paths into claims (OpenID4VP 1.0 section 7.4)', () => {
   }
 });
 
+it('long arrays in claims are judged in one pass', () => {
+  // More elements than a call takes arguments.
+  const numbers = Array.from({ length: 300_000 }, (_, index) => index);
+  const query = (values: readonly number[]) =>
+    parseDcqlQuery({
+      credentials: [
+        {
+          id: 'a',
+          format: 'dc+sd-jwt',
+          meta: { vct_values: ['urn:x'] },
+          claims: [{ path: ['numbers', null], values }],
+        },
+      ],
+    }).credentials[0];
+  const [found, absent] = [query([299_999]), query([-1])];
+  if (found === undefined || absent === undefined) throw new Error('no query');
+  expect(judgeClaims(found, { numbers })).toEqual([]);
+  expect(judgeClaims(absent, { numbers }).map(({ code }) => code)).toEqual(['CLAIM_VALUE']);
+});
+
 it('an envelope', () => {
   const query = parseDcqlQuery({ credentials: [pid, { ...mdl, multiple: true }] });
   const read = (value: unknown) =>
