@@ -1,5 +1,7 @@
 import { createHash, sign } from 'node:crypto';
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { canonicalJson } from '../encoding/jcs.ts';
 import { judgeRequestObject, type RequestExpectation } from './request-object.ts';
 import { altNames, chain, chainTimeMs, dnsName, ecKey } from './testing/chains.ts';
 
@@ -188,5 +190,43 @@ it('reads requests of which nothing can be verified, without a path', () => {
   }
   expect(refusalOf(unsigned({ client_id: 'redirect_uri:https://other.example/' }))).toBe(
     'REQUEST_OBJECT_INVALID response_uri',
+  );
+});
+
+it('nothing but a judgement comes of any text, and no changed request is accepted', () => {
+  const whole = object();
+  const { result: original } = judged(whole);
+  const place = fc.nat(whole.length);
+  const part = fc.oneof(
+    fc.string({ maxLength: 20 }),
+    fc.json().map((text) => Buffer.from(text).toString('base64url')),
+  );
+  fc.assert(
+    fc.property(place, place, part, (from, to, inserted) => {
+      const [start, end] = from < to ? [from, to] : [to, from];
+      const { violations, result } = judged(`${whole.slice(0, start)}${inserted}${whole.slice(end)}`);
+      if (result === undefined) return /^REQUEST_/.test(violations[0].code);
+      return canonicalJson({ ...result, path: null }) === canonicalJson({ ...original, path: null });
+    }),
+    { numRuns: 2_000 },
+  );
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 4 }), (parts) => judged(parts.join('.')).result === undefined),
+  );
+});
+
+it('nothing but a judgement comes of any signed members', () => {
+  const odd = fc.oneof(
+    fc.json().map((text) => JSON.parse(text)),
+    fc.constantFrom('', 'x509_hash:', 'x509_san_dns:', ':', 'https://', 'http://localhost', -1, 1e308, [[]], {
+      a: {},
+    }),
+  );
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom(...Object.keys(sound)), odd), (change) => {
+      const { violations, result } = judged(object(change));
+      return result !== undefined || /^REQUEST_/.test(violations[0].code);
+    }),
+    { numRuns: 500 },
   );
 });

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import fc from 'fast-check';
 import { beforeAll, expect, it } from 'vitest';
 import { makeCertificate, signList, type TestCertificate } from '../lists.fixture.ts';
 import { ListFault } from '../values/fault.ts';
@@ -63,4 +64,23 @@ it('ends with a fault, or with the same list where the byte is no part of what i
   expect(faults.length).toBeGreaterThan(outcomes.length * 0.9);
   for (const outcome of outcomes)
     if (!faults.includes(outcome as ListFault)) expect(outcome).toMatchObject(same);
+});
+
+it('nothing but a fault, or the same list, comes of pieces that are cut out, repeated or moved', async () => {
+  const { documentSha256: _, ...same } = await read(document);
+  const place = fc.nat(document.length);
+  await fc.assert(
+    fc.asyncProperty(place, place, place, fc.uint8Array({ maxLength: 4 }), async (from, to, at, bytes) => {
+      const [start, end] = from < to ? [from, to] : [to, from];
+      const piece = document.subarray(start, Math.min(end, start + 400));
+      for (const changed of [
+        Buffer.concat([document.subarray(0, start), bytes, document.subarray(start + piece.length)]),
+        Buffer.concat([document.subarray(0, at), piece, document.subarray(at)]),
+      ]) {
+        const outcome = await read(changed).catch((error: unknown) => error);
+        if (!(outcome instanceof ListFault)) expect(outcome).toMatchObject(same);
+      }
+    }),
+    { numRuns: 150 },
+  );
 });
