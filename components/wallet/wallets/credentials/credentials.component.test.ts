@@ -237,6 +237,17 @@ describe('a credential is refused', () => {
     expect((await set('Active')).status).toBe(200);
   });
 
+  test('beyond 16 MiB of one wallet', async () => {
+    const { id } = await stored();
+    await replica.db.transact((tx) =>
+      sql`UPDATE held_credentials SET sealed = sealed || decode(repeat('00', 16777216 - 3000), 'hex')
+        WHERE id = ${id}`.execute(tx),
+    );
+    expect((await refusalOf(issuer.sdJwt(holderJwk, { claims: { long: 'a'.repeat(3_000) } })))[1]).toBe(
+      'CREDENTIALS_FULL',
+    );
+  });
+
   test('beyond 500 of one wallet', async () => {
     const { id } = await stored();
     await replica.db.transact((tx) =>

@@ -13,20 +13,21 @@ import type { OpenedCredential } from './match.ts';
 import { openContents, sealContent } from './sealed.ts';
 import { type StatusDeps, statusOf, withFreshStatus } from './status.ts';
 import {
-  countCredentials,
   deleteCredential,
   findByDigest,
   findCredential,
   type HeldCredential,
   insertCredential,
   listCredentials,
+  measureCredentials,
 } from './store.ts';
 import { type VerifiedCredential, verifyCredential } from './verify.ts';
 
 export type KeepDeps = StatusDeps & AuthorityDeps & Pick<SignDeps, 'keyring'>;
 
-/** Most credentials of one wallet. */
+/** Most credentials of one wallet, and most bytes of all of them, as they are stored. */
 const MOST_CREDENTIALS = 500;
+const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
  * Whether a caller reads what the credentials of a wallet say: its person, or the Administrators of the organisation whose
@@ -80,7 +81,8 @@ export async function storeCredential(
   const credential = recordOf(verified, { id, walletId: wallet.id, digest, sealed, nowMs });
   const isNew = await deps.db.transact(async (tx) => {
     assertUsable(await lockWallet(tx, wallet.id), 'decrypt');
-    if ((await countCredentials(tx, wallet.id)) >= MOST_CREDENTIALS) throw refusal('CREDENTIALS_FULL');
+    const { count, bytes } = await measureCredentials(tx, wallet.id);
+    if (count >= MOST_CREDENTIALS || bytes + sealed.length > MOST_BYTES) throw refusal('CREDENTIALS_FULL');
     const inserted = await insertCredential(tx, credential);
     if (inserted) await announceCredential(tx, { wallet, credentialId: id });
     return inserted;

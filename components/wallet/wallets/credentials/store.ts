@@ -46,13 +46,20 @@ export async function insertCredential(tx: Tx, credential: HeldCredential): Prom
   return inserted !== undefined;
 }
 
-export async function countCredentials(tx: Tx, walletId: string): Promise<number> {
-  const { count } = await tx
+/** How many credentials a wallet has, and how many bytes they take. */
+export async function measureCredentials(
+  tx: Tx,
+  walletId: string,
+): Promise<{ readonly count: number; readonly bytes: number }> {
+  const { count, bytes } = await tx
     .selectFrom('held_credentials')
-    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .select(({ fn }) => [
+      fn.countAll<string>().as('count'),
+      sql<string>`coalesce(sum(octet_length(sealed)), 0)`.as('bytes'),
+    ])
     .where('wallet_id', '=', walletId)
     .executeTakeFirstOrThrow();
-  return Number(count);
+  return { count: Number(count), bytes: Number(bytes) };
 }
 
 export async function findByDigest(
