@@ -14,7 +14,13 @@ it('a service can be reached by its callers only', () => {
   const { edges, toValidators } = chartServices();
   expect(edges['service-register']).toEqual({
     7000: ['service-wallet', 'validators', 'service-blueprint', 'service-operator'],
-    7443: ['service-gateway', 'service-register', 'service-blueprint', 'service-operator'],
+    7443: [
+      'service-gateway',
+      'service-register',
+      'service-blueprint',
+      'service-credential',
+      'service-operator',
+    ],
   });
   expect(edges['service-gateway']).toEqual({});
   expect(toValidators).toEqual({
