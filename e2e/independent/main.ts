@@ -20,6 +20,7 @@ import { createGovernedRegister } from './governed-register.ts';
 import { disclosures } from './groups.ts';
 import { historiesText } from './histories.ts';
 import { followThroughReplicas } from './hub-clients/reconnection.ts';
+import { issuedCredentials } from './issued-credentials.ts';
 import { logicAgreement } from './logic-agreement.ts';
 import { readDocument } from './openapi/document.ts';
 import { fuzzInstallation } from './openapi/fuzz.ts';
@@ -169,6 +170,7 @@ async function main(): Promise<void> {
       await script('workflow_vectors.py', []),
       await script('attestation_cases.py', []),
       ...(await disclosures(dataDir, full ? 10_000 : 200)),
+      await issuedCredentials(dataDir, full ? 1_000 : 40),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
       await goProofs(system.state, registerId),
       await exported(system.state, await administratorToken(system.state), registerId, dataDir),
