@@ -69,7 +69,7 @@ function certifiedSigner(seconds: number) {
   if (leaf === undefined || root === undefined) throw new Error('no chain');
   const { d = '' } = keys[0].privateKey.export({ format: 'jwk' });
   const signer = createSigner({ algorithm: 'NISTP256', privateKey: Buffer.from(d, 'base64url') });
-  const sign = async (digest: Uint8Array) => signer.signDigest(digest);
+  const sign = async (message: Uint8Array) => signer.sign(message);
   return { root, leaf, sign, signMessage: (text: string) => signer.sign(utf8(text)) };
 }
 
