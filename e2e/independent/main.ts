@@ -16,6 +16,7 @@ import {
 import { fetchSvid } from '../harness/service-token.ts';
 import { type LocalState, startSystem } from '../harness/system.ts';
 import { inParallel, until } from '../harness/wait.ts';
+import { foreignCredentials } from './foreign-credentials.ts';
 import { createGovernedRegister } from './governed-register.ts';
 import { disclosures } from './groups.ts';
 import { historiesText } from './histories.ts';
@@ -171,6 +172,7 @@ async function main(): Promise<void> {
       await script('attestation_cases.py', []),
       ...(await disclosures(dataDir, full ? 10_000 : 200)),
       await issuedCredentials(dataDir, full ? 1_000 : 40),
+      ...(await foreignCredentials(dataDir)),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
       await goProofs(system.state, registerId),
       await exported(system.state, await administratorToken(system.state), registerId, dataDir),
