@@ -26,6 +26,7 @@ export function selectClaims(claims: JsonObject, path: ClaimPath): readonly unkn
     for (const element of selected) {
       const found = stepInto(element, step);
       if (found === undefined) return [];
+      // One by one: arguments of a call are on the stack, which a long array would fill.
       for (const each of found) next.push(each);
     }
     selected = next;
@@ -33,15 +34,9 @@ export function selectClaims(claims: JsonObject, path: ClaimPath): readonly unkn
   return selected;
 }
 
-/** Whether a claim is one of some JSON values (RFC 8785). */
-function isOneOf(values: readonly unknown[]): (claim: unknown) => boolean {
-  const accepted = new Set(values.map(canonicalJson));
-  return (claim) => accepted.has(canonicalJson(claim));
-}
-
 /** Whether two claims are the same JSON value (RFC 8785). */
 export function equalClaims(left: unknown, right: unknown): boolean {
-  return isOneOf([left])(right);
+  return canonicalJson(left) === canonicalJson(right);
 }
 
 /** Refuses a claim; its path is the field, as a JSON Pointer. */
@@ -53,24 +48,43 @@ export function claimViolation(code: PresentationCode, message: string, path: Cl
 function judgeClaim(claims: JsonObject, { path, values }: ClaimQuery): readonly Violation[] {
   const selected = selectClaims(claims, path);
   if (selected.length === 0) return [claimViolation('CLAIM_MISSING', 'A requested claim is missing', path)];
-  const fits = values === undefined || selected.some(isOneOf(values));
+  if (values === undefined) return [];
+  const accepted = new Set(values.map(canonicalJson));
+  // Accepted values are texts, integers and booleans: no array or object is equal to one.
+  const fits = selected.some((found) => typeof found !== 'object' && accepted.has(canonicalJson(found)));
   return fits ? [] : [claimViolation('CLAIM_VALUE', 'A claim has another value', path)];
 }
 
+interface ClaimAnswer {
+  /** The claims that answer the query, or fail to. */
+  readonly requested: readonly ClaimQuery[];
+  /** CLAIM_MISSING and CLAIM_VALUE; empty when all of them are answered. */
+  readonly violations: readonly Violation[];
+}
+
 /**
- * Judges whether claims answer a query (OpenID4VP 1.0 section 6.4.1): all requested claims, or those of one claim set.
- * @returns CLAIM_MISSING and CLAIM_VALUE; with claim sets, those of the last one, which asks for the least
+ * Answers a query from claims (OpenID4VP 1.0 section 6.4.1): all requested claims, or those of the first claim set that
+ * is met. When none is, those of the last one, which asks for the least.
  */
-export function judgeClaims(query: CredentialQuery, claims: JsonObject): readonly Violation[] {
+export function answerClaims(query: CredentialQuery, claims: JsonObject): ClaimAnswer {
   const { claims: requested = [], claim_sets: sets } = query;
-  if (sets === undefined) return requested.flatMap((each) => judgeClaim(claims, each));
   // Each claim is judged once, however many sets name it.
-  const judged = requested.map((each) => ({ id: each.id, violations: judgeClaim(claims, each) }));
-  let found: readonly Violation[] = [];
+  const judged = requested.map((each) => ({ each, violations: judgeClaim(claims, each) }));
+  const answerOf = (some: typeof judged): ClaimAnswer => ({
+    requested: some.map(({ each }) => each),
+    violations: some.flatMap(({ violations }) => violations),
+  });
+  if (sets === undefined) return answerOf(judged);
+  let last = answerOf([]);
   for (const set of sets) {
-    const named = judged.filter(({ id }) => id !== undefined && set.includes(id));
-    found = named.flatMap(({ violations }) => violations);
-    if (found.length === 0) return [];
+    const named = new Set(set);
+    last = answerOf(judged.filter(({ each: { id } }) => id !== undefined && named.has(id)));
+    if (last.violations.length === 0) break;
   }
-  return found;
+  return last;
+}
+
+/** The violations of `answerClaims`. */
+export function judgeClaims(query: CredentialQuery, claims: JsonObject): readonly Violation[] {
+  return answerClaims(query, claims).violations;
 }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { startReplica } from '../../tenant.fixture.ts';
 import { importTrustList } from './import-list.ts';
-import { WITHDRAWN } from './lists.fixture.ts';
+import { jwsOf, makeCertificate, WITHDRAWN } from './lists.fixture.ts';
 import { outcome, startListTenant, stopReplica } from './tenant-lists.fixture.ts';
 
 let the: Awaited<ReturnType<typeof startListTenant>>;
@@ -23,6 +23,33 @@ const audited = () =>
     .orderBy('id', 'desc')
     .limit(1)
     .executeTakeFirstOrThrow();
+
+/** A list of trusted entities with one service (ETSI TS 119 602); scheme and service can be changed. */
+const entityList = (scheme: object, service: object = {}) => ({
+  LoTE: {
+    ListAndSchemeInformation: {
+      LoTEVersionIdentifier: 1,
+      LoTESequenceNumber: 1,
+      SchemeOperatorName: [{ lang: 'en', value: 'Wallets' }],
+      ListIssueDateTime: '2026-01-01T00:00:00Z',
+      ...scheme,
+    },
+    TrustedEntitiesList: [
+      {
+        TrustedEntityServices: [
+          {
+            ServiceInformation: {
+              ServiceDigitalIdentity: {
+                X509Certificates: the.anchors.map(({ base64 }) => ({ val: base64 })),
+              },
+              ...service,
+            },
+          },
+        ],
+      },
+    ],
+  },
+});
 
 describe('import of trust lists', () => {
   it('makes an uploaded list active, with its anchors and its document', async () => {
@@ -133,6 +160,37 @@ describe('import of trust lists', () => {
     ]);
     expect((await the.get('')).json()).toEqual({ trustLists: [] });
     expect(outcome(await the.get('/eu-pid'))).toEqual([404, 'TRUSTLIST_UNAVAILABLE']);
+  });
+
+  it('refuses a list that cannot be stored as it is, and writes nothing of it', async () => {
+    const body = { trustListId: 'odd', sourceUrl: `${the.source.address}/odd`, ...the.pinned };
+    const importOf = (list: object) => {
+      the.source.documents = { '/odd': { body: jwsOf(list, the.signer) } };
+      return the.sendJson(body);
+    };
+    const service = { ServiceTypeIdentifier: 'http://uri.etsi.org/19602/SvcType/PID/Issuance' };
+    const lists: readonly (readonly [string, object])[] = [
+      ['operator', entityList({ SchemeOperatorName: [{ lang: 'en', value: 'a\u0000b' }] })],
+      ['territory', entityList({ SchemeTerritory: 'D\u0000' })],
+      ['time before the year 1', entityList({ ListIssueDateTime: '0001-01-01T00:00:00+00:01' })],
+      ['time after the year 9999', entityList({ NextUpdate: '9999-12-31T23:59:59-00:01' })],
+      ['day that no month has', entityList({ ListIssueDateTime: '2026-02-30T00:00:00Z' })],
+      ['type', entityList({}, { ServiceTypeIdentifier: `${service.ServiceTypeIdentifier}\u0000` })],
+      ['status', entityList({}, { ...service, ServiceStatus: 'granted\u0000' })],
+    ];
+    const refused = [400, 'TRUSTLIST_MALFORMED'];
+    for (const [what, list] of lists) expect([what, outcome(await importOf(list))]).toEqual([what, refused]);
+    expect((await the.get('')).json()).toEqual({ trustLists: [] });
+    expect((await importOf(entityList({}, service))).statusCode).toBe(201);
+  });
+
+  it('escapes what the name of a certificate has that a line cannot hold', async () => {
+    const odd = await makeCertificate({ name: 'a\u0000b' });
+    const file = the.listOf({ services: [{ certificates: [odd.base64] }] }, odd);
+    expect((await the.upload(file, { expectedSignerSha256: odd.sha256 })).statusCode).toBe(201);
+    const { anchors, signerCertSubject } = (await the.get('/eu-pid')).json();
+    for (const name of [anchors[0].subjectDn, signerCertSubject])
+      expect(name).toBe('C=DE, O=Operator, CN=a\\00b');
   });
 
   it('needs the the.signer, or a confirmation, for the first version and for each new signer', async () => {

@@ -224,6 +224,16 @@ export function signatureOf(signed: string, wish: SignatureWish): string {
   );
 }
 
+/** A compact JWS of ES256 with its certificate; the header can be changed, and the payload be text that is no JSON. */
+export function jwsOf(payload: unknown, signer: TestCertificate, header: object = {}): string {
+  const text = typeof payload === 'string' ? payload : JSON.stringify(payload);
+  const input = [JSON.stringify({ alg: 'ES256', x5c: [signer.base64], ...header }), text]
+    .map((part) => Buffer.from(part).toString('base64url'))
+    .join('.');
+  const signature = sign('sha256', Buffer.from(input), { key: signer.key, dsaEncoding: 'ieee-p1363' });
+  return `${input}.${signature.toString('base64url')}`;
+}
+
 /** Why tests with xmlsec1 are skipped; undefined where it runs. */
 export function xmlsecAbsence(): string | undefined {
   try {

@@ -1,4 +1,4 @@
-import { judgeClaims, selectClaims } from '#core/credential/requests/claims.ts';
+import { answerClaims, selectClaims } from '#core/credential/requests/claims.ts';
 import type { CredentialQuery, DcqlQuery } from '#core/credential/requests/dcql.ts';
 import { type CredentialRequirement, judgeRequirement } from '#core/credential/requests/requirement.ts';
 import { isSatisfied } from '#core/credential/requests/submission.ts';
@@ -117,22 +117,15 @@ function isOfNamedAuthority(
 
 /** The claims that an answer discloses: those of the first claim set that is met. Undefined when none is. */
 function satisfiedClaims(query: CredentialQuery, claims: JsonObject): readonly string[] | 'all' | undefined {
-  const { claims: requested, claim_sets: sets } = query;
-  if (requested === undefined) return 'all';
-  if (sets === undefined)
-    return judgeClaims(query, claims).length === 0 ? namesOf(query, requested, claims) : undefined;
-  for (const set of sets) {
-    if (judgeClaims({ ...query, claim_sets: [set] }, claims).length > 0) continue;
-    const named = requested.filter(({ id }) => id !== undefined && set.includes(id));
-    return namesOf(query, named, claims);
-  }
-  return undefined;
+  if (query.claims === undefined) return 'all';
+  const { requested, violations } = answerClaims(query, claims);
+  return violations.length === 0 ? namesOf(query, requested, claims) : undefined;
 }
 
 /** Names of requested claims: of an mdoc `namespace/element`, else one name, or a JSON Pointer below it. */
 function namesOf(
   { format }: CredentialQuery,
-  requested: NonNullable<CredentialQuery['claims']>,
+  requested: Readonly<NonNullable<CredentialQuery['claims']>>,
   claims: JsonObject,
 ): readonly string[] {
   return requested

@@ -1,7 +1,7 @@
 import { sign } from 'node:crypto';
 import { createLoTE, service, signLoTE, trustedEntity } from '@owf/eudi-lote';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { GRANTED, makeCertificate, type TestCertificate, WITHDRAWN } from '../lists.fixture.ts';
+import { GRANTED, jwsOf, makeCertificate, type TestCertificate, WITHDRAWN } from '../lists.fixture.ts';
 import type { Pin } from '../values/signers.ts';
 import { readJws } from './read.ts';
 
@@ -41,17 +41,8 @@ function listWith(services: readonly ReturnType<typeof serviceWith>[]) {
   return createLoTE({ ...scheme, ...times }, [entity.build()]);
 }
 
-/** Signs a header and a payload as they are. */
-function signJws(header: object, payload: unknown, by = signer): string {
-  const text = typeof payload === 'string' ? payload : JSON.stringify(payload);
-  const input = [JSON.stringify(header), text]
-    .map((part) => Buffer.from(part).toString('base64url'))
-    .join('.');
-  const signature = sign('sha256', Buffer.from(input), { key: by.key, dsaEncoding: 'ieee-p1363' });
-  return `${input}.${signature.toString('base64url')}`;
-}
-
 const headerOf = (more: object = {}) => ({ alg: 'ES256', x5c: [signer.base64], ...more });
+const signJws = (header: object, payload: unknown, by = signer) => jwsOf(payload, by, header);
 
 describe('a list of trusted entities (ETSI TS 119 602)', () => {
   it('of another implementation is read with its scheme and services', async () => {

@@ -1,6 +1,10 @@
 import { z } from 'zod';
 
-const text = z.string().max(4096);
+/** URIs, times and names; none may have a U+0000, which PostgreSQL cannot store. */
+const text = z
+  .string()
+  .max(4096)
+  .refine((value) => !value.includes('\0'));
 const names = z
   .array(z.looseObject({ lang: text, value: text }))
   .min(1)

@@ -1,13 +1,18 @@
 import { readableName } from '#core/encoding/readable.ts';
+import { findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { malformed } from './fault.ts';
 
-const dateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
 const maxNameLength = 400;
 
-/** Milliseconds of an xs:dateTime with a time zone. @throws ListFault malformed */
+/** The years 1 to 9999 of UTC, which every date here and in the database is of. */
+const firstMs = Date.parse('0001-01-01T00:00:00Z');
+const lastMs = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** Milliseconds of an xs:dateTime with a time zone, in the years 1 to 9999. @throws ListFault malformed */
 export function parseTime(text: string, name: string): number {
-  const ms = dateTime.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) throw malformed(`${name} is no date and time with a time zone`);
+  const ticks = findTimestamp(text);
+  const ms = ticks === undefined ? Number.NaN : ticksToMs(ticks);
+  if (!(ms >= firstMs && ms <= lastMs)) throw malformed(`${name} is no date and time with a time zone`);
   return ms;
 }
 
