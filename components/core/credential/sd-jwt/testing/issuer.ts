@@ -23,7 +23,7 @@ export function keyPair(namedCurve: 'P-256' | 'P-384' = 'P-256'): KeyPair {
 
 /** The time of every test: 2025-06-01T12:00:00Z. */
 export const testTimeMs = 1_748_779_200_000;
-const testSeconds = testTimeMs / 1000;
+export const testSeconds = testTimeMs / 1000;
 export const testVct = 'https://issuer.example/vct/permit';
 
 export const encoded = (value: unknown): string => encodeBase64Url(utf8(JSON.stringify(value)));
@@ -73,6 +73,9 @@ export interface Scene {
   readonly issuer: KeyPair;
   readonly holder: KeyPair;
   readonly expectation: SdJwtVcExpectation;
+  /** What is presented where nothing is changed. */
+  readonly header: JsonObject;
+  readonly payload: JsonObject;
   present(change?: Partial<Presentation>): string;
 }
 
@@ -124,5 +127,5 @@ export function scene(): Scene {
     },
     atMs: testTimeMs,
   };
-  return { issuer, holder, expectation, present };
+  return { issuer, holder, expectation, header: standard.header, payload, present };
 }
