@@ -108,6 +108,13 @@ it('nesting is bounded', () => {
   expect(() => read(`${'c1'.repeat(100_000)}00`)).toThrow('nested deeper');
 });
 
+it('the number of items is bounded', () => {
+  const numbers = (count: number) =>
+    Buffer.concat([Buffer.of(0x9a, 0, count >> 16, (count >> 8) & 0xff, count & 0xff), Buffer.alloc(count)]);
+  expect(readCbor(numbers(65_535))).toMatchObject({ kind: 'array', end: 65_540 });
+  expect(() => readCbor(numbers(65_536))).toThrow('more than 65536 items');
+});
+
 it('refuses to write what has no encoding', () => {
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY, 1n << 64n, -(1n << 64n) - 1n, '\ud800']) {
     expect(() => writeCbor(value)).toThrow(expect.objectContaining({ code: 'CBOR_MALFORMED' }));

@@ -29,6 +29,15 @@ export type CborNode = Slice &
 /** Deepest nesting of arrays, maps and tags. */
 const MAX_DEPTH = 24;
 
+/** Most data items of one text: each takes a hundred times the memory of its shortest encoding. */
+const MAX_ITEMS = 65_536;
+
+/** The bytes, and how many items may still be read from them. */
+interface Reader {
+  readonly source: Uint8Array;
+  itemsLeft: number;
+}
+
 const MAJOR = { unsigned: 0, negative: 1, bytes: 2, text: 3, array: 4, map: 5, tag: 6, simple: 7 } as const;
 
 function refuse(message: string): never {
@@ -90,11 +99,12 @@ function readString(source: Uint8Array, start: number, head: Head): CborNode {
   return { kind: 'text', source, start, end, value: fromUtf8(value) ?? refuse('a text is not UTF-8') };
 }
 
-function readArray(source: Uint8Array, start: number, head: Head, depth: number): CborNode {
+function readArray(reader: Reader, start: number, head: Head, depth: number): CborNode {
+  const { source } = reader;
   const items: CborNode[] = [];
   let { end } = head;
   for (let left = lengthOf(source, head); left > 0; left -= 1) {
-    const item = readItem(source, end, depth + 1);
+    const item = readItem(reader, end, depth + 1);
     items.push(item);
     end = item.end;
   }
@@ -107,13 +117,14 @@ function identityOf(key: CborNode): string {
   return `${key.kind}:${key.value}`;
 }
 
-function readMap(source: Uint8Array, start: number, head: Head, depth: number): CborNode {
+function readMap(reader: Reader, start: number, head: Head, depth: number): CborNode {
+  const { source } = reader;
   const entries: CborEntry[] = [];
   const identities = new Set<string>();
   let { end } = head;
   for (let left = lengthOf(source, head); left > 0; left -= 1) {
-    const key = readItem(source, end, depth + 1);
-    const value = readItem(source, key.end, depth + 1);
+    const key = readItem(reader, end, depth + 1);
+    const value = readItem(reader, key.end, depth + 1);
     const identity = identityOf(key);
     if (identities.has(identity)) refuse('a key occurs twice');
     identities.add(identity);
@@ -123,8 +134,11 @@ function readMap(source: Uint8Array, start: number, head: Head, depth: number): 
   return { kind: 'map', source, start, end, entries };
 }
 
-function readItem(source: Uint8Array, start: number, depth: number): CborNode {
+function readItem(reader: Reader, start: number, depth: number): CborNode {
   if (depth > MAX_DEPTH) refuse(`nested deeper than ${MAX_DEPTH}`);
+  if (reader.itemsLeft === 0) refuse(`more than ${MAX_ITEMS} items`);
+  reader.itemsLeft -= 1;
+  const { source } = reader;
   const head = readHead(source, start);
   const { argument, end } = head;
   switch (head.major) {
@@ -136,12 +150,12 @@ function readItem(source: Uint8Array, start: number, depth: number): CborNode {
     case MAJOR.text:
       return readString(source, start, head);
     case MAJOR.array:
-      return readArray(source, start, head, depth);
+      return readArray(reader, start, head, depth);
     case MAJOR.map:
-      return readMap(source, start, head, depth);
+      return readMap(reader, start, head, depth);
     case MAJOR.tag: {
       if (argument > 0xffffffffn) refuse('a tag is not known');
-      const inner = readItem(source, end, depth + 1);
+      const inner = readItem(reader, end, depth + 1);
       return { kind: 'tag', source, start, end: inner.end, tag: Number(argument), inner };
     }
     default:
@@ -152,11 +166,12 @@ function readItem(source: Uint8Array, start: number, depth: number): CborNode {
 /**
  * Reads one data item that fills all bytes (RFC 8949) and keeps the position of each item, so that digests and signatures
  * cover the bytes as they were received. Refused are indefinite lengths, keys that occur twice or are neither integers nor
- * text, text that is not UTF-8, simple values without a meaning, nesting over 24.
+ * text, text that is not UTF-8, simple values without a meaning, nesting over 24, more than
+ * 65,536 items.
  * @throws AppError invalid CBOR_MALFORMED
  */
 export function readCbor(source: Uint8Array): CborNode {
-  const node = readItem(source, 0, 1);
+  const node = readItem({ source, itemsLeft: MAX_ITEMS }, 0, 1);
   if (node.end !== source.length) refuse('bytes after the item');
   return node;
 }

@@ -16,10 +16,32 @@ const NAME = { email: 0x81, dns: 0x82, directory: 0xa4, uri: 0x86, address: 0x87
 
 const EMAIL_ATTRIBUTE = '1.2.840.113549.1.9.1';
 
-type Fits = (name: DerNode, base: DerNode) => boolean;
+/**
+ * Most comparisons of names with constraints that one authority may cause: certificates of 16 KiB can hold thousands of
+ * both, which would take minutes.
+ */
+const MAX_COMPARISONS = 16_384;
 
-function textOf(node: DerNode): string {
-  return Buffer.from(derContent(node)).toString('latin1').toLowerCase();
+/** A GeneralName, read once for all its comparisons. */
+interface ComparedName {
+  readonly tag: number;
+  readonly content: Uint8Array;
+  /** Latin-1, in lower case. */
+  readonly text: string;
+  /** Relative names of a directory name, as they are written. */
+  readonly parts: readonly Uint8Array[];
+}
+
+type Fits = (name: ComparedName, base: ComparedName) => boolean;
+
+function comparedName(node: DerNode): ComparedName {
+  const content = derContent(node);
+  return {
+    tag: node.tag,
+    content,
+    text: Buffer.from(content).toString('latin1').toLowerCase(),
+    parts: node.tag === NAME.directory ? derSequence(derInner(node)).map(derBytes) : [],
+  };
 }
 
 /** A host below a domain; the base itself counts, and with a leading dot only what is below it does. */
@@ -28,8 +50,7 @@ function isHostWithin(host: string, base: string): boolean {
   return base.startsWith('.') ? host.endsWith(base) : host === base || host.endsWith(`.${base}`);
 }
 
-function isEmailWithin(name: DerNode, base: DerNode): boolean {
-  const [address, limit] = [textOf(name), textOf(base)];
+function isEmailWithin({ text: address }: ComparedName, { text: limit }: ComparedName): boolean {
   const host = address.slice(address.lastIndexOf('@') + 1);
   if (limit.includes('@')) return address === limit;
   return limit.startsWith('.') ? host.endsWith(limit) : host === limit;
@@ -43,15 +64,13 @@ function hostOf(uri: string): string | undefined {
   return authority === undefined || /^[0-9.]+$/.test(authority) ? undefined : authority;
 }
 
-function isUriWithin(name: DerNode, base: DerNode): boolean {
-  const host = hostOf(textOf(name));
-  const limit = textOf(base);
+function isUriWithin({ text: uri }: ComparedName, { text: limit }: ComparedName): boolean {
+  const host = hostOf(uri);
   if (host === undefined) return false;
   return limit.startsWith('.') ? host.endsWith(limit) : host === limit;
 }
 
-function isAddressWithin(name: DerNode, base: DerNode): boolean {
-  const [address, range] = [derContent(name), derContent(base)];
+function isAddressWithin({ content: address }: ComparedName, { content: range }: ComparedName): boolean {
   if (range.length !== address.length * 2) return false;
   return address.every((byte, at) => {
     const mask = range[address.length + at] ?? 0;
@@ -59,35 +78,34 @@ function isAddressWithin(name: DerNode, base: DerNode): boolean {
   });
 }
 
-function isNameWithin(name: DerNode, base: DerNode): boolean {
-  const [parts, limits] = [derSequence(derInner(name)), derSequence(derInner(base))];
+function isNameWithin({ parts }: ComparedName, { parts: limits }: ComparedName): boolean {
   return limits.every((limit, at) => {
     const part = parts[at];
-    return part !== undefined && equalBytes(derBytes(part), derBytes(limit));
+    return part !== undefined && equalBytes(part, limit);
   });
 }
 
 const FITS: ReadonlyMap<number, Fits> = new Map<number, Fits>([
   [NAME.email, isEmailWithin],
-  [NAME.dns, (name, base) => isHostWithin(textOf(name), textOf(base))],
+  [NAME.dns, (name, base) => isHostWithin(name.text, base.text)],
   [NAME.directory, isNameWithin],
   [NAME.uri, isUriWithin],
   [NAME.address, isAddressWithin],
 ]);
 
 interface NameConstraints {
-  readonly permitted: readonly DerNode[];
-  readonly excluded: readonly DerNode[];
+  readonly permitted: readonly ComparedName[];
+  readonly excluded: readonly ComparedName[];
 }
 
 /** Bases of subtrees; minimum and maximum are refused, as is a kind of name that cannot be compared. */
-function readSubtrees(node: DerNode | undefined): readonly DerNode[] | undefined {
+function readSubtrees(node: DerNode | undefined): readonly ComparedName[] | undefined {
   if (node === undefined) return [];
-  const bases: DerNode[] = [];
+  const bases: ComparedName[] = [];
   for (const subtree of derChildren(node)) {
     const [base, ...more] = derSequence(subtree);
     if (base === undefined || more.length > 0 || !FITS.has(base.tag)) return undefined;
-    bases.push(base);
+    bases.push(comparedName(base));
   }
   return bases.length === 0 ? undefined : bases;
 }
@@ -115,17 +133,17 @@ function asGeneralName(tag: number, content: Uint8Array): DerNode {
 }
 
 /** All names of a certificate: its subject, alternative names, and e-mail addresses inside of the subject. */
-function namesOf(certificate: Certificate): readonly DerNode[] {
+function namesOf(certificate: Certificate): readonly ComparedName[] {
   const subject = readDer(certificate.subject);
   const emails = nameAttributes(subject)
     .flat()
     .filter(({ oid }) => oid === EMAIL_ATTRIBUTE)
     .map(({ value }) => asGeneralName(NAME.email, derContent(value)));
   const own = derContent(subject).length === 0 ? [] : [asGeneralName(NAME.directory, certificate.subject)];
-  return [...own, ...emails, ...subjectAltNames(certificate)];
+  return [...own, ...emails, ...subjectAltNames(certificate)].map(comparedName);
 }
 
-function isAllowed(name: DerNode, { permitted, excluded }: NameConstraints): boolean {
+function isAllowed(name: ComparedName, { permitted, excluded }: NameConstraints): boolean {
   const fits = FITS.get(name.tag);
   // Constraints of kinds that cannot be compared were refused, so no constraint can be of this kind.
   if (fits === undefined) return true;
@@ -136,7 +154,8 @@ function isAllowed(name: DerNode, { permitted, excluded }: NameConstraints): boo
 
 /**
  * Whether the names of certificates honour the constraints of an authority above them (RFC 5280 section 4.2.1.10):
- * e-mail addresses, hosts, URIs, addresses and directory names. Constraints of another kind are never honoured.
+ * e-mail addresses, hosts, URIs, addresses and directory names. Constraints of another kind are never honoured, nor those
+ * that need more than 16,384 comparisons.
  * @param below certificates whose names count: the leaf, and intermediate ones that are not self-issued
  * @throws AppError invalid DER_MALFORMED, CERT_MALFORMED
  */
@@ -144,5 +163,8 @@ export function honoursNameConstraints(authority: Certificate, below: readonly C
   const constraints = constraintsOf(authority);
   if (constraints === undefined) return true;
   if (constraints === 'unsupported') return false;
-  return below.every((certificate) => namesOf(certificate).every((name) => isAllowed(name, constraints)));
+  const { permitted, excluded } = constraints;
+  const names = below.flatMap(namesOf);
+  const comparisons = names.length * (permitted.length + excluded.length);
+  return comparisons <= MAX_COMPARISONS && names.every((name) => isAllowed(name, constraints));
 }

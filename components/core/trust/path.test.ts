@@ -171,6 +171,27 @@ it('name constraints that cannot be honoured are refused', () => {
   expect(constrained(nameConstraints({ permitted: [dnsName('example.com')] }), did)).toBe('ok');
 });
 
+it('name constraints are compared with a bounded number of names', () => {
+  const hosts = (count: number, end: string) =>
+    Array.from({ length: count }, (_, at) => dnsName(`${at}.${end}`));
+  const compared = (count: number) =>
+    codeOf(
+      chain('comparisons', three, {
+        // and its subject
+        0: { extensions: [keyUsage(0), altNames(...hosts(count - 1, 'example'))] },
+        1: {
+          extensions: [
+            basicConstraints(true),
+            keyUsage(5),
+            nameConstraints({ excluded: hosts(128, 'other') }),
+          ],
+        },
+      }),
+    );
+  expect(compared(128)).toBe('ok');
+  expect(compared(129)).toBe('TRUST_CHAIN_INVALID');
+});
+
 it('x5c', () => {
   const ders = chainDers('x5c', three).slice(0, 2);
   const x5c = ders.map((each) => each.toString('base64'));

@@ -1,11 +1,23 @@
 import { encodeBase64Url } from '../../encoding/base64.ts';
 import type { CborNode } from '../../encoding/cbor.ts';
+import type { JsonObject } from '../../encoding/json.ts';
 import { refusePresentation } from '../presentation.ts';
+
+function membersOf(entries: Extract<CborNode, { kind: 'map' }>['entries']): JsonObject {
+  const members = new Map<string, unknown>();
+  for (const { key, value } of entries) {
+    const name = 'value' in key ? String(key.value) : '';
+    if (members.has(name)) refusePresentation('FORMAT', 'A map has a number and its digits as keys');
+    members.set(name, claimOf(value));
+  }
+  // Object.fromEntries defines members, so that a member named __proto__ is a member.
+  return Object.fromEntries(members);
+}
 
 /**
  * The value of an element as JSON data: byte strings as base64url, integers beyond 53 bits as decimal text, tagged values
  * (dates, times) as what is tagged, `undefined` as null.
- * @throws AppError unprocessable FORMAT for numbers that are not finite
+ * @throws AppError unprocessable FORMAT for numbers that are not finite, and maps with a number and its digits as keys
  */
 export function claimOf(node: CborNode): unknown {
   switch (node.kind) {
@@ -26,10 +38,7 @@ export function claimOf(node: CborNode): unknown {
     case 'array':
       return node.items.map(claimOf);
     case 'map':
-      // Object.fromEntries defines members, so that a member named __proto__ is a member.
-      return Object.fromEntries(
-        node.entries.map(({ key, value }) => ['value' in key ? String(key.value) : '', claimOf(value)]),
-      );
+      return membersOf(node.entries);
     case 'tag':
       return claimOf(node.inner);
   }
