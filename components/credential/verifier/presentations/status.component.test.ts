@@ -84,6 +84,17 @@ describe('the status of a credential of another issuer', () => {
       'the list inflates without end',
       { status_list: { bits: 1, lst: deflateSync(Buffer.alloc(64 * 1024 * 1024)).toString('base64url') } },
     ],
+    [
+      'another list follows the list',
+      {
+        status_list: {
+          bits: 1,
+          lst: Buffer.concat([0, 0xff].map((byte) => deflateSync(Buffer.alloc(16, byte)))).toString(
+            'base64url',
+          ),
+        },
+      },
+    ],
     ['the list is not compressed', { status_list: { bits: 1, lst: 'AAAA' } }],
     [
       'the value is not known',

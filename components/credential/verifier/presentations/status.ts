@@ -186,10 +186,10 @@ function keyOf({ x5c, kid }: JsonObject, origin: KeyOrigin) {
   return equalBytes(leaf.spki, issuerLeaf.spki) ? leaf.key : undefined;
 }
 
-/** Inflates zlib data within its bound; undefined when it is larger, or none. */
+/** Inflates zlib data within its bound; undefined when it is larger, none, or has bytes behind it. */
 async function inflated(compressed: Uint8Array): Promise<Uint8Array | undefined> {
   try {
-    return await unzip(compressed, { maxOutputLength: mostInflatedBytes });
+    return await unzip(compressed, { maxOutputLength: mostInflatedBytes, rejectGarbageAfterEnd: true });
   } catch {
     return undefined;
   }
