@@ -44,7 +44,7 @@ export function connectIssuers(addresses: Addresses, options: PeerOptions): Issu
     timeoutMs: signTimeoutMs,
   });
   return {
-    chainOf: async ({ organizationId, walletAddress, trustAnchor }) => {
+    chainOf: async ({ organizationId, walletAddress, trustAnchor }, use) => {
       if (trustAnchor === 'register') {
         const { wallet } = await wallets.findOrganizationWallet({ organizationId }).catch(walletsUnavailable);
         if (wallet?.walletAddress !== walletAddress) throw refusal('ISSUER_WALLET_MISMATCH');
@@ -52,7 +52,8 @@ export function connectIssuers(addresses: Addresses, options: PeerOptions): Issu
       }
       const provenance =
         trustAnchor === 'x509-lotl' ? CertificateProvenance.IMPORTED : CertificateProvenance.INTERNAL;
-      const request = { organizationId, walletAddress, provenance };
+      const mayBeRetired = use === 'Statuses';
+      const request = { organizationId, walletAddress, provenance, mayBeRetired };
       const { chain } = await chains.getIssuerChain(request).catch(certificatesUnavailable);
       if (chain.length === 0) throw refusal('CERTIFICATES_UNAVAILABLE');
       return chain;

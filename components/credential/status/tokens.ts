@@ -132,7 +132,7 @@ export class StatusLists {
     const { issuers, issuerUrl } = this.#deps;
     const lst = encodeBase64Url(await compress(list.statuses, { level: 9 }));
     const iat = Math.floor(at.getTime() / 1000);
-    const chain = await issuers.chainOf(list);
+    const chain = await issuers.chainOf(list, 'Statuses');
     const header = { alg: 'ES256', typ: 'statuslist+jwt', ...issuerHeader(list, chain) };
     const payload = {
       sub: statusListUrl(issuerUrl, list.id),
@@ -147,7 +147,7 @@ export class StatusLists {
 
   async #signCwt(list: DraftedList, at: Date): Promise<Uint8Array> {
     const { issuers, issuerUrl } = this.#deps;
-    const certificates = await issuers.chainOf(list);
+    const certificates = await issuers.chainOf(list, 'Statuses');
     if (certificates.length === 0) throw refusal('CERT_NOT_ENROLLED');
     const issuedAt = Math.floor(at.getTime() / 1000);
     const claims = {
@@ -171,7 +171,7 @@ export class StatusLists {
     at: Date,
   ): Promise<Uint8Array> {
     const { issuers, issuerUrl } = this.#deps;
-    const chain = await issuers.chainOf(list);
+    const chain = await issuers.chainOf(list, 'Statuses');
     const url = `${issuerUrl}/api/v1/credentials/status-lists/${list.id}?purpose=${purpose}`;
     const value = purpose === 'revocation' ? STATUS_INVALID : STATUS_SUSPENDED;
     const bits = bitstringOf({ bits: STATUS_BITS, bytes: list.statuses }, value);

@@ -122,7 +122,10 @@ interface Issue {
 }
 
 async function signAll(deps: IssueDeps, issue: Issue): Promise<readonly Signed[]> {
-  const [chain, places] = await Promise.all([deps.issuers.chainOf(issue.offer), drawPlaces(deps, issue)]);
+  const [chain, places] = await Promise.all([
+    deps.issuers.chainOf(issue.offer, 'Credentials'),
+    drawPlaces(deps, issue),
+  ]);
   return Promise.all(
     issue.keys.map((key, index) => signOne(deps, { ...issue, chain, key, place: places[index] })),
   );

@@ -98,7 +98,7 @@ export async function createOffer(deps: CreateOfferDeps, body: OfferBody, create
     walletAddress: body.issuerWalletAddress,
     trustAnchor: body.trustAnchor,
   };
-  await deps.issuers.chainOf(issuer);
+  await deps.issuers.chainOf(issuer, 'Credentials');
   await assertRegister(deps, body);
   const [id, code, reference] = [randomUUID(), createSecret(randomBytes), createSecret(randomBytes)];
   // In haip-1.0 the code is how the person signs in.

@@ -12,11 +12,12 @@ export interface Issuer {
 /** Certificates and keys of issuing organisations; private keys stay in the wallet service. */
 export interface Issuers {
   /**
-   * The certificates of an issuer in DER, leaf first, without the anchor; empty where the register is the anchor.
+   * The certificates of an issuer in DER, leaf first, without the anchor; empty where the register is the anchor. For
+   * statuses, a certificate that was retired will do where none is in use.
    * @throws AppError unprocessable ISSUER_WALLET_MISMATCH, CERT_NOT_ENROLLED, CERT_EXTERNAL_ANCHOR_UNAVAILABLE,
    * unavailable CERTIFICATES_UNAVAILABLE, WALLETS_UNAVAILABLE
    */
-  chainOf(issuer: Issuer): Promise<readonly Uint8Array[]>;
+  chainOf(issuer: Issuer, use: 'Credentials' | 'Statuses'): Promise<readonly Uint8Array[]>;
   /**
    * Signs a SHA-256 digest with the key that the certificates name; r and s, 32 bytes each.
    * @throws AppError unprocessable CERT_KEY_NOT_ELIGIBLE, locked WALLET_LOCKED, unavailable WALLETS_UNAVAILABLE

@@ -4,7 +4,14 @@ import type { Database, Reader } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import type { KeyOwner, KeySource, OrganizationKey, OrganizationKeys } from '../keys/organization-keys.ts';
-import { endUse, findActive, isCompromised, type Provenance, type StoredCertificate } from './store.ts';
+import {
+  endUse,
+  findActive,
+  findRetired,
+  isCompromised,
+  type Provenance,
+  type StoredCertificate,
+} from './store.ts';
 
 export interface JudgeDeps {
   readonly db: Database<TenantDatabase>;
@@ -81,6 +88,13 @@ export async function judgeCertificate(
   return { ...certificate, status };
 }
 
+/** Which certificate of an organisation is looked for. */
+export interface CertificateWish {
+  readonly provenance: Provenance;
+  /** Where none is in use, one that was retired will do while it is valid. */
+  readonly mayBeRetired: boolean;
+}
+
 /**
  * The certificate of a provenance that is in use at this moment: its key is the present one of the named wallet.
  * Undefined when there is none.
@@ -89,10 +103,14 @@ export async function judgeCertificate(
 export async function findUsable(
   deps: JudgeDeps,
   owner: KeyOwner,
-  provenance: Provenance,
+  { provenance, mayBeRetired }: CertificateWish,
 ): Promise<StoredCertificate | undefined> {
-  const active = await findActive(deps.db.read, owner.organizationId, provenance);
-  if (active === undefined) return undefined;
-  const judged = await judgeCertificate(deps, active, await deps.keys.get(owner, 'issuer'));
-  return judged.status === 'Active' ? judged : undefined;
+  const { db, clock, keys } = deps;
+  const active = await findActive(db.read, owner.organizationId, provenance);
+  if (active === undefined && !mayBeRetired) return undefined;
+  const key = await keys.get(owner, 'issuer');
+  const judged = active && (await judgeCertificate(deps, active, key));
+  if (judged?.status === 'Active') return judged;
+  if (!mayBeRetired) return undefined;
+  return findRetired(db.read, owner, { provenance, keyThumbprint: key.thumbprint, atMs: clock.nowMs() });
 }

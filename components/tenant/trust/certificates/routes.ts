@@ -103,7 +103,7 @@ function mountChain(app: App, deps: EnrolDeps, { path, provenance, code }: Chain
     refusals: refusals(code, 'WALLETS_UNAVAILABLE'),
     handle: async ({ params: { tenantId, orgWalletAddress } }) => {
       const owner = { organizationId: tenantId, walletAddress: orgWalletAddress };
-      const chain = await getIssuerChain(deps, owner, { provenance, code });
+      const chain = await getIssuerChain(deps, owner, { provenance, mayBeRetired: false, code });
       return { chain: chain.map((der) => der.toString('base64')) };
     },
   });

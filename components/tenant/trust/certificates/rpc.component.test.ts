@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isAppError } from '#core/errors/errors.ts';
 import { isSelfSigned, parseCertificate } from '#core/trust/certificate.ts';
@@ -27,12 +28,14 @@ const peerOf = (clientId: string) => ({ clientId, spiffeId: serviceSpiffeId('x',
 async function ask(
   party: { readonly id: string; readonly wallet: { readonly address: string } },
   provenance: CertificateProvenance,
+  mayBeRetired = false,
 ): Promise<readonly Buffer[] | string> {
   const context = { peer: peerOf('service-credential'), signal: new AbortController().signal };
   const request = create(GetIssuerChainRequestSchema, {
     organizationId: party.id,
     walletAddress: party.wallet.address,
     provenance,
+    mayBeRetired,
   });
   try {
     const { chain = [] } = await issuerChainRpc(trust.tenant.deps.trust).getIssuerChain(request, context);
@@ -106,6 +109,42 @@ describe('the chain of an issuer', () => {
     expect(await both()).toEqual(none);
     const next = { id: party.id, wallet };
     expect([await ask(next, INTERNAL), await ask(next, IMPORTED)]).toEqual(none);
+  });
+
+  it('of an imported certificate that was retired is read for statuses, as long as it holds', async () => {
+    const party = await trust.makeParty('Retired', 'retired');
+    const statuses = () => ask(party, IMPORTED, true);
+    const none = 'CERT_EXTERNAL_ANCHOR_UNAVAILABLE';
+    expect(await statuses()).toBe(none);
+    const [first, second] = [await importLeaf(party), await importLeaf(party)];
+    expect(await statuses()).toEqual([second.der]);
+    const listed = (await trust.call('GET', `${party.path}/certificates`, { token: party.token })).body;
+    for (const { id } of listed.certificates)
+      await trust.call('DELETE', `${party.path}/certificates/${id}`, { token: party.token });
+    expect(await ask(party, IMPORTED)).toBe(none);
+    expect(await statuses()).toEqual([second.der]);
+    const setEnd = (der: Buffer) =>
+      trust.tenant.db.transact((tx) =>
+        tx
+          .updateTable('organization_certificates')
+          .set({ usable_until: new Date(trust.tenant.clock.nowMs()) })
+          .where('chain', '@>', sql<Buffer[]>`${[der]}::bytea[]`)
+          .execute(),
+      );
+    await setEnd(second.der);
+    expect(await statuses()).toEqual([first.der]);
+    party.wallet.state = 'locked';
+    expect(await statuses()).toBe(none);
+    party.wallet.state = 'usable';
+    await setEnd(first.der);
+    expect(await statuses()).toBe(none);
+    const next = trust.keys.makeWallet(party.id);
+    await importLeaf({
+      ...party,
+      wallet: next,
+      path: party.path.replace(party.wallet.address, next.address),
+    });
+    expect(await statuses()).toBe(none);
   });
 
   it('is of no other organisation, and needs a request that is well formed', async () => {

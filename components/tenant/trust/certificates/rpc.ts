@@ -16,7 +16,7 @@ export function mayReadChains(peer: RpcPeer): boolean {
 
 export function issuerChainRpc(deps: JudgeDeps): RpcHandlers<(typeof IssuerChainService)['method']> {
   return {
-    getIssuerChain: async ({ organizationId, walletAddress, provenance }) => {
+    getIssuerChain: async ({ organizationId, walletAddress, provenance, mayBeRetired }) => {
       const parsed = walletParams.safeParse({ tenantId: organizationId, orgWalletAddress: walletAddress });
       const kind = provenanceOf(provenance);
       if (!parsed.success || kind === undefined)
@@ -28,7 +28,7 @@ export function issuerChainRpc(deps: JudgeDeps): RpcHandlers<(typeof IssuerChain
       const { tenantId, orgWalletAddress } = parsed.data;
       const owner = { organizationId: tenantId, walletAddress: orgWalletAddress };
       const code = kind === 'Internal' ? 'CERT_NOT_ENROLLED' : 'CERT_EXTERNAL_ANCHOR_UNAVAILABLE';
-      return { chain: [...(await getIssuerChain(deps, owner, { provenance: kind, code }))] };
+      return { chain: [...(await getIssuerChain(deps, owner, { provenance: kind, mayBeRetired, code }))] };
     },
     findIssuingAuthority: async ({ certificate }) => {
       const isCertificate = certificate.length > 0 && certificate.length <= mostCertificateBytes;

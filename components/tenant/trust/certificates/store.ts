@@ -35,6 +35,17 @@ export interface StoredCertificate {
   readonly revokedAtMs: number | undefined;
 }
 
+interface CertificatePlace {
+  readonly organizationId: string;
+  readonly walletAddress: string;
+}
+
+interface RetiredQuery {
+  readonly provenance: Provenance;
+  readonly keyThumbprint: string;
+  readonly atMs: number;
+}
+
 /** The newest certificates of an organisation, newest first. */
 export async function listCertificates(
   db: Reader<DB>,
@@ -64,6 +75,28 @@ export async function findActive(
     .where('organization_id', '=', organizationId)
     .where('provenance', '=', provenance)
     .where('status', '=', 'Active')
+    .executeTakeFirst();
+  return row && toCertificate(row);
+}
+
+/** The newest certificate of a key that was replaced or retired and that still holds at a time. */
+export async function findRetired(
+  db: Reader<DB>,
+  { organizationId, walletAddress }: CertificatePlace,
+  { provenance, keyThumbprint, atMs }: RetiredQuery,
+): Promise<StoredCertificate | undefined> {
+  const row = await db
+    .selectFrom('organization_certificates')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('wallet_address', '=', walletAddress)
+    .where('provenance', '=', provenance)
+    .where('key_thumbprint', '=', keyThumbprint)
+    .where('status', '=', 'Superseded')
+    .where('usable_until', '>', new Date(atMs))
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1)
     .executeTakeFirst();
   return row && toCertificate(row);
 }
@@ -118,11 +151,6 @@ export async function endUse(
     .where('id', '=', id)
     .where('status', '=', 'Active')
     .execute();
-}
-
-interface CertificatePlace {
-  readonly organizationId: string;
-  readonly walletAddress: string;
 }
 
 /** Retires an imported certificate. Undefined when there is none; `changed` is false when it was retired before. */

@@ -526,6 +526,14 @@ export declare type GetIssuerChainRequest = Message<"chancery.tenant.v1.GetIssue
    * @generated from field: chancery.tenant.v1.CertificateProvenance provenance = 3;
    */
   provenance: CertificateProvenance;
+
+  /**
+   * Where none is in use, the newest one that was retired or superseded counts too, while it is valid and for the present
+   * key: the statuses of what was issued under it stay readable.
+   *
+   * @generated from field: bool may_be_retired = 4;
+   */
+  mayBeRetired: boolean;
 };
 
 /**
