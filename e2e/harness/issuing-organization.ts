@@ -22,6 +22,8 @@ export interface IssuingOrganization {
   readonly service: string;
   /** Offers a site permit; members replace those of the offer. */
   offer(change?: Readonly<Record<string, unknown>>): Promise<z.output<typeof offered>>;
+  /** State of an offer. */
+  stateOf(offerId: string): Promise<z.output<typeof stateSchema>>;
   /** Ids of the credentials that an offer became. */
   credentialIds(offerId: string): Promise<readonly string[]>;
   /** Changes the status of a credential. */
@@ -44,7 +46,11 @@ const changedSchema = z.object({
   index: z.int(),
   transactionId: z.string().nullable(),
 });
-const stateSchema = z.object({ credentialIds: z.array(z.string()) });
+const stateSchema = z.object({
+  status: z.string(),
+  reason: z.string().optional(),
+  credentialIds: z.array(z.string()),
+});
 
 export async function createIssuingOrganization(here: Here): Promise<IssuingOrganization> {
   const { api } = here;
@@ -56,6 +62,10 @@ export async function createIssuingOrganization(here: Here): Promise<IssuingOrga
   });
   const { walletAddress } = await organizationKeys(api, administrator.token, organizationId).makeMaster();
   const service = (await mintWithSvid(here.state, 'service-blueprint')).token;
+  const stateOf = async (offerId: string) => {
+    const { body } = await api.expect(200, 'GET', `/api/v1/offers/${offerId}`, { token: service });
+    return stateSchema.parse(body);
+  };
   const enrol = `/api/v1/trust/tenants/${organizationId}/orgs/${walletAddress}/enrol`;
   const { body } = await api.expect(200, 'POST', enrol, { token: administrator.token, json: {} });
   return {
@@ -76,10 +86,8 @@ export async function createIssuingOrganization(here: Here): Promise<IssuingOrga
       const made = await api.expect(201, 'POST', '/api/v1/offers', { token: service, json });
       return offered.parse(made.body);
     },
-    credentialIds: async (offerId) => {
-      const state = await api.expect(200, 'GET', `/api/v1/offers/${offerId}`, { token: service });
-      return stateSchema.parse(state.body).credentialIds;
-    },
+    stateOf,
+    credentialIds: async (offerId) => (await stateOf(offerId)).credentialIds,
     change: async (credentialId, verb) => {
       const call = { token: administrator.token, json: { reason: 'test' } };
       const answer = await api.expect(200, 'POST', `/api/v1/credentials/${credentialId}/${verb}`, call);

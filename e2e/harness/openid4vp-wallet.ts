@@ -56,8 +56,12 @@ export class Openid4vpWallet {
   }
 }
 
-async function present(
-  { client_id: audience, nonce }: Openid4vpAuthorizationRequest,
+/** A presentation of some claims, bound to a request. */
+export async function present(
+  {
+    client_id: audience,
+    nonce,
+  }: { readonly client_id?: string | undefined; readonly nonce?: string | undefined },
   held: HeldCredential,
   names: readonly string[],
 ): Promise<string> {

@@ -55,8 +55,14 @@ test('an attested wallet takes a credential by pushed request, transaction code 
   const presenter = new Openid4vpWallet();
   const opened = await presenter.open(authorizationRequestUri);
   expect([opened.clientIdPrefix, opened.request.response_mode]).toEqual(['x509_hash', 'direct_post.jwt']);
-  const answer = await presenter.answer(opened, 'credential', held, ['permitNumber']);
-  expect(answer.status).toBe(200);
+  const form = { vp_token: JSON.stringify({ credential: [held.compact] }), state: 'any' };
+  const plain = await api.send('POST', `/api/v1/verifier/requests/${requestId}/direct-post`, { form });
+  expect(plain).toMatchObject({ status: 400, body: { code: 'RESPONSE_MODE_MISMATCH' } });
+  const answers = [
+    await presenter.answer(opened, 'credential', held, ['permitNumber']),
+    await presenter.answer(opened, 'credential', held, ['permitNumber']),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([200, 409]);
   const path = `/api/v1/verifier/requests/${requestId}/result`;
   const { body } = await api.expect(200, 'GET', path, { token: organization.administrator.token });
   expect(body).toMatchObject({ state: 'Verified', result: { verifiedClaims: { permitNumber: 'P-17' } } });
