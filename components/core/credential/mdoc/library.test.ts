@@ -18,6 +18,7 @@ import { sha256 } from '../../crypto/hash.ts';
 import { embeddedCbor, writeCbor } from '../../encoding/cbor-writer.ts';
 import { dayMs } from '../../trust/testing/chains.ts';
 import { judgeMdocForm } from './parse.ts';
+import { presentByAuth0 } from './testing/auth0.ts';
 import {
   contentOf,
   deviceKeys,
@@ -160,4 +161,15 @@ it('we accept what the library of OWF issues', async () => {
     age_over_18: true,
     driving_privileges: [],
   });
+});
+
+it('we accept what the library of Auth0 issues and presents', async () => {
+  const given = {
+    family_name: 'Müller',
+    age_over_18: true,
+    height: 181,
+    driving_privileges: [{ code: 'B' }],
+  };
+  const presented = await presentByAuth0(signer, { device, atMs: nowMs, elements: given });
+  expect(claimsOf(presented.toString('base64url'))).toEqual(given);
 });

@@ -3,11 +3,13 @@ import { type CborNode, cborBytes, readCbor } from '../../encoding/cbor.ts';
 import { type CborValue, writeCbor } from '../../encoding/cbor-writer.ts';
 import { chainTimeMs } from '../../trust/testing/chains.ts';
 import { judgeMdocForm } from './parse.ts';
+import { presentByAuth0 } from './testing/auth0.ts';
 import {
   contentOf,
   deviceKeys,
   docType,
   documentSigner,
+  elements,
   issue,
   nameSpace,
   partsOf,
@@ -18,9 +20,8 @@ import { verifyMdoc } from './verify.ts';
 
 const signer = documentSigner();
 const device = deviceKeys();
-const whole = readCbor(
-  Buffer.from(presentParts(partsOf(await issue(signer, contentOf(signer, device.jwk))), device), 'base64url'),
-);
+const own = presentParts(partsOf(await issue(signer, contentOf(signer, device.jwk))), device);
+const ofAuth0 = await presentByAuth0(signer, { device, atMs: chainTimeMs, elements });
 
 function verdict(response: CborValue): string {
   const form = judgeMdocForm(Buffer.from(writeCbor(response)).toString('base64url'));
@@ -98,12 +99,21 @@ const places: readonly (readonly [Path, string, string, Readonly<Record<string, 
   [[...signature, 3], 'FORMAT', 'FORMAT', { bytes: 'KB_SIGNATURE' }],
 ];
 
-describe.each(places)('%j', (path, whenAbsent, whenOdd, others) => {
-  it('absent', () => {
-    expect(verdict(replaced(whole, path, undefined))).toBe(whenAbsent);
+describe.each([
+  ['of our own', readCbor(Buffer.from(own, 'base64url'))],
+  ['of the library of Auth0', readCbor(ofAuth0)],
+])('an mdoc %s', (_, whole) => {
+  it('is accepted as it is', () => {
+    expect(verdict({ encoded: cborBytes(whole) })).toBe('ok');
   });
 
-  it.each(odd)('is %s', (name, value) => {
-    expect(verdict(replaced(whole, path, value))).toBe(others[name] ?? whenOdd);
+  describe.each(places)('%j', (path, whenAbsent, whenOdd, others) => {
+    it('absent', () => {
+      expect(verdict(replaced(whole, path, undefined))).toBe(whenAbsent);
+    });
+
+    it.each(odd)('is %s', (name, value) => {
+      expect(verdict(replaced(whole, path, value))).toBe(others[name] ?? whenOdd);
+    });
   });
 });
