@@ -14,6 +14,8 @@ interface ConfigurationTable {
   /** Names of claims of the top level. */
   claims: Json<readonly string[]>;
   created_at: Date;
+  /** Of the newest offer, or up to an hour before it. */
+  offered_at: Date;
 }
 
 interface OfferTable {

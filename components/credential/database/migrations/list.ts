@@ -6,6 +6,7 @@ import { authorization } from './0004-authorization.ts';
 import { audit } from './0005-audit.ts';
 import { receivedTexts } from './0006-received-texts.ts';
 import { recordedStatuses } from './0007-recorded-statuses.ts';
+import { offeredTypes } from './0008-offered-types.ts';
 
 export const migrations: readonly Migration[] = [
   issuing,
@@ -15,4 +16,5 @@ export const migrations: readonly Migration[] = [
   audit,
   receivedTexts,
   recordedStatuses,
+  offeredTypes,
 ];

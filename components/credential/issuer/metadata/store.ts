@@ -7,12 +7,19 @@ type DB = CredentialDatabase;
 
 const mostListed = 1_000;
 
-/** What wallets can be offered at present, newest last; at most 1,000. */
+/**
+ * How far the stored time may be behind the newest offer, so that not every offer writes it. Offers end within a day, so
+ * the types of open offers were stored within the last 25 hours.
+ */
+const offeredGraceMs = 3_600_000;
+
+/** The types that were offered last, at most 1,000; the newest first. */
 export async function listConfigurations(db: Reader<DB>): Promise<Configuration[]> {
   const rows = await db
     .selectFrom('configurations')
     .selectAll()
-    .orderBy('created_at')
+    .orderBy('offered_at', 'desc')
+    .orderBy('id')
     .limit(mostListed)
     .execute();
   return rows.map(configurationOf);
@@ -25,15 +32,21 @@ export async function findConfiguration(db: Reader<DB>, id: string): Promise<Con
 
 export async function findConfigurationOfType(
   db: Reader<DB>,
-  { format, credentialType }: Pick<Configuration, 'format' | 'credentialType'>,
+  type: ConfiguredType,
 ): Promise<Configuration | undefined> {
-  const row = await db
+  const row = await findRow(db, type);
+  return row && configurationOf(row);
+}
+
+type ConfiguredType = Pick<Configuration, 'format' | 'credentialType'>;
+
+function findRow(db: Reader<DB>, { format, credentialType }: ConfiguredType) {
+  return db
     .selectFrom('configurations')
     .selectAll()
     .where('format', '=', format)
     .where('credential_type', '=', credentialType)
     .executeTakeFirst();
-  return row && configurationOf(row);
 }
 
 /**
@@ -42,16 +55,19 @@ export async function findConfigurationOfType(
  */
 export async function ensureConfiguration(
   tx: Transactor<DB>,
-  configuration: Omit<Configuration, 'id'> & { readonly createdAt: Date },
+  configuration: Omit<Configuration, 'id'> & { readonly offeredAt: Date },
 ): Promise<string> {
-  const { format, credentialType, displayName, createdAt } = configuration;
+  const { format, credentialType, displayName, offeredAt } = configuration;
   const claims = JSON.stringify(configuration.claims);
   for (let number = 1; ; number += 1) {
     const id = number === 1 ? slugOf(credentialType) : `${slugOf(credentialType)}-${number}`;
-    const known = await findConfigurationOfType(tx, configuration);
+    const known = await findRow(tx, configuration);
     if (known !== undefined) {
-      const isSame = known.displayName === displayName && JSON.stringify(known.claims) === claims;
-      if (!isSame) await describeConfiguration(tx, known.id, { displayName, claims });
+      const isSame =
+        known.display_name === displayName &&
+        JSON.stringify(known.claims) === claims &&
+        offeredAt.getTime() - known.offered_at.getTime() < offeredGraceMs;
+      if (!isSame) await describeConfiguration(tx, known.id, { displayName, claims, offeredAt });
       return known.id;
     }
     const made = await tx
@@ -62,7 +78,8 @@ export async function ensureConfiguration(
         credential_type: credentialType,
         display_name: displayName,
         claims,
-        created_at: createdAt,
+        created_at: offeredAt,
+        offered_at: offeredAt,
       })
       .onConflict((conflict) => conflict.doNothing())
       .returning('id')
@@ -74,11 +91,15 @@ export async function ensureConfiguration(
 async function describeConfiguration(
   tx: Transactor<DB>,
   id: string,
-  { displayName, claims }: { readonly displayName: string; readonly claims: string },
+  {
+    displayName,
+    claims,
+    offeredAt,
+  }: { readonly displayName: string; readonly claims: string; readonly offeredAt: Date },
 ): Promise<void> {
   await tx
     .updateTable('configurations')
-    .set({ display_name: displayName, claims })
+    .set({ display_name: displayName, claims, offered_at: offeredAt })
     .where('id', '=', id)
     .execute();
 }

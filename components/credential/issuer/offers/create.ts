@@ -124,7 +124,7 @@ export async function createOffer(deps: CreateOfferDeps, body: OfferBody, create
     createdBy,
   };
   const configurationId = await deps.db.transact(async (tx) => {
-    const found = await ensureConfiguration(tx, { ...configuration, createdAt });
+    const found = await ensureConfiguration(tx, { ...configuration, offeredAt: createdAt });
     await insertOffer(tx, { ...offer, configurationId: found });
     return found;
   });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { refusal } from '../../errors.ts';
 import { PRE_AUTHORIZED_GRANT } from '../../protocol/grants.ts';
 import { caller, type Fixture, issuerUrl, openFixture } from '../../testing/fixture.ts';
-import { TestWallet, walletKey } from '../../testing/wallet.ts';
+import { configurationOf, TestWallet, walletKey } from '../../testing/wallet.ts';
 import { expiry } from '../../upkeep.ts';
 
 let fixture: Fixture;
@@ -240,6 +240,35 @@ describe('the metadata', () => {
       claims: [{ path: ['b'] }],
     });
     expect(answer.headers['cache-control']).toBe('public, max-age=60');
+  });
+
+  test('lists the types that were offered last, where there are more than it lists', async () => {
+    const listed = async () => {
+      const answer = await fixture.app.inject({ url: '/.well-known/openid-credential-issuer' });
+      return Object.keys(answer.json().credential_configurations_supported);
+    };
+    const seldom = configurationOf((await wallet.offer({ credentialType: 'Seldom' })).json());
+    expect(await listed()).toContain(seldom);
+    fixture.clock.advance(7_200_000);
+    const now = new Date(fixture.clock.nowMs());
+    const others = Array.from({ length: 1_000 }, (_, index) => ({
+      id: `other-${index}`,
+      format: 'dc+sd-jwt' as const,
+      credential_type: `urn:other:${index}`,
+      display_name: 'Other',
+      claims: '[]',
+      created_at: now,
+      offered_at: now,
+    }));
+    await fixture.db.transact((tx) => tx.insertInto('configurations').values(others).execute());
+    expect(await listed()).not.toContain(seldom);
+    fixture.clock.advance(1);
+    expect((await wallet.offer({ credentialType: 'Seldom' })).statusCode).toBe(201);
+    expect(await listed()).toContain(seldom);
+    expect(await listed()).toHaveLength(1_000);
+    await fixture.db.transact((tx) =>
+      tx.deleteFrom('configurations').where('id', 'like', 'other-%').execute(),
+    );
   });
 
   test('is the same id for offers at one time', async () => {
