@@ -37,7 +37,10 @@ interface Here {
   readonly api: Api;
   /** The token of a system administrator. */
   token(): string;
-  readonly state: Parameters<typeof mintWithSvid>[0];
+  /** Of local mode, whose sockets give the blueprint service its certificate. */
+  readonly state?: Parameters<typeof mintWithSvid>[0];
+  /** The token of a service that may offer, where there is no local mode. */
+  readonly service?: string;
 }
 
 const enrolled = z.object({ subjectDn: z.string(), notAfter: z.string() });
@@ -61,7 +64,7 @@ export async function createIssuingOrganization(here: Here): Promise<IssuingOrga
     role: 'Administrator',
   });
   const { walletAddress } = await organizationKeys(api, administrator.token, organizationId).makeMaster();
-  const service = (await mintWithSvid(here.state, 'service-blueprint')).token;
+  const service = await serviceToken(here);
   const stateOf = async (offerId: string) => {
     const { body } = await api.expect(200, 'GET', `/api/v1/offers/${offerId}`, { token: service });
     return stateSchema.parse(body);
@@ -94,4 +97,10 @@ export async function createIssuingOrganization(here: Here): Promise<IssuingOrga
       return changedSchema.parse(answer.body);
     },
   };
+}
+
+async function serviceToken({ state, service }: Here): Promise<string> {
+  if (service !== undefined) return service;
+  if (state === undefined) throw new Error('neither a local mode nor a token of a service is given');
+  return (await mintWithSvid(state, 'service-blueprint')).token;
 }
