@@ -23,7 +23,7 @@ import { recordChanges } from './recording/job.ts';
 import { StatusLists } from './status/tokens.ts';
 import { expiry } from './upkeep.ts';
 import { readAuthorities } from './verifier/identity/authorities.ts';
-import { readIdentity, type VerifierIdentity } from './verifier/identity/identity.ts';
+import { readIdentity, type Verifiers, verifiersOf } from './verifier/identity/identity.ts';
 import { VerifierFile } from './verifier/identity/load.ts';
 import { selfSignedBundle } from './verifier/identity/self-signed.ts';
 import { StatusReader } from './verifier/presentations/status.ts';
@@ -56,7 +56,7 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
   const reports = auditReports({ db, send: audit.send });
   const jobs = startJobs([expiry({ db, clock }), reports, recording, revocations.refreshing()], runtime);
   cleanup.add('jobs', () => jobs.stop());
-  const verifier = await openVerifier(base, db);
+  const verifiers = await openVerifiers(base, db);
   const issuing = { db, clock, issuers, issuerUrl };
   const lists = new StatusLists(issuing);
   const statuses = new StatusReader({ clock, outbound, findOwnList: (uri) => lists.findOwn(uri) });
@@ -65,7 +65,7 @@ export async function assemble(base: ServiceBase<CredentialConfig>): Promise<Par
     log,
     meter: createMeter(runtime.telemetry),
     nonces,
-    verifier,
+    verifiers,
     sources,
     revocations,
     statuses,
@@ -112,10 +112,10 @@ const reloadEveryMs = 30_000;
  * that all replicas share.
  * @throws ConfigError
  */
-async function openVerifier(
+async function openVerifiers(
   { config, runtime, cleanup }: ServiceBase<CredentialConfig>,
   db: Database<CredentialDatabase>,
-): Promise<() => VerifierIdentity> {
+): Promise<Verifiers> {
   const { clock, log } = runtime;
   const host = config.Haip__PublicHost ?? new URL(config.Haip__IssuerUrl).hostname;
   const path = config.Haip__VerifierCertificate;
@@ -126,7 +126,7 @@ async function openVerifier(
     const reading = { name: 'verifier-certificate', everyMs: reloadEveryMs, run: async () => file.reload() };
     const job = startJob(reading, runtime);
     cleanup.add('verifier certificate', () => job.stop());
-    return () => file.current();
+    return verifiersOf(() => file.identities());
   }
   if (isHighAssurance(config.Haip__Profile) || config.CHANCERY_RATE_LIMIT_PROFILE !== 'development')
     throw new ConfigError([
@@ -139,5 +139,5 @@ async function openVerifier(
   const bundle = await db.transact((tx) => ensureSecret(tx, `verifier ${host}`, made));
   log.warn({ host }, 'requests for presentations are signed with a self-signed certificate');
   const identity = readIdentity(bundle, { host, mayBeSelfSigned: true, nowMs: clock.nowMs() });
-  return () => identity;
+  return verifiersOf(() => [identity]);
 }

@@ -34,6 +34,10 @@ const codes = {
   DCQL_INVALID: ['invalid', 'the query is not valid; `errors` says why'],
   REQUEST_NOT_FOUND: ['not_found', 'the request for presentations does not exist, or is not yours'],
   REQUEST_ENDED: ['gone', 'the request for presentations has expired or was answered'],
+  VERIFIER_CERTIFICATE_CHANGING: [
+    'unavailable',
+    'the certificate that the request names is not here, as it is changing; try again, or ask anew',
+  ],
   ALREADY_SUBMITTED: ['conflict', 'the request for presentations was answered before'],
   STATE_MISMATCH: ['invalid', 'state is missing, or belongs to another request'],
   RESPONSE_MODE_MISMATCH: ['invalid', 'the answer must come as the request says: in plain, or encrypted'],

@@ -22,7 +22,7 @@ import { ensureSecret } from '../issuer/nonces/store.ts';
 import type { Issuer, Issuers } from '../issuer/signing/issuers.ts';
 import { createMeter } from '../metrics.ts';
 import { StatusLists } from '../status/tokens.ts';
-import { readIdentity } from '../verifier/identity/identity.ts';
+import { readIdentity, type VerifierIdentity, verifiersOf } from '../verifier/identity/identity.ts';
 import { selfSignedBundle } from '../verifier/identity/self-signed.ts';
 import { StatusReader } from '../verifier/presentations/status.ts';
 import { RevocationLists } from '../verifier/trust-sources/revocation-lists.ts';
@@ -48,6 +48,8 @@ export interface Fixture {
   readonly organization: IssuingOrganization;
   /** Callers by the text of their `Authorization` header. */
   readonly callers: Map<string, Caller>;
+  /** The identities of the verifier, the present one first. */
+  readonly verifier: { identities: readonly [VerifierIdentity, ...VerifierIdentity[]] };
   /** What the two services answer in place of what they would. */
   readonly outage: { chain?: Error; sign?: Error; anchor?: Error };
   /** Certificates that the authority of the organisation has revoked, by thumbprint. */
@@ -88,8 +90,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
   const elsewhere = new Map<string, Buffer>();
   const fetched: string[] = [];
   const sources = sourcesOf({ organization, outage, revoked, trustLists });
-  const bundle = Buffer.from(await selfSignedBundle('issuer.test', startMs));
-  const verifier = readIdentity(bundle, { host: 'issuer.test', mayBeSelfSigned: true, nowMs: startMs });
+  const verifier: Fixture['verifier'] = { identities: [await verifierIdentity()] };
   const secret = await db.transact((tx) => ensureSecret(tx, 'nonces', randomBytes(32)));
   const issuers = issuersOf({ organization, outage });
   const issuing = { db, clock, issuers, issuerUrl };
@@ -105,7 +106,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
     requiresKeyAttestation: false,
     ...served,
     sources,
-    verifier: () => verifier,
+    verifiers: verifiersOf(() => verifier.identities),
     outbound,
     registers,
     verifierAuthorities: [],
@@ -131,6 +132,7 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
     deps,
     organization,
     callers,
+    verifier,
     outage,
     revoked,
     revocations,
@@ -144,6 +146,12 @@ export async function openFixture(name: string, served: Partial<Served> = {}): P
       await db.close();
     },
   };
+}
+
+/** An identity of the verifier of tests, with a certificate of its own. */
+export async function verifierIdentity(): Promise<VerifierIdentity> {
+  const bundle = Buffer.from(await selfSignedBundle('issuer.test', startMs));
+  return readIdentity(bundle, { host: 'issuer.test', mayBeSelfSigned: true, nowMs: startMs });
 }
 
 async function issuingOrganization(): Promise<IssuingOrganization> {

@@ -14,7 +14,7 @@ export interface MetadataRouteDeps {
   readonly profile: Profile;
   readonly requiresKeyAttestation: boolean;
   /** Signs a JWT of type `typ` under the certificate of this installation. */
-  readonly verifier: () => { sign(typ: string, payload: object): string };
+  readonly verifiers: { current(): { sign(typ: string, payload: object): string } };
 }
 
 const text = z.string();
@@ -105,7 +105,7 @@ export function mountMetadataRoutes(app: App, deps: MetadataRouteDeps): void {
       if (!prefersJwt(request.headers.accept)) return answer(200, metadata, headers);
       const iat = Math.floor(deps.clock.nowMs() / 1000);
       const payload = { ...metadata, sub: issuerUrl, iat };
-      const jwt = deps.verifier().sign('openidvci-issuer-metadata+jwt', payload);
+      const jwt = deps.verifiers.current().sign('openidvci-issuer-metadata+jwt', payload);
       return answer(200, jsonText(jwt), { ...headers, vary: 'accept', 'content-type': 'application/jwt' });
     },
   });

@@ -14,7 +14,8 @@ import {
 } from '#core/trust/testing/chains.ts';
 import { pem } from '#core/trust/testing/openssl.ts';
 import { readAuthorities } from './authorities.ts';
-import { readIdentity } from './identity.ts';
+import { readIdentity, verifiersOf } from './identity.ts';
+import { VerifierFile } from './load.ts';
 import { selfSignedBundle } from './self-signed.ts';
 
 const nowMs = Date.UTC(2026, 10, 27);
@@ -131,4 +132,27 @@ describe.skipIf(!hasOpenssl)('PFX files of OpenSSL (skipped without openssl)', (
     for (const password of [undefined, 'other'])
       expect(() => readIdentity(locked, { ...rules, password })).toThrow('no private key that can be read');
   });
+});
+
+it('a file that changes gives its new identity, and the one before it; a damaged one changes nothing', async () => {
+  const path = join(folder, 'changing.pem');
+  const hashOf = (text: string) => readIdentity(Buffer.from(text), rules).clientId('x509_hash');
+  const second = await selfSignedBundle('verifier.test', nowMs);
+  writeFileSync(path, bundle);
+  const opened = new VerifierFile({ ...rules, path, password: undefined, nowMs: () => nowMs });
+  const known = () => opened.identities().map((each) => each.clientId('x509_hash'));
+  expect(known()).toEqual([hashOf(bundle)]);
+  opened.reload();
+  expect(known()).toHaveLength(1);
+  writeFileSync(path, second);
+  opened.reload();
+  expect(known()).toEqual([hashOf(second), hashOf(bundle)]);
+  writeFileSync(path, damaged);
+  expect(() => opened.reload()).toThrow('Haip__VerifierCertificate');
+  expect(known()).toEqual([hashOf(second), hashOf(bundle)]);
+  const verifiers = verifiersOf(() => opened.identities());
+  expect(verifiers.current().clientId('x509_hash')).toBe(hashOf(second));
+  expect(verifiers.find(hashOf(bundle))?.clientId('x509_hash')).toBe(hashOf(bundle));
+  expect(verifiers.find('x509_san_dns:verifier.test')).toBe(verifiers.current());
+  expect(verifiers.find('x509_hash:other')).toBeUndefined();
 });

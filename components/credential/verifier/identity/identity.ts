@@ -13,6 +13,23 @@ export interface VerifierIdentity {
   sign(typ: string, payload: object): string;
 }
 
+/** The identities of this verifier, which change with its certificate. */
+export interface Verifiers {
+  current(): VerifierIdentity;
+  /** The identity that wallets know by a client id; undefined when this process does not have it, or no longer. */
+  find(clientId: string): VerifierIdentity | undefined;
+}
+
+/** @param identities the present one first, at any time */
+export function verifiersOf(identities: () => readonly [VerifierIdentity, ...VerifierIdentity[]]): Verifiers {
+  const prefixes = ['x509_san_dns', 'x509_hash'] as const;
+  return {
+    current: () => identities()[0],
+    find: (clientId) =>
+      identities().find((each) => prefixes.some((prefix) => each.clientId(prefix) === clientId)),
+  };
+}
+
 interface IdentityRules {
   /** The dNSName that the leaf must have. */
   readonly host: string;

@@ -13,29 +13,33 @@ interface LoadOptions {
   readonly nowMs: () => number;
 }
 
-/** The identity of the verifier in a file, read again when the file has changed. */
+/**
+ * The identity of the verifier in a file, read again when the file has changed. The one before stays, for requests whose
+ * client id is the hash of its certificate.
+ */
 export class VerifierFile {
   readonly #options: LoadOptions;
   #bytes: Buffer;
-  #identity: VerifierIdentity;
+  #identities: readonly [VerifierIdentity, ...VerifierIdentity[]];
 
   /** @throws ConfigError when the file cannot be used */
   constructor(options: LoadOptions) {
     this.#options = options;
     this.#bytes = readFiles(options.path);
-    this.#identity = readIdentity(this.#bytes, { ...options, nowMs: options.nowMs() });
+    this.#identities = [readIdentity(this.#bytes, { ...options, nowMs: options.nowMs() })];
   }
 
-  current(): VerifierIdentity {
-    return this.#identity;
+  /** The present identity, and the one before it. */
+  identities(): readonly [VerifierIdentity, ...VerifierIdentity[]] {
+    return this.#identities;
   }
 
-  /** Reads the file again. @throws ConfigError when it cannot be used; the identity then stays as it is */
+  /** Reads the file again. @throws ConfigError when it cannot be used; the identities then stay as they are */
   reload(): void {
     const { nowMs, ...options } = this.#options;
     const bytes = readFiles(options.path);
     if (bytes.equals(this.#bytes)) return;
-    this.#identity = readIdentity(bytes, { ...options, nowMs: nowMs() });
+    this.#identities = [readIdentity(bytes, { ...options, nowMs: nowMs() }), this.#identities[0]];
     this.#bytes = bytes;
   }
 }

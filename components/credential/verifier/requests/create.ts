@@ -13,7 +13,7 @@ import type { CredentialDatabase } from '../../database/schema.ts';
 import { refusal } from '../../errors.ts';
 import { isHighAssurance, type Profile } from '../../protocol/profile.ts';
 import { createSecret } from '../../protocol/secrets.ts';
-import type { VerifierIdentity } from '../identity/identity.ts';
+import type { Verifiers } from '../identity/identity.ts';
 import { insertRequest } from './store.ts';
 import { CLIENT_ID_PREFIXES, INSTALLATION_POLICY, RESPONSE_MODES, type RequestTerms } from './terms.ts';
 
@@ -73,7 +73,7 @@ export interface CreateRequestDeps {
   readonly clock: Clock;
   readonly issuerUrl: string;
   readonly profile: Profile;
-  readonly verifier: () => VerifierIdentity;
+  readonly verifiers: Verifiers;
 }
 
 interface Creator {
@@ -96,7 +96,7 @@ export async function createRequest(deps: CreateRequestDeps, body: RequestBody, 
     terms,
     nonce: createSecret(randomBytes),
     state: createSecret(randomBytes),
-    clientId: deps.verifier().clientId(terms.clientIdPrefix),
+    clientId: deps.verifiers.current().clientId(terms.clientIdPrefix),
     decryptionKey: terms.responseMode === 'direct_post.jwt' ? await decryptionKey() : undefined,
     redirectUri: body.redirectUri,
     createdAt,

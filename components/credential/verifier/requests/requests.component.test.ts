@@ -1,6 +1,6 @@
 import { createHash, verify, X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { caller, type Fixture, issuerUrl, openFixture } from '../../testing/fixture.ts';
+import { caller, type Fixture, issuerUrl, openFixture, verifierIdentity } from '../../testing/fixture.ts';
 import { type Held, Presenter, responseUriOf } from '../../testing/presenter.ts';
 
 let fixture: Fixture;
@@ -162,6 +162,29 @@ describe('a request for presentations', () => {
     for (const redirectUri of ['http://other.test/', 'javascript:alert(1)', 'ftp://x.test/']) {
       expect((await presenter.ask({ redirectUri })).json().code).toBe('REDIRECT_URI_REFUSED');
     }
+  });
+
+  test('by the hash of a certificate is signed by that one, or not at all, after it has changed', async () => {
+    const { verifier } = fixture;
+    const [first] = verifier.identities;
+    const [second, third] = [await verifierIdentity(), await verifierIdentity()];
+    const object = async (requestId: string) => {
+      const answer = await fixture.app.inject({
+        url: `/api/v1/verifier/requests/${requestId}/request-object`,
+      });
+      const [head = ''] = answer.body.split('.');
+      if (answer.statusCode !== 200) return [answer.statusCode, answer.json().error];
+      return [200, JSON.parse(Buffer.from(head, 'base64url').toString()).x5c[0]];
+    };
+    const byHash = (await presenter.ask({ clientIdPrefix: 'x509_hash' })).json().requestId;
+    const byName = (await presenter.ask({ clientIdPrefix: 'x509_san_dns' })).json().requestId;
+    verifier.identities = [second, first];
+    expect(await object(byHash)).toEqual([200, first.x5c[0]]);
+    expect(await object(byName)).toEqual([200, second.x5c[0]]);
+    verifier.identities = [third, second];
+    expect(await object(byHash)).toEqual([503, 'temporarily_unavailable']);
+    expect(await object(byName)).toEqual([200, third.x5c[0]]);
+    verifier.identities = [first];
   });
 
   test('is for callers with a token, of any tier', async () => {

@@ -111,7 +111,7 @@ function nonceOf(body: unknown): string | undefined {
   return nonce;
 }
 
-/** @throws AppError not_found REQUEST_NOT_FOUND, gone REQUEST_ENDED */
+/** Errors: those of `readRequestObject`. */
 async function readObject(
   deps: RequestRouteDeps,
   params: unknown,
