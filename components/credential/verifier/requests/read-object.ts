@@ -30,7 +30,7 @@ export async function readRequestObject(
   const isOpen = request.status === 'Pending' && request.expiresAt.getTime() > clock.nowMs();
   if (!isOpen) throw refusal('REQUEST_ENDED');
   const verifier = verifiers.find(request.clientId);
-  // A wallet would take a signature of another certificate for that of somebody else.
+  // A wallet refuses a request whose client id is not the hash of the certificate that signed it.
   if (verifier === undefined) throw refusal('VERIFIER_CERTIFICATE_CHANGING', { retryAfterSeconds });
   return requestObject(request, { verifier, issuerUrl, walletNonce });
 }
