@@ -159,7 +159,9 @@ describe('in the profile haip-1.0', () => {
     expect(await clientId()).toBe(`x509_hash:${first}`);
     expect(await present('x509_hash')).toMatchObject({ state: 'Verified' });
     const second = await applyVerifier('second');
-    // The kubelet writes a changed Secret into its pods within two minutes.
+    // The kubelet writes a changed Secret into its pods within two minutes, and at once after another change of the pod.
+    const pods = ['pods', '-l', 'chancery.dev/client-id=service-credential', '-n', namespace];
+    await must('kubectl', ['annotate', ...pods, '--overwrite', `test.chancery.dev/changed=${second}`]);
     await expect.poll(clientId, { timeout: 180_000, interval: 2_000 }).toBe(`x509_hash:${second}`);
   }, 500_000);
 });
