@@ -75,6 +75,8 @@ export const CA_QC = 'http://uri.etsi.org/TrstSvc/Svctype/CA/QC';
 interface TestService {
   readonly type?: string;
   readonly status?: string;
+  /** Its status until the present one. */
+  readonly previous?: string;
   readonly certificates: readonly string[];
 }
 
@@ -91,34 +93,56 @@ export interface TestList {
   readonly extra?: string;
 }
 
-/** The children of the root of a list, in canonical form. */
+const page = '<URI xml:lang="en">https://operator.example/</URI>';
+const address =
+  '<PostalAddresses><PostalAddress xml:lang="en"><StreetAddress>Main Street 1</StreetAddress><Locality>Berlin</Locality>' +
+  `<CountryName>DE</CountryName></PostalAddress></PostalAddresses><ElectronicAddress>${page}</ElectronicAddress>`;
+const nameOf = (text: string) => `<Name xml:lang="en">${text}</Name>`;
+
+/** The children of the root of a list, in canonical form; the schema of ETSI TS 119 612 allows them. */
 export function listBody(list: TestList): string {
   const { version = 6, sequence = 1, territory = 'DE', operator = 'Test Operator' } = list;
   const { issued = '2026-01-01T00:00:00Z', nextUpdate = '2050-01-01T00:00:00Z', services = [] } = list;
   const next = nextUpdate === null ? '' : `<dateTime>${nextUpdate}</dateTime>`;
   return (
     `<SchemeInformation><TSLVersionIdentifier>${version}</TSLVersionIdentifier>` +
-    `<TSLSequenceNumber>${sequence}</TSLSequenceNumber><SchemeOperatorName><Name xml:lang="de">Betreiber</Name>` +
-    `<Name xml:lang="en">${operator}</Name></SchemeOperatorName><SchemeTerritory>${territory}</SchemeTerritory>` +
+    `<TSLSequenceNumber>${sequence}</TSLSequenceNumber>` +
+    `<TSLType>http://uri.etsi.org/TrstSvc/TrustedList/TSLType/EUgeneric</TSLType>` +
+    `<SchemeOperatorName><Name xml:lang="de">Betreiber</Name>${nameOf(operator)}</SchemeOperatorName>` +
+    `<SchemeOperatorAddress>${address}</SchemeOperatorAddress><SchemeName>${nameOf('DE:A scheme')}</SchemeName>` +
+    `<SchemeInformationURI>${page}</SchemeInformationURI><StatusDeterminationApproach>` +
+    'http://uri.etsi.org/TrstSvc/TrustedList/StatusDetn/EUappropriate</StatusDeterminationApproach>' +
+    `<SchemeTerritory>${territory}</SchemeTerritory>` +
+    '<HistoricalInformationPeriod>65535</HistoricalInformationPeriod>' +
     `<ListIssueDateTime>${issued}</ListIssueDateTime><NextUpdate>${next}</NextUpdate></SchemeInformation>` +
-    `<TrustServiceProviderList><TrustServiceProvider>${list.extra ?? ''}<TSPServices>` +
-    `${services.map(serviceOf).join('')}</TSPServices></TrustServiceProvider></TrustServiceProviderList>`
+    `<TrustServiceProviderList><TrustServiceProvider><TSPInformation><TSPName>${nameOf('A provider')}</TSPName>` +
+    `<TSPAddress>${address}</TSPAddress><TSPInformationURI>${page}</TSPInformationURI></TSPInformation>` +
+    `${list.extra ?? ''}<TSPServices>${services.map(serviceOf).join('')}</TSPServices></TrustServiceProvider>` +
+    '</TrustServiceProviderList>'
   );
 }
 
-export function serviceOf({ type = CA_QC, status = GRANTED, certificates }: TestService): string {
+export function serviceOf({ type = CA_QC, status = GRANTED, certificates, previous }: TestService): string {
   const identities = certificates.map(
     (text) => `<DigitalId><X509Certificate>${text}</X509Certificate></DigitalId>`,
   );
-  return (
-    `<TSPService><ServiceInformation><ServiceTypeIdentifier>${type}</ServiceTypeIdentifier>` +
-    `<ServiceName><Name xml:lang="en">A service</Name></ServiceName>` +
+  const state = (present: string, since: string) =>
+    `<ServiceTypeIdentifier>${type}</ServiceTypeIdentifier><ServiceName>${nameOf('A service')}</ServiceName>` +
     `<ServiceDigitalIdentity>${identities.join('')}</ServiceDigitalIdentity>` +
-    `<ServiceStatus>${status}</ServiceStatus></ServiceInformation></TSPService>`
+    `<ServiceStatus>${present}</ServiceStatus><StatusStartingTime>${since}</StatusStartingTime>`;
+  const history =
+    previous === undefined
+      ? ''
+      : `<ServiceHistory><ServiceHistoryInstance>${state(previous, '2021-01-01T00:00:00Z')}` +
+        '</ServiceHistoryInstance></ServiceHistory>';
+  return (
+    `<TSPService><ServiceInformation>${state(status, '2025-01-01T00:00:00Z')}</ServiceInformation>${history}` +
+    '</TSPService>'
   );
 }
 
 const DS = 'http://www.w3.org/2000/09/xmldsig#';
+const XADES = 'http://uri.etsi.org/01903/v1.3.2#';
 export const EXCLUSIVE = 'http://www.w3.org/2001/10/xml-exc-c14n#';
 export const INCLUSIVE = 'http://www.w3.org/TR/2001/REC-xml-c14n-20010315';
 export const ENVELOPED = `${DS}enveloped-signature`;
@@ -193,21 +217,14 @@ export function signList(list: TestList, wish: SignatureWish): string {
 export function signatureOf(signed: string, wish: SignatureWish): string {
   const { digest = 'sha256', canonicalization = EXCLUSIVE, signer, named = signer.base64 } = wish;
   const ns = ` xmlns:ds="${DS}"`;
-  const certificate =
-    named === null
-      ? ''
-      : `<xades:SigningCertificateV2><xades:Cert><xades:CertDigest>` +
-        `${digestElements('sha256', createHash('sha256').update(Buffer.from(named, 'base64')).digest('base64'), ns)}` +
-        `</xades:CertDigest></xades:Cert></xades:SigningCertificateV2>`;
   const properties =
-    `<xades:SignedProperties xmlns:xades="http://uri.etsi.org/01903/v1.3.2#" Id="xades-sig">` +
-    `<xades:SignedSignatureProperties><xades:SigningTime>2026-01-01T00:00:00Z</xades:SigningTime>${certificate}` +
-    `</xades:SignedSignatureProperties></xades:SignedProperties>`;
+    `<xades:SignedProperties xmlns:xades="${XADES}" Id="xades-sig">${signedProperties(named, ns)}` +
+    '</xades:SignedProperties>';
   const { propertiesType = 'http://uri.etsi.org/01903#SignedProperties', target = '#sig' } = wish;
   const info =
     `<ds:SignedInfo${ns}><ds:CanonicalizationMethod Algorithm="${canonicalization}"></ds:CanonicalizationMethod>` +
     `<ds:SignatureMethod Algorithm="${signatureUri(wish)}"></ds:SignatureMethod>` +
-    `<ds:Reference ${wish.listReference ?? 'URI=""'}><ds:Transforms>` +
+    `<ds:Reference ${wish.listReference ?? 'Id="list" URI=""'}><ds:Transforms>` +
     `${wish.listTransforms ?? transform(ENVELOPED) + transform(EXCLUSIVE)}</ds:Transforms>` +
     `${digestElements(digest, digestOf(digest, signed))}</ds:Reference>` +
     `<ds:Reference Type="${propertiesType}" URI="#xades-sig"><ds:Transforms>` +
@@ -219,8 +236,24 @@ export function signatureOf(signed: string, wish: SignatureWish): string {
   return (
     `<ds:Signature${ns} Id="sig">${info}<ds:SignatureValue>${signText(info, wish)}</ds:SignatureValue>` +
     `<ds:KeyInfo>${certificates.join('')}</ds:KeyInfo><ds:Object><xades:QualifyingProperties ` +
-    `xmlns:xades="http://uri.etsi.org/01903/v1.3.2#" Target="${target}">${properties}</xades:QualifyingProperties>` +
+    `xmlns:xades="${XADES}" Target="${target}">${properties}</xades:QualifyingProperties>` +
     `</ds:Object></ds:Signature>`
+  );
+}
+
+/** The content of the signed properties, in canonical form (ETSI EN 319 132-1, XAdES-B-B). */
+function signedProperties(named: string | null, ns: string): string {
+  const certificate =
+    named === null
+      ? ''
+      : '<xades:SigningCertificateV2><xades:Cert><xades:CertDigest>' +
+        `${digestElements('sha256', createHash('sha256').update(Buffer.from(named, 'base64')).digest('base64'), ns)}` +
+        '</xades:CertDigest></xades:Cert></xades:SigningCertificateV2>';
+  return (
+    `<xades:SignedSignatureProperties><xades:SigningTime>2026-01-01T00:00:00Z</xades:SigningTime>${certificate}` +
+    '</xades:SignedSignatureProperties><xades:SignedDataObjectProperties>' +
+    '<xades:DataObjectFormat ObjectReference="#list"><xades:MimeType>text/xml</xades:MimeType></xades:DataObjectFormat>' +
+    '</xades:SignedDataObjectProperties>'
   );
 }
 
@@ -268,9 +301,8 @@ ${listBody(list).replaceAll('><', '>\n<')}
   <ds:KeyInfo><ds:X509Data><ds:X509Certificate>
 ${signer.base64.replaceAll(/(.{64})/g, '$1\n')}
   </ds:X509Certificate></ds:X509Data></ds:KeyInfo>
-  <ds:Object><xades:QualifyingProperties Target="#sig" xmlns:xades="http://uri.etsi.org/01903/v1.3.2#">
-  <xades:SignedProperties Id="props"><xades:SignedSignatureProperties>
-  <xades:SigningTime>2026-01-01T00:00:00Z</xades:SigningTime></xades:SignedSignatureProperties></xades:SignedProperties>
+  <ds:Object><xades:QualifyingProperties Target="#sig" xmlns:xades="${XADES}">
+  <xades:SignedProperties Id="props">${signedProperties(signer.base64, '').replaceAll('><', '>\n<')}</xades:SignedProperties>
   </xades:QualifyingProperties></ds:Object></ds:Signature></TrustServiceStatusList>`;
   return runXmlsec(['--sign'], template, signer.keyPem);
 }

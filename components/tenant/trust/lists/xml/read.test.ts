@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   CA_QC,
-  ENVELOPED,
   EXCLUSIVE,
   GRANTED,
   INCLUSIVE,
@@ -20,12 +19,11 @@ import {
   xmlsecAbsence,
 } from '../lists.fixture.ts';
 import type { Pin } from '../values/signers.ts';
+import { MALFORMATIONS, PROLOGUES, REFUSED_SIGNATURES, REFUSED_TRANSFORMS } from './hostile.fixture.ts';
 import { readXml } from './read.ts';
 import { prepareLibrary } from './verify.ts';
 
 const nowMs = Date.UTC(2026, 5, 1);
-const transform = (algorithm: string, inside = '') =>
-  `<ds:Transform Algorithm="${algorithm}">${inside}</ds:Transform>`;
 
 let signer: TestCertificate;
 let stranger: TestCertificate;
@@ -238,61 +236,11 @@ describe('signatures that are refused', () => {
     await expectFault(text, 'signature', 'does not fit the key');
   });
 
-  it.each([
-    [
-      'XPath',
-      `${transform(ENVELOPED)}${transform('http://www.w3.org/TR/1999/REC-xpath-19991116', '<ds:XPath>/*</ds:XPath>')}${transform(EXCLUSIVE)}`,
-    ],
-    [
-      'XPath instead of the enveloped one',
-      `${transform('http://www.w3.org/TR/1999/REC-xpath-19991116', '<ds:XPath>not(ancestor-or-self::ds:Signature)</ds:XPath>')}${transform(EXCLUSIVE)}`,
-    ],
-    ['XPath Filter 2', `${transform('http://www.w3.org/2002/06/xmldsig-filter2')}${transform(EXCLUSIVE)}`],
-    ['XSLT', `${transform(ENVELOPED)}${transform('http://www.w3.org/TR/1999/REC-xslt-19991116')}`],
-    ['base64', `${transform(ENVELOPED)}${transform(`http://www.w3.org/2000/09/xmldsig#base64`)}`],
-    ['comments', `${transform(ENVELOPED)}${transform(`${EXCLUSIVE}WithComments`)}`],
-    ['the enveloped one alone', transform(ENVELOPED)],
-    ['none', ''],
-    ['the enveloped one last', transform(EXCLUSIVE) + transform(ENVELOPED)],
-    ['the enveloped one twice', transform(ENVELOPED) + transform(ENVELOPED) + transform(EXCLUSIVE)],
-    [
-      'prefixes that are rendered inclusively',
-      `${transform(ENVELOPED)}${transform(EXCLUSIVE, `<ec:InclusiveNamespaces xmlns:ec="${EXCLUSIVE}" PrefixList="#default"></ec:InclusiveNamespaces>`)}`,
-    ],
-  ])('with the transforms: %s', async (_name, listTransforms) => {
+  it.each(Object.entries(REFUSED_TRANSFORMS))('with the transforms: %s', async (_name, listTransforms) => {
     await expectFault(signed({ listTransforms }), 'signature', /transform/);
   });
 
-  it.each([
-    [
-      'covers an element by its Id instead of the document',
-      { listReference: 'URI="#TL"' },
-      'must cover the whole list',
-    ],
-    ['names no document', { listReference: 'Id="list"' }, 'must cover the whole list'],
-    [
-      'covers an external document',
-      { listReference: 'URI="https://lists.example.org/tl.xml"' },
-      'must cover the whole list',
-    ],
-    ['covers the document by XPointer', { listReference: 'URI="#xpointer(/)"' }, 'must cover the whole list'],
-    ['covers properties of another type', { propertiesType: 'urn:other' }, 'must cover the whole list'],
-    [
-      'has a third reference',
-      {
-        more:
-          '<ds:Reference URI="#TL"><ds:DigestMethod Algorithm="http://www.w3.org/2001/04/xmlenc#sha256"></ds:DigestMethod>' +
-          '<ds:DigestValue>AAAA</ds:DigestValue></ds:Reference>',
-      },
-      'must cover the whole list',
-    ],
-    ['qualifies another signature', { target: '#other' }, 'of another signature'],
-    [
-      'is canonicalized with comments',
-      { canonicalization: `${EXCLUSIVE}WithComments` },
-      'transform is not allowed',
-    ],
-  ] satisfies [string, Partial<SignatureWish>, string][])('when it %s', async (_name, wish, message) => {
+  it.each(Object.entries(REFUSED_SIGNATURES))('when it %s', async (_name, [wish, message]) => {
     await expectFault(signed(wish), 'signature', message);
   });
 
@@ -322,38 +270,11 @@ describe('signatures that are refused', () => {
 });
 
 describe('XML that is refused before anything is verified', () => {
-  it.each([
-    ['a document type', '<!DOCTYPE TrustServiceStatusList>'],
-    ['an internal subset with entities', '<!DOCTYPE x [<!ENTITY e "granted">]>'],
-    ['an external entity', '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'],
-    ['entities that multiply', '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>'],
-    ['a document type in lower case', '<!doctype x>'],
-  ])('with %s', async (_name, prologue) => {
+  it.each(Object.entries(PROLOGUES))('with %s', async (_name, prologue) => {
     await expectFault(`${prologue}${signed()}`, 'malformed', 'document type');
   });
 
-  it.each([
-    ['a processing instruction before the root', (text: string) => `<?xml-stylesheet href="x"?>${text}`],
-    ['one inside', (text: string) => text.replace('<TSPServices>', '<TSPServices><?x y?>')],
-    ['one behind the root', (text: string) => `${text}<?x y?>`],
-    ['an entity that is not declared', (text: string) => text.replace('A service', '&e;')],
-    ['another encoding', (text: string) => `<?xml version="1.0" encoding="UTF-16"?>${text}`],
-    [
-      'a prefix without a namespace',
-      (text: string) => text.replace('<TSPServices>', '<TSPServices><q:x></q:x>'),
-    ],
-    ['an element that is not closed', (text: string) => text.replace('</TSPServices>', '')],
-    ['text behind the root', (text: string) => `${text}x`],
-    ['two roots', (text: string) => `${text}${text}`],
-    ['an attribute twice', (text: string) => text.replace('Id="TL"', 'Id="TL" Id="TM"')],
-    ['an attribute without quotes', (text: string) => text.replace('Id="TL"', 'Id=TL')],
-    ['another root', (text: string) => text.replaceAll('TrustServiceStatusList', 'Other')],
-    ['another namespace', (text: string) => text.replace('02231/v2#', '02231/v3#')],
-    [
-      'deep nesting',
-      (text: string) => text.replace('A service', `${'<a>'.repeat(200)}${'</a>'.repeat(200)}`),
-    ],
-  ])('with %s', async (_name, change) => {
+  it.each(Object.entries(MALFORMATIONS))('with %s', async (_name, change) => {
     const text = signed();
     expect(change(text)).not.toBe(text);
     await expect(read(change(text))).rejects.toMatchObject({ name: 'ListFault' });
