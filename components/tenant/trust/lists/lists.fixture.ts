@@ -77,6 +77,8 @@ interface TestService {
   readonly status?: string;
   /** Its status until the present one. */
   readonly previous?: string;
+  /** XML of an extension of it. */
+  readonly extension?: string;
   readonly certificates: readonly string[];
 }
 
@@ -122,7 +124,7 @@ export function listBody(list: TestList): string {
   );
 }
 
-export function serviceOf({ type = CA_QC, status = GRANTED, certificates, previous }: TestService): string {
+export function serviceOf({ type = CA_QC, status = GRANTED, certificates, ...more }: TestService): string {
   const identities = certificates.map(
     (text) => `<DigitalId><X509Certificate>${text}</X509Certificate></DigitalId>`,
   );
@@ -130,14 +132,20 @@ export function serviceOf({ type = CA_QC, status = GRANTED, certificates, previo
     `<ServiceTypeIdentifier>${type}</ServiceTypeIdentifier><ServiceName>${nameOf('A service')}</ServiceName>` +
     `<ServiceDigitalIdentity>${identities.join('')}</ServiceDigitalIdentity>` +
     `<ServiceStatus>${present}</ServiceStatus><StatusStartingTime>${since}</StatusStartingTime>`;
+  const { previous, extension } = more;
+  const extensions =
+    extension === undefined
+      ? ''
+      : '<ServiceInformationExtensions><Extension Critical="false">' +
+        `${extension}</Extension></ServiceInformationExtensions>`;
   const history =
     previous === undefined
       ? ''
       : `<ServiceHistory><ServiceHistoryInstance>${state(previous, '2021-01-01T00:00:00Z')}` +
         '</ServiceHistoryInstance></ServiceHistory>';
   return (
-    `<TSPService><ServiceInformation>${state(status, '2025-01-01T00:00:00Z')}</ServiceInformation>${history}` +
-    '</TSPService>'
+    `<TSPService><ServiceInformation>${state(status, '2025-01-01T00:00:00Z')}${extensions}</ServiceInformation>` +
+    `${history}</TSPService>`
   );
 }
 
@@ -173,12 +181,14 @@ export interface SignatureWish {
   readonly carried?: readonly string[];
   /** Base64 of the certificate that the signed properties name; null: they name none. */
   readonly named?: string | null;
+  /** Digest of that certificate. */
+  readonly namedDigest?: keyof typeof digestUris;
   readonly target?: string;
 }
 
 const transform = (algorithm: string, inside = '') =>
   `<ds:Transform Algorithm="${algorithm}">${inside}</ds:Transform>`;
-const digestOf = (hash: string, text: string) => createHash(hash).update(text).digest('base64');
+const digestOf = (hash: string, text: string | Uint8Array) => createHash(hash).update(text).digest('base64');
 
 function digestElements(hash: keyof typeof digestUris, value: string, ns = ''): string {
   return (
@@ -218,7 +228,7 @@ export function signatureOf(signed: string, wish: SignatureWish): string {
   const { digest = 'sha256', canonicalization = EXCLUSIVE, signer, named = signer.base64 } = wish;
   const ns = ` xmlns:ds="${DS}"`;
   const properties =
-    `<xades:SignedProperties xmlns:xades="${XADES}" Id="xades-sig">${signedProperties(named, ns)}` +
+    `<xades:SignedProperties xmlns:xades="${XADES}" Id="xades-sig">${signedProperties(named, ns, wish.namedDigest)}` +
     '</xades:SignedProperties>';
   const { propertiesType = 'http://uri.etsi.org/01903#SignedProperties', target = '#sig' } = wish;
   const info =
@@ -242,13 +252,17 @@ export function signatureOf(signed: string, wish: SignatureWish): string {
 }
 
 /** The content of the signed properties, in canonical form (ETSI EN 319 132-1, XAdES-B-B). */
-function signedProperties(named: string | null, ns: string): string {
+function signedProperties(
+  named: string | null,
+  ns: string,
+  hash: keyof typeof digestUris = 'sha256',
+): string {
+  const digest = digestOf(hash, Buffer.from(named ?? '', 'base64'));
   const certificate =
     named === null
       ? ''
       : '<xades:SigningCertificateV2><xades:Cert><xades:CertDigest>' +
-        `${digestElements('sha256', createHash('sha256').update(Buffer.from(named, 'base64')).digest('base64'), ns)}` +
-        '</xades:CertDigest></xades:Cert></xades:SigningCertificateV2>';
+        `${digestElements(hash, digest, ns)}</xades:CertDigest></xades:Cert></xades:SigningCertificateV2>`;
   return (
     `<xades:SignedSignatureProperties><xades:SigningTime>2026-01-01T00:00:00Z</xades:SigningTime>${certificate}` +
     '</xades:SignedSignatureProperties><xades:SignedDataObjectProperties>' +

@@ -1,9 +1,12 @@
 import { DOMParser, type Document, type Element, type Node } from '@xmldom/xmldom';
 import { malformed } from '../values/fault.ts';
+import { XMLNS_NS } from './names.ts';
 
 const deepest = 100;
 /** Comments and CDATA sections are the only markup of this kind that a list may have: no DTD, no entities. */
 const declaration = /<!(?!--|\[CDATA\[)/;
+/** What a canonical form escapes in attributes. */
+const escaped = /[<&"\t\n\r]/;
 const encoding = /^<\?xml[^>]*\sencoding\s*=\s*["']([^"']*)["']/;
 
 const isElement = (node: Node): node is Element => node.nodeType === node.ELEMENT_NODE;
@@ -40,7 +43,9 @@ function assertPlain(root: Element): void {
   const ids = new Set<string>();
   for (const node of nodesBelow(root)) {
     assertNoInstruction(node);
-    if (isElement(node)) collectIds(node, ids);
+    if (!isElement(node)) continue;
+    assertNamespaces(node);
+    collectIds(node, ids);
   }
 }
 
@@ -67,6 +72,14 @@ function* nodesBelow(root: Element): Generator<Node> {
 function assertNoInstruction(node: Node): void {
   if (node.nodeType === node.PROCESSING_INSTRUCTION_NODE && node.nodeName !== 'xml') {
     throw malformed('the list has a processing instruction');
+  }
+}
+
+/** The library writes the names of namespaces into the canonical form as they are: markup in them would become elements. */
+function assertNamespaces(element: Element): void {
+  for (const { namespaceURI, value } of element.attributes) {
+    if (namespaceURI === XMLNS_NS && escaped.test(value))
+      throw malformed('the name of a namespace is no URI');
   }
 }
 

@@ -63,6 +63,15 @@ const doubledId = (name: string): Wrapping => ({
     signList(list, { signer }).replace('</ds:Object>', `<ds:X ${name}="xades-sig"/></ds:Object>`),
 });
 
+/** Signed services that the document hides in the name of a namespace: a library that does not escape it digests the same text. */
+function hiddenServices(list: TestList, signer: TestCertificate, evil: TestCertificate): string {
+  const edge = '<p:x xmlns:p="u"></p:x>';
+  const services = `<TSPServices>${evilService(evil)}</TSPServices>`;
+  const text = signList({ ...list, extra: `${edge}${services}${edge}` }, { signer });
+  const value = `u"></p:x>${services}<p:x xmlns:p="u`.replaceAll('<', '&lt;');
+  return text.replace(`${edge}${services}${edge}`, `<p:x xmlns:p='${value}'></p:x>`);
+}
+
 /** Signature wrapping: signed parts of a good list beside content of the attacker. */
 export const WRAPPINGS: Readonly<Record<string, Wrapping>> = {
   'the signed root moved into a root of the attacker': {
@@ -111,6 +120,11 @@ export const WRAPPINGS: Readonly<Record<string, Wrapping>> = {
     message: 'does not fit',
     text: (list, signer, evil) =>
       signList(list, { signer }).replace('<ds:Signature ', `${providersOf(evil)}<ds:Signature `),
+  },
+  'services in the name of a namespace': {
+    kind: 'malformed',
+    message: 'no URI',
+    text: hiddenServices,
   },
   'a second SignedInfo': {
     kind: 'signature',

@@ -3,6 +3,7 @@ export const LIST_NS = 'http://uri.etsi.org/02231/v2#';
 export const DS_NS = 'http://www.w3.org/2000/09/xmldsig#';
 export const XADES_NS = 'http://uri.etsi.org/01903/v1.3.2#';
 export const XML_NS = 'http://www.w3.org/XML/1998/namespace';
+export const XMLNS_NS = 'http://www.w3.org/2000/xmlns/';
 
 export const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
 export const SIGNED_PROPERTIES = 'http://uri.etsi.org/01903#SignedProperties';
@@ -18,6 +19,12 @@ export const DIGESTS: ReadonlyMap<string, string> = new Map([
   ['http://www.w3.org/2001/04/xmlenc#sha256', 'sha256'],
   ['http://www.w3.org/2001/04/xmldsig-more#sha384', 'sha384'],
   ['http://www.w3.org/2001/04/xmlenc#sha512', 'sha512'],
+]);
+
+/** Digests of a certificate in signed properties. */
+export const CERTIFICATE_DIGESTS: ReadonlyMap<string, string> = new Map([
+  ...DIGESTS,
+  ['http://www.w3.org/2000/09/xmldsig#sha1', 'sha1'],
 ]);
 
 interface SignatureAlgorithm {

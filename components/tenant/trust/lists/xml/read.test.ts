@@ -143,6 +143,13 @@ describe('signatures that are accepted', () => {
     }
   });
 
+  it('whose properties name the certificate by SHA-1, as many lists of version 5 do', async () => {
+    const { content } = await read(signed({ namedDigest: 'sha1' }));
+    expect(content.sequenceNumber).toBe(7);
+    const other = signed({ namedDigest: 'sha1', named: stranger.base64 });
+    await expectFault(other, 'signature', 'name another certificate');
+  });
+
   it('of xmlsec1, RSA and ECDSA, exclusive and inclusive', async (context) => {
     const absent = xmlsecAbsence();
     if (absent !== undefined) return context.skip(absent);

@@ -3,6 +3,7 @@ import { badSignature, ListFault } from '../values/fault.ts';
 import { childrenOf, elementsOf, getChild, textOf } from './dom.ts';
 import {
   CANONICALIZATIONS,
+  CERTIFICATE_DIGESTS,
   DIGESTS,
   DS_NS,
   ENVELOPED,
@@ -123,13 +124,19 @@ function assertCanonical(element: Element): void {
   if (!isAllowed || elementsOf(element).length > 0) throw badSignature('a transform is not allowed');
 }
 
-function digestOf(parent: Element): { readonly hash: string; readonly value: string } {
-  const hash = DIGESTS.get(attribute(getChild(parent, DS_NS, 'DigestMethod'), 'Algorithm'));
+function digestOf(
+  parent: Element,
+  allowed: ReadonlyMap<string, string> = DIGESTS,
+): { readonly hash: string; readonly value: string } {
+  const hash = allowed.get(attribute(getChild(parent, DS_NS, 'DigestMethod'), 'Algorithm'));
   if (hash === undefined) throw badSignature('a digest is weaker than SHA-256, or unknown');
   return { hash, value: compact(getChild(parent, DS_NS, 'DigestValue')) };
 }
 
-/** Of SigningCertificateV2 (ETSI EN 319 132-1, 5.2.2), or of the older SigningCertificate. */
+/**
+ * Of SigningCertificateV2 (ETSI EN 319 132-1, 5.2.2), or of the older SigningCertificate. Most lists of version 5 name the
+ * certificate by SHA-1; the pin identifies it by SHA-256, so this digest only confirms it.
+ */
 function certificateDigestOf(properties: Element): SignatureForm['certificateDigest'] {
   const [reference, ...others] = childrenOf(properties, XADES_NS, 'SignedSignatureProperties')
     .flatMap((signed) => [
@@ -139,5 +146,5 @@ function certificateDigestOf(properties: Element): SignatureForm['certificateDig
     .flatMap((list) => childrenOf(list, XADES_NS, 'Cert'));
   if (reference === undefined) return undefined;
   if (others.length > 0) throw badSignature('the signed properties name several certificates');
-  return digestOf(getChild(reference, XADES_NS, 'CertDigest'));
+  return digestOf(getChild(reference, XADES_NS, 'CertDigest'), CERTIFICATE_DIGESTS);
 }
