@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { makeCertificate, signList, type TestCertificate } from '../lists.fixture.ts';
 import { createListReader, type ListReader } from './reader.ts';
@@ -16,7 +16,10 @@ beforeAll(async () => {
     Array.from({ length: 4 }, (_, at) => makeCertificate({ name: `Anchor ${at}` })),
   );
 });
-afterEach(() => reader.close());
+afterEach(async () => {
+  await reader.close();
+  vi.restoreAllMocks();
+});
 
 const pin = () => ({ signerSha256: signer.sha256, nowMs: Date.UTC(2026, 5, 1) });
 
@@ -86,20 +89,24 @@ describe('the reader of trust lists', () => {
   });
 
   it('ends a thread that takes too much memory', { timeout: 60_000 }, async () => {
+    const logged = vi.spyOn(log, 'error');
     reader = createListReader({ log, memoryMb: 32 });
     const document = Buffer.from(`<a>${'<b/>'.repeat(mebibyte)}</a>`);
     await expect(reader.read(document, pin())).rejects.toMatchObject({
       code: 'TRUSTLIST_MALFORMED',
       message: expect.stringContaining('too much time or memory'),
     });
+    expect(logged).not.toHaveBeenCalled();
     expect((await createListReader({ log }).read(listOf(1), pin())).anchors).toHaveLength(4);
   });
 
-  it('reports a thread that fails, or ends without an answer', async () => {
+  it('reports a thread that fails, or ends without an answer, once', async () => {
+    const logged = vi.spyOn(log, 'error');
     for (const code of ['throw new Error("broken");', 'process.exit(0);']) {
       reader = createListReader({ log, threadUrl: threadOf(code) });
       await expect(reader.read(Buffer.from('x'), pin())).rejects.toMatchObject({ kind: 'internal' });
     }
+    expect(logged).toHaveBeenCalledTimes(2);
   });
 
   it('refuses more lists than may wait, and those that wait when it is closed', async () => {

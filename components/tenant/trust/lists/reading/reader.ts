@@ -85,13 +85,23 @@ async function runThread(
     resourceLimits: { maxOldGenerationSizeMb: memoryMb },
   });
   const { promise, resolve, reject } = Promise.withResolvers<ReadingOutcome>();
-  const tooMuch = () => resolve({ fault: 'malformed', message: 'reading it takes too much time or memory' });
+  let hasEnded = false;
+  const end = (outcome: ReadingOutcome) => {
+    hasEnded = true;
+    resolve(outcome);
+  };
+  const fail = (cause: unknown) => {
+    // a thread exits after its answer, and after an error, too
+    if (!hasEnded) reject(failure(options.log, cause));
+    hasEnded = true;
+  };
+  const tooMuch = () => end({ fault: 'malformed', message: 'reading it takes too much time or memory' });
   const timer = setTimeout(tooMuch, longestMs);
   const stop = () => reject(refusal('TRUSTLIST_IMPORT_BUSY'));
   closing.addEventListener('abort', stop, { once: true });
-  worker.on('message', resolve);
-  worker.on('error', (error) => (isOutOfMemory(error) ? tooMuch() : reject(failure(options.log, error))));
-  worker.on('exit', () => reject(failure(options.log, new Error('the thread ended without an answer'))));
+  worker.on('message', end);
+  worker.on('error', (error) => (isOutOfMemory(error) ? tooMuch() : fail(error)));
+  worker.on('exit', () => fail(new Error('the thread ended without an answer')));
   try {
     return await promise;
   } finally {
