@@ -30,6 +30,7 @@ import { type Counts, closeSuite, countsOf, execute, goFolder, hasGo, script } f
 import { proofsText } from './proofs.ts';
 import { schemaSuite } from './schema-suite.ts';
 import { judgeSignIn } from './sign-in.ts';
+import { trustLists } from './trust-lists.ts';
 import { joseExchange } from './unwrap.ts';
 
 /** Runs programs that share no code with the product against a running installation, and counts their checks. */
@@ -173,6 +174,7 @@ async function main(): Promise<void> {
       ...(await disclosures(dataDir, full ? 10_000 : 200)),
       await issuedCredentials(dataDir, full ? 1_000 : 40),
       ...(await foreignCredentials(dataDir)),
+      ...(await trustLists(dataDir, full)),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
       await goProofs(system.state, registerId),
       await exported(system.state, await administratorToken(system.state), registerId, dataDir),

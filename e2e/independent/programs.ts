@@ -39,10 +39,15 @@ export function hasGo(): boolean {
   return spawnSync('go', ['version'], { stdio: 'ignore' }).status === 0;
 }
 
-/** Runs a Python program of this folder, with the packages of `dist/venv` where it exists. */
+/** Runs a Python program of this folder to its end, with the packages of `dist/venv` where it exists. */
+export function python(name: string, args: readonly string[], input = ''): Promise<Ended> {
+  const interpreter = existsSync(ownPython) ? ownPython : 'python3';
+  return execute(interpreter, ['-B', join(folder, name), ...args], input);
+}
+
+/** The checks of a Python program of this folder. */
 export async function script(name: string, args: readonly string[]): Promise<Counts> {
-  const python = existsSync(ownPython) ? ownPython : 'python3';
-  return countsOf(name, await execute(python, ['-B', join(folder, name), ...args]));
+  return countsOf(name, await python(name, args));
 }
 
 /** The checks that a program counted; a program that exits with an error and counted none has failed. */
