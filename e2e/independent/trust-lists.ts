@@ -44,6 +44,7 @@ const why = {
 } as const;
 
 const transforms = 'form: transforms:';
+const mostShown = 40;
 
 /** What both judges accept and the importer refuses. */
 const differingBoth: Readonly<Record<string, string>> = {
@@ -170,7 +171,8 @@ function differences(
 
 function count(what: string, total: number, faults: readonly string[]): Counts {
   process.stdout.write(`${faults.length === 0 ? 'ok ' : 'NOT'} ${what}: ${total} lists\n`);
-  for (const fault of faults) process.stdout.write(`      ${fault}\n`);
+  for (const fault of faults.slice(0, mostShown)) process.stdout.write(`      ${fault}\n`);
+  if (faults.length > mostShown) process.stdout.write(`      and ${faults.length - mostShown} more\n`);
   return { passed: total - faults.length, failed: faults.length };
 }
 
@@ -188,10 +190,25 @@ async function compare({ what, cases, judges, dir, importAll }: Comparison): Pro
   const ours = await importAll(cases);
   const counts = [count(`${what}, our verdict`, cases.length, ownFaults(cases, ours))];
   for (const judge of judges) {
-    const theirs = await judge.judge(cases, dir);
-    counts.push(count(`${what}, ${judge.name}`, cases.length, differences(judge, cases, ours, theirs)));
+    const faults = await faultsOf(judge, cases, ours, dir);
+    counts.push(count(`${what}, ${judge.name}`, cases.length, faults));
   }
   return counts;
+}
+
+/** A judge that fails is a fault; the other programs run nevertheless. */
+async function faultsOf(
+  judge: Judge,
+  cases: readonly ListCase[],
+  ours: readonly Verdict[],
+  dir: string,
+): Promise<string[]> {
+  try {
+    return differences(judge, cases, ours, await judge.judge(cases, dir));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : `${error}`;
+    return cases.map(({ name }) => `${name}: not judged: ${reason}`);
+  }
 }
 
 /** A difference is listed for a case that exists. */
