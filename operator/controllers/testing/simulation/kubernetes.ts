@@ -99,12 +99,22 @@ export class Kubernetes {
     if (pod === undefined) throw new StatusError(404, 'NotFound');
     const uid = member(body, 'deleteOptions', 'preconditions', 'uid');
     if (uid !== pod.metadata.uid) throw new StatusError(409, 'Conflict', 'uid precondition failed');
-    const set = pod.metadata.labels?.[labels.validatorSet];
-    const budget = this.find(disruptionBudgets, set ?? '');
-    const away = this.#podsOf(set).filter((each) => !isReady(each)).length;
-    const allowed = Number(member(budget, 'spec', 'maxUnavailable') ?? Infinity);
-    if (isReady(pod) && away >= allowed) throw new StatusError(429, 'TooManyRequests', 'disruption budget');
+    if (!this.#isEvictable(pod)) throw new StatusError(429, 'TooManyRequests', 'disruption budget');
     this.delete(pods, name);
+  }
+
+  /**
+   * Whether the disruption budget of a pod's set allows its eviction. As in the disruption controller, missing pods are
+   * unavailable, and a budget whose pods have no StatefulSet allows nothing.
+   */
+  #isEvictable(pod: KubeObject): boolean {
+    const set = pod.metadata.labels?.[labels.validatorSet] ?? '';
+    const budget = this.find(disruptionBudgets, set);
+    if (budget === undefined) return true;
+    if (!isReady(pod) && member(budget, 'spec', 'unhealthyPodEvictionPolicy') === 'AlwaysAllow') return true;
+    const replicas = member(this.find(statefulSets, set), 'spec', 'replicas');
+    const desired = Number(replicas) - Number(member(budget, 'spec', 'maxUnavailable'));
+    return this.#podsOf(set).filter(isReady).length > desired;
   }
 
   /** Orphans the pods of a deleted StatefulSet. */
