@@ -177,3 +177,13 @@ test('a new leader with half-open watches does not undo writes of the former lea
   ];
   expect(await simulate(1, events)).toEqual([]);
 }, 60_000);
+
+test('a member that no register lists joins although the disruption budget refuses its eviction', async () => {
+  const events: readonly SimulationEvent[] = [
+    { what: 'freeze', afterMs: 0, seconds: 4 },
+    { what: 'scale', to: 1 },
+    { what: 'cut', ordinal: 2 },
+    { what: 'pass', seconds: 13 },
+  ];
+  expect(await simulate(0, events)).toEqual([]);
+}, 60_000);

@@ -62,6 +62,8 @@ export interface ReconcileResult {
   readonly events?: readonly EventDetails[];
   /** Delay until the next reconcile without an event; five minutes with jitter when absent. */
   readonly requeueAfterMs?: number;
+  /** Error of an action, which `outcome` describes. The status is written, then it is retried like a thrown error. */
+  readonly failure?: unknown;
 }
 
 export type FinalizeResult =

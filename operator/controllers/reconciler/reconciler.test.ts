@@ -195,6 +195,24 @@ describe('an error of a reconcile becomes a condition:', () => {
     expect(condition(type)).toBeUndefined();
   });
 
+  test('a failed action, without the loss of the status that was observed; it is retried as a failure', async () => {
+    install();
+    store();
+    const failures: number[] = [];
+    reconcile = async (request) => {
+      failures.push(request.failures);
+      const failure = new AppError('conflict', 'ANY', 'the service refuses');
+      const outcome = { state: 'reconciling', reason: 'ProgressingWithRetry', message: 'refused' } as const;
+      return { outcome, status: { size: 4 }, failure, requeueAfterMs: 3_600_000 };
+    };
+    await run();
+    await waitFor(() => failures.length > 1);
+    const [first = 0, second] = failures;
+    expect(second).toBe(first + 1);
+    expect(live()['status']).toMatchObject({ size: 4, observedGeneration: 1 });
+    expect(condition('Ready')).toMatchObject({ status: 'False', message: 'refused' });
+  });
+
   test('a verb that the role does not allow, with its name', async () => {
     install();
     store();

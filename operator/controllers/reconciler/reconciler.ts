@@ -132,17 +132,18 @@ class ObjectReconciler<R extends ManagedResource> {
     const object = this.#dependencies.caches.of(this.#kind.resource).find(key);
     if (object === undefined) return undefined;
     const request = { object, resource: this.#parse(object, log), signal, log, failures };
+    let result: ReconcileResult;
     try {
       const completed = await this.#reconcileObject(request);
       if (completed === undefined) return undefined;
       await this.#report(request, completed);
-      return { requeueAfterMs: completed.result.requeueAfterMs ?? this.#jittered(resyncMs) };
+      result = completed.result;
     } catch (error) {
       await this.#reportFailure(request, error);
-      const delayMs = requeueDelayMs(error);
-      if (delayMs === undefined) throw error;
-      return { requeueAfterMs: delayMs };
+      return requeueAfter(error);
     }
+    if (result.failure !== undefined) return requeueAfter(result.failure);
+    return { requeueAfterMs: result.requeueAfterMs ?? this.#jittered(resyncMs) };
   }
 
   #parse(object: KubeObject, log: Logger): R {
@@ -318,7 +319,16 @@ class ObjectReconciler<R extends ManagedResource> {
   }
 }
 
-/** Requeue delay of an error that does not count as a failure. */
+/**
+ * Requeue after an error that does not count as a failure.
+ * @throws all other errors, so that they are retried with backoff
+ */
+function requeueAfter(error: unknown): Requeue {
+  const delayMs = requeueDelayMs(error);
+  if (delayMs === undefined) throw error;
+  return { requeueAfterMs: delayMs };
+}
+
 function requeueDelayMs(error: unknown): number | undefined {
   if (error instanceof RequeueError) return error.retryAfterMs;
   return isAppError(error) && error.code === 'CHILD_TERMINATING' ? terminatingMs : undefined;

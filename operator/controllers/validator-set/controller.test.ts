@@ -132,3 +132,25 @@ test('while another manager keeps changing a child, no pod is replaced and repor
   expect([summary('Ready')?.reason, evictions()]).toEqual(['ReconcileThrottled', []]);
   await world.until('the roll', () => evictions().length > 0);
 });
+
+test('while the disruption budget refuses an eviction, what the members report is shown; then the rollout continues', async () => {
+  await start('one');
+  await runSet();
+  const ready = () => world.condition(validatorSets, 'main', 'Ready');
+  const isReported = () => {
+    const status = world.find(validatorSets, 'main')?.['status'];
+    const reported = isRecord(status) && Array.isArray(status['members']) ? status['members'] : [];
+    return reported.some((each) => each.name === 'main-3' && each.ready === true);
+  };
+  members.silent.add('main-3');
+  await world.until('its silence to be shown', () => !isReported());
+  world.server.intercept = ({ target }) =>
+    target.subresource === 'eviction' ? { status: 429, reason: 'TooManyRequests' } : undefined;
+  world.server.state.merge(at(statefulSets, 'main'), { status: { updateRevision: 'main-2' } });
+  await world.until('the refusal', () => ready()?.reason === 'RolloutBlocked');
+  members.silent.clear();
+  await world.until('its report to be shown', isReported);
+  expect(ready()?.message).toContain('does not allow the eviction of main-3');
+  world.server.intercept = () => undefined;
+  await world.until('the eviction', () => ready()?.reason !== 'RolloutBlocked');
+});

@@ -114,6 +114,13 @@ interface SetServices {
   readonly registration: Registration;
 }
 
+interface ActionsResult {
+  /** Events of the actions that were carried out. */
+  readonly events: readonly EventDetails[];
+  /** Set when an action failed; later ones were not carried out. */
+  readonly failure?: Required<Pick<ReconcileResult, 'outcome' | 'failure'>>;
+}
+
 class SetReconciler {
   readonly #dependencies: Dependencies;
   readonly #members: Members;
@@ -144,19 +151,36 @@ class SetReconciler {
       ...monitor,
     ]);
     const now = written.has(statefulSets.kind) ? planSet({ ...facts, isChanging: true }) : plan;
-    const events: EventDetails[] = [];
     // no actions while another manager keeps changing the children
-    for (const action of isUncontested ? now.actions : []) {
-      if (!(await this.#isStillSafe(request, action))) continue;
-      if (!(await perform(this.#actor(request), action))) continue;
+    const { events, failure } = await this.#act(request, isUncontested ? now.actions : []);
+    if (!now.isRollingOut) this.#rollingOut.delete(set.metadata.uid);
+    return { ...(await this.#register(request, now)), ...failure, events };
+  }
+
+  /**
+   * Carries out actions in order until one fails. A failure does not stop the report of the members: a pod that may not be
+   * evicted now may become evictable only after the Register controller has read in this report that it can join.
+   * @throws errors that are not reported, such as a lost lease
+   */
+  async #act(request: ObjectRequest, actions: readonly Action[]): Promise<ActionsResult> {
+    const { uid } = request.resource.metadata;
+    const events: EventDetails[] = [];
+    for (const action of actions) {
+      try {
+        if (!(await this.#isStillSafe(request, action))) continue;
+        if (!(await perform(this.#actor(request), action))) continue;
+      } catch (error) {
+        const outcome = outcomeOf(error, request.failures);
+        if (outcome === undefined || request.signal.aborted) throw error;
+        return { events, failure: { outcome, failure: error } };
+      }
       if (action.kind === 'replace') {
-        this.#evicted.set(set.metadata.uid, action.replacement.uid);
-        this.#rollingOut.add(set.metadata.uid);
+        this.#evicted.set(uid, action.replacement.uid);
+        this.#rollingOut.add(uid);
       }
       events.push(...[eventOf(action)].filter((each) => each !== undefined));
     }
-    if (!now.isRollingOut) this.#rollingOut.delete(set.metadata.uid);
-    return { ...(await this.#register(request, now)), events };
+    return { events };
   }
 
   async #plan(request: ObjectRequest): Promise<{ readonly facts: SetFacts; readonly plan: SetPlan }> {
