@@ -132,6 +132,7 @@ function signedByTests({ signers, list }: Cast): Signed[] {
     'RSA-PSS': { signer: signers.RSA, pss: true },
     'RSA-PSS with SHA-384': { signer: signers.RSA, pss: true, hash: 'sha384' },
     'the certificate by its SHA-1': { signer: signers['P-256'], namedDigest: 'sha1' },
+    'the root by its Id': { signer: signers['P-256'], listReference: 'Id="list" URI="#TL"' },
     'two certificates': { signer: signers.RSA, carried: [signers.RSA.base64, signers.other.base64] },
   };
   return Object.entries(wishes).map(([name, wish]) => [`tests, ${name}`, signList(list, wish), wish.signer]);

@@ -166,8 +166,17 @@ export const REFUSED_TRANSFORMS: Readonly<Record<string, string>> = {
 
 /** References and canonicalizations that a list must not be signed with, with a part of the message of the refusal. */
 export const REFUSED_SIGNATURES: Readonly<Record<string, readonly [Partial<SignatureWish>, string]>> = {
-  'covers an element by its Id instead of the document': [
-    { listReference: 'Id="list" URI="#TL"' },
+  'covers another element by its Id': [
+    { listReference: 'Id="list" URI="#sig"' },
+    'must cover the whole list',
+  ],
+  'covers the list twice': [
+    {
+      more:
+        `<ds:Reference URI="#TL"><ds:Transforms>${transform(ENVELOPED)}${transform(EXCLUSIVE)}</ds:Transforms>` +
+        '<ds:DigestMethod Algorithm="http://www.w3.org/2001/04/xmlenc#sha256"></ds:DigestMethod>' +
+        '<ds:DigestValue>AAAA</ds:DigestValue></ds:Reference>',
+    },
     'must cover the whole list',
   ],
   'names no document': [{ listReference: 'Id="list"' }, 'must cover the whole list'],

@@ -143,6 +143,18 @@ describe('signatures that are accepted', () => {
     }
   });
 
+  it('that covers the root by its Id, which no other element may have', async () => {
+    const text = signed({ listReference: 'Id="list" URI="#TL"' });
+    expect((await read(text)).content.sequenceNumber).toBe(7);
+    const inner = `${rootOpen}${listBody(list)}${rootClose}`;
+    const moved = text.replace('Id="TL"', 'Id="TM"').replace('<ds:Signature', `${inner}<ds:Signature`);
+    await expectFault(moved, 'signature', 'must cover the whole list');
+    const taken = text.replace('Id="TL"', 'Id="TM"').replace('<TSPServices>', '<TSPServices Id="TL">');
+    await expectFault(taken, 'signature', 'must cover the whole list');
+    const unnamed = text.replace(' Id="TL"', '');
+    await expectFault(unnamed, 'signature', 'must cover the whole list');
+  });
+
   it('whose properties name the certificate by SHA-1, as many lists of version 5 do', async () => {
     const { content } = await read(signed({ namedDigest: 'sha1' }));
     expect(content.sequenceNumber).toBe(7);

@@ -16,8 +16,8 @@ import {
 export interface SignatureForm {
   readonly element: Element;
   readonly algorithm: NonNullable<ReturnType<typeof SIGNATURES.get>>;
-  /** Digest of the list: hash by its name in OpenSSL, and the value in base64. */
-  readonly listDigest: { readonly hash: string; readonly value: string };
+  /** Digest of the list: URI of its reference, hash by its name in OpenSSL, and the value in base64. */
+  readonly listDigest: { readonly uri: string; readonly hash: string; readonly value: string };
   /** Certificates of KeyInfo, base64 without white space. */
   readonly certificates: readonly string[];
   /** Digest of the signer's certificate in the signed properties, if there is one. */
@@ -58,7 +58,7 @@ function formOf(root: Element): SignatureForm {
   return {
     element,
     algorithm,
-    listDigest: judgeReferences(info, properties),
+    listDigest: judgeReferences(info, properties, attribute(root, 'Id')),
     certificates: childrenOf(certificates, DS_NS, 'X509Data')
       .flatMap((data) => childrenOf(data, DS_NS, 'X509Certificate'))
       .map(compact),
@@ -83,9 +83,16 @@ function propertiesOf(signature: Element): Element {
   return getChild(qualifying, XADES_NS, 'SignedProperties');
 }
 
-function judgeReferences(info: Element, properties: Element): SignatureForm['listDigest'] {
+/**
+ * The list is covered as the whole document, or as the root by its Id, which no other element has (ETSI TS 119 612,
+ * clause 5.7.1).
+ */
+function judgeReferences(info: Element, properties: Element, rootId: string): SignatureForm['listDigest'] {
   const references = childrenOf(info, DS_NS, 'Reference');
-  const ofList = references.filter((reference) => reference.getAttributeNS(null, 'URI') === '');
+  const ofList = references.filter((reference) => {
+    const uri = reference.getAttributeNS(null, 'URI');
+    return uri === '' || (rootId !== '' && uri === `#${rootId}`);
+  });
   const id = attribute(properties, 'Id');
   const ofProperties = references.filter(
     (reference) =>
@@ -111,7 +118,7 @@ function judgeReferences(info: Element, properties: Element): SignatureForm['lis
   if (transforms.length > 1) throw badSignature('the signed properties have more than a canonicalization');
   for (const transform of transforms) assertCanonical(transform);
   digestOf(signed);
-  return digestOf(list);
+  return { uri: attribute(list, 'URI'), ...digestOf(list) };
 }
 
 function transformsOf(reference: Element): readonly Element[] {

@@ -49,8 +49,8 @@ export async function verifySignature(root: Element, form: SignatureForm, key: K
   }
   const signature = new PinnedSignature(root.ownerDocument, await importKey(key, form));
   const isValid = await isVerified(signature, form.element);
-  const { hash, value } = form.listDigest;
-  const text = signature.digested.get('');
+  const { uri, hash, value } = form.listDigest;
+  const text = signature.digested.get(uri);
   // The library has compared the digest too; this one is of the very text that is read.
   const isDigested = text !== undefined && createHash(hash).update(text, 'utf8').digest('base64') === value;
   if (!isValid || !isDigested) throw badSignature('the signature does not fit the list');
