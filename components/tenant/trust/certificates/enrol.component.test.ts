@@ -239,7 +239,8 @@ describe.skipIf(!hasOpenSsl())('enrolment, judged by OpenSSL (skipped without op
     const text = ssl.run('x509', '-in', 'leaf.pem', '-noout', '-text');
     expect(text).toContain(`URI:https://${publicHost}/api/v1/trust/tenants/${acme.id}/crl`);
     expect(text).toMatch(/Key Usage: critical\s+Digital Signature\n/);
-    expect(text).toMatch(/Basic Constraints: critical\s+CA:FALSE/);
+    // Those of no authority are an empty sequence, which Multipaz 0.102.0 cannot read.
+    expect(text).not.toContain('Basic Constraints');
     const root = ssl.run('x509', '-in', 'root.pem', '-noout', '-text');
     expect(root).toMatch(/Basic Constraints: critical\s+CA:TRUE, pathlen:0/);
     expect(root).toMatch(/Key Usage: critical\s+Certificate Sign, CRL Sign\n/);

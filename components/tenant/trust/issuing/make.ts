@@ -71,7 +71,10 @@ interface LeafRequest extends RootRequest {
   readonly crlUrl: string;
 }
 
-/** The certificate of a P-256 key of an organisation under its root, in DER: it signs credentials, no certificates. */
+/**
+ * The certificate of a P-256 key of an organisation under its root, in DER: it signs credentials, no certificates. It has no basic
+ * constraints, as those of no authority need none (RFC 5280, section 4.2.1.9), and there are wallets that read no empty ones.
+ */
 export async function makeLeaf(request: LeafRequest): Promise<Buffer> {
   const { name, spki, sign, root, uri, host, crlUrl, ...validity } = request;
   const [issuer, publicKey] = [new X509Certificate(Buffer.from(root)), await importKey(spki)];
@@ -83,7 +86,6 @@ export async function makeLeaf(request: LeafRequest): Promise<Buffer> {
       publicKey,
       signingKey: publicKey,
       extensions: [
-        new BasicConstraintsExtension(false, undefined, true),
         new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
         new ExtendedKeyUsageExtension([documentSigner]),
         new SubjectAlternativeNameExtension([
