@@ -23,10 +23,20 @@ import { historiesText } from './histories.ts';
 import { followThroughReplicas } from './hub-clients/reconnection.ts';
 import { issuedCredentials } from './issued-credentials.ts';
 import { logicAgreement } from './logic-agreement.ts';
+import { judgeMultipaz } from './multipaz/judge.ts';
 import { readDocument } from './openapi/document.ts';
 import { fuzzInstallation } from './openapi/fuzz.ts';
 import { readWithTypeScript } from './openapi/typescript-client.ts';
-import { type Counts, closeSuite, countsOf, execute, goFolder, hasGo, script } from './programs.ts';
+import {
+  type Counts,
+  closeSuite,
+  countChecks,
+  countsOf,
+  execute,
+  goFolder,
+  hasGo,
+  script,
+} from './programs.ts';
 import { proofsText } from './proofs.ts';
 import { schemaSuite } from './schema-suite.ts';
 import { judgeSignIn } from './sign-in.ts';
@@ -88,12 +98,7 @@ async function certificates(state: LocalState, dir: string): Promise<Counts> {
     'openssl finds a leaf that may sign':
       /Digital Signature/.test(names.output) && !/CA:TRUE/.test(names.output),
   };
-  process.stdout.write('\nopenssl\n');
-  for (const [what, holds] of Object.entries(checks)) {
-    process.stdout.write(`${holds ? 'ok ' : 'NOT'} ${what}\n`);
-  }
-  const passed = Object.values(checks).filter(Boolean).length;
-  return { passed, failed: Object.keys(checks).length - passed };
+  return countChecks('openssl', checks);
 }
 
 async function administratorToken(state: LocalState): Promise<string> {
@@ -193,6 +198,7 @@ async function main(): Promise<void> {
       ...(await readWithTypeScript(gatewayUrl, [adminEmail, adminPasswordFile])),
       ...(await joseExchange()),
       ...(await followThroughReplicas()),
+      ...(await judgeMultipaz()),
       ...(await fuzzInstallation()),
     ];
     closeSuite('independent', all);

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { inspect } from 'node:util';
 
 /** Checks of an ended program. */
 export interface Counts {
@@ -57,6 +58,23 @@ export function countsOf(name: string, { code, output }: Ended): Counts {
   const counts = { passed: Number(counted?.[1] ?? 0), failed: Number(counted?.[2] ?? 1) };
   return code === 0 || counts.failed > 0 ? counts : { ...counts, failed: 1 };
 }
+
+/** Prints checks under a title and counts them. */
+export function countChecks(title: string, checks: Readonly<Record<string, boolean>>): Counts {
+  process.stdout.write(`\n${title}\n`);
+  for (const [what, holds] of Object.entries(checks))
+    process.stdout.write(`${holds ? 'ok ' : 'NOT'} ${what}\n`);
+  const passed = Object.values(checks).filter(Boolean).length;
+  return { passed, failed: Object.keys(checks).length - passed };
+}
+
+/** What could not be judged is one failed check. */
+export const failureOf =
+  (title: string) =>
+  (error: unknown): Counts => {
+    process.stdout.write(`\n${title}\nNOT ${inspect(error)}\n`);
+    return { passed: 0, failed: 1 };
+  };
 
 /** Writes the report of a suite, prints its sum and sets the exit code: 1 when a check failed, or when none ran. */
 export function closeSuite(suite: string, all: readonly Counts[]): void {

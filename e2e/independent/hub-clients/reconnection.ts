@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inspect } from 'node:util';
 import * as library from '@microsoft/signalr';
 import { type Api, createApi } from '../../harness/api.ts';
 import { type Balancer, startBalancer } from '../../harness/balancer.ts';
@@ -17,7 +16,7 @@ import {
 } from '../../harness/journey.ts';
 import { startSystem } from '../../harness/system.ts';
 import { until } from '../../harness/wait.ts';
-import type { Counts } from '../programs.ts';
+import { type Counts, countChecks, failureOf } from '../programs.ts';
 import { startChromium } from './chromium.ts';
 import { follow, type Report } from './follow.ts';
 import { createPage, PAGE_PATH, type Page } from './page.ts';
@@ -151,20 +150,6 @@ async function restore({ replicas, balancer }: World, place: number): Promise<vo
   balancer.exclude(place, false);
 }
 
-function count(name: string, checks: Readonly<Record<string, boolean>>): Counts {
-  process.stdout.write(`\n${name}\n`);
-  for (const [what, holds] of Object.entries(checks))
-    process.stdout.write(`${holds ? 'ok ' : 'NOT'} ${what}\n`);
-  const passed = Object.values(checks).filter(Boolean).length;
-  return { passed, failed: Object.keys(checks).length - passed };
-}
-
-/** A client that could not be judged is one failed check. */
-const failureOf = (name: string) => (error: unknown) => {
-  process.stdout.write(`\n${name}\nNOT ${inspect(error)}\n`);
-  return { passed: 0, failed: 1 };
-};
-
 async function judgeAll(world: World): Promise<Counts[]> {
   const all: Counts[] = [];
   for (const [name, start] of [
@@ -173,11 +158,13 @@ async function judgeAll(world: World): Promise<Counts[]> {
   ] as const) {
     for (const transport of TRANSPORTS) {
       const title = `@microsoft/signalr in ${name} over ${transport}`;
-      all.push(await judge(world, start, transport).then((checks) => count(title, checks), failureOf(title)));
+      all.push(
+        await judge(world, start, transport).then((checks) => countChecks(title, checks), failureOf(title)),
+      );
     }
   }
   const browser = world.page.browser();
-  return [...all, count(browser, { 'the browser is Chromium': /HeadlessChrome\/\d/.test(browser) })];
+  return [...all, countChecks(browser, { 'the browser is Chromium': /HeadlessChrome\/\d/.test(browser) })];
 }
 
 /** Follows a register in Node and in Chromium over each transport, on a local mode of processes. */
