@@ -7,6 +7,8 @@ interface PushedRequestTable {
   redirect_uri: string;
   /** S256 (RFC 7636). */
   code_challenge: string;
+  /** Of the key that the code will be bound to; null where the wallet named none. */
+  dpop_thumbprint: string | null;
   state: string | null;
   /** Claims and the issuer state, sealed under the request URI. */
   sealed: Buffer;
@@ -20,6 +22,8 @@ interface AuthorizationCodeTable {
   client_id: string;
   redirect_uri: string;
   code_challenge: string;
+  /** Of the key that the code is bound to; null where it is to none. */
+  dpop_thumbprint: string | null;
   /** Claims, sealed under the code. */
   sealed_claims: Buffer;
   expires_at: Date;

@@ -7,6 +7,7 @@ import { audit } from './0005-audit.ts';
 import { receivedTexts } from './0006-received-texts.ts';
 import { recordedStatuses } from './0007-recorded-statuses.ts';
 import { offeredTypes } from './0008-offered-types.ts';
+import { boundCodes } from './0009-bound-codes.ts';
 
 export const migrations: readonly Migration[] = [
   issuing,
@@ -17,4 +18,5 @@ export const migrations: readonly Migration[] = [
   receivedTexts,
   recordedStatuses,
   offeredTypes,
+  boundCodes,
 ];

@@ -9,6 +9,7 @@ import type { CredentialDatabase } from '../../database/schema.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { createSecret, openObjectUnder, sealUnder, secretHash } from '../../protocol/secrets.ts';
 import { type AttestedClient, invalidClient } from '../attestation/client.ts';
+import { type DpopProof, dpopRefusal } from '../nonces/dpop.ts';
 import { useOnce } from '../nonces/store.ts';
 import { statusAt } from '../offers/offer.ts';
 import { lockOfferByCode } from '../offers/store.ts';
@@ -23,6 +24,11 @@ export interface PushDeps {
   readonly clock: Clock;
 }
 
+interface Pusher {
+  readonly client: AttestedClient;
+  readonly dpop: DpopProof | undefined;
+}
+
 /** Sealed under the request URI. */
 interface PushedSecrets {
   readonly issuerState: string;
@@ -31,20 +37,25 @@ interface PushedSecrets {
 
 /**
  * Takes a pushed authorization request (RFC 9126) for the offer that `issuer_state` names. What the approval needs is
- * sealed under the request URI.
- * @throws ProtocolError invalid_request, unsupported_response_type, invalid_scope, invalid_client
+ * sealed under the request URI. The code will be bound to the key that `dpop_jkt` names or that the proof is of (RFC 9449,
+ * section 10).
+ * @throws ProtocolError invalid_request, unsupported_response_type, invalid_scope, invalid_client, invalid_dpop_proof
  */
 export async function pushRequest(
   { db, clock }: PushDeps,
   form: FormParameters,
-  client: AttestedClient,
+  { client, dpop }: Pusher,
 ): Promise<string> {
   const asked = readRequest(form);
+  if (dpop !== undefined && (asked.dpopThumbprint ?? dpop.thumbprint) !== dpop.thumbprint)
+    throw dpopRefusal('dpop_jkt names another key', false);
   const now = new Date(clock.nowMs());
   const requestUri = `${requestPrefix}${createSecret(randomBytes)}`;
   await db.transact(async (tx) => {
     if (!(await useOnce(tx, client.useOnce, client.expiresAt)))
       throw invalidClient('the proof of the attested key was used before');
+    if (dpop !== undefined && !(await useOnce(tx, dpop.useOnce, dpop.expiresAt)))
+      throw dpopRefusal('the proof was used before', false);
     const offer = await lockOfferByCode(tx, secretHash(asked.issuerState));
     if (offer === undefined || offer.sealedClaims === null || statusAt(offer, now) !== 'Pending')
       throw invalid('issuer_state names no offer that can be taken');
@@ -57,6 +68,7 @@ export async function pushRequest(
       clientId: client.clientId,
       redirectUri: asked.redirectUri,
       codeChallenge: asked.codeChallenge,
+      dpopThumbprint: dpop?.thumbprint ?? asked.dpopThumbprint,
       state: asked.state,
       sealed: sealUnder(requestUri, offer.id, { plain: canonicalBytes(secrets), random: randomBytes }),
       expiresAt: new Date(now.getTime() + pushedSeconds * 1000),
@@ -70,6 +82,7 @@ interface PushedTerms {
   readonly configurationId: string;
   readonly redirectUri: string;
   readonly codeChallenge: string;
+  readonly dpopThumbprint: string | null;
   readonly state: string | null;
 }
 
@@ -79,18 +92,25 @@ function readRequest(form: FormParameters): PushedTerms {
   if (form.has('request_uri')) throw invalid('request_uri may not be pushed');
   const codeChallenge = form.get('code_challenge');
   const isS256 = form.get('code_challenge_method') === 'S256';
-  if (!isS256 || codeChallenge === undefined || !/^[A-Za-z0-9_-]{43}$/.test(codeChallenge))
+  if (!isS256 || codeChallenge === undefined || !isDigest(codeChallenge))
     throw invalid('code_challenge with code_challenge_method S256 is required');
   const state = form.get('state') ?? null;
   if (state !== null && state.length > 1_000) throw invalid('state is too long');
+  const dpopThumbprint = form.get('dpop_jkt') ?? null;
+  if (dpopThumbprint !== null && !isDigest(dpopThumbprint))
+    throw invalid('dpop_jkt is no SHA-256 thumbprint');
   return {
     issuerState: form.get('issuer_state') ?? '',
     configurationId: configurationOf(form),
     redirectUri: redirectOf(form.get('redirect_uri')),
     codeChallenge,
+    dpopThumbprint,
     state,
   };
 }
+
+/** Whether a text has the form of a SHA-256 digest in base64url. */
+const isDigest = (text: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(text);
 
 /** `scope`, or `authorization_details` of one credential (OpenID4VCI 1.0, section 5.1). */
 function configurationOf(form: FormParameters): string {

@@ -16,11 +16,14 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { isHighAssurance, type Profile } from '../../protocol/profile.ts';
 import { walletRoute } from '../../protocol/route.ts';
 import { authenticateClient } from '../attestation/client.ts';
+import { readDpop } from '../nonces/dpop.ts';
+import type { Nonces } from '../nonces/nonces.ts';
 import { type ApproveDeps, approve } from './approve.ts';
 import { codeForm, gonePage, pageHeaders } from './page.ts';
 import { type PushDeps, pushedSeconds, pushRequest } from './push.ts';
 
 export interface AuthorizationRouteDeps extends PushDeps, ApproveDeps {
+  readonly nonces: Nonces;
   readonly profile: Profile;
   /** Authorities of attesters of wallets and keys. */
   readonly authorities: readonly Certificate[];
@@ -40,6 +43,7 @@ const pushForm = z.object({
   scope: text.optional().describe('The scope of the offered configuration; or authorization_details.'),
   authorization_details: text.optional(),
   state: text.optional(),
+  dpop_jkt: text.optional().describe('Thumbprint of the key that the code will be bound to (RFC 9449).'),
 });
 
 const authorizeParameters = { request_uri: text.max(200), client_id: text.max(500) };
@@ -64,7 +68,9 @@ function mountPush(app: App, deps: AuthorizationRouteDeps): void {
     summary: 'Push an authorization request (RFC 9126); in haip-1.0',
     policy: 'Anonymous',
     consumes: 'application/x-www-form-urlencoded',
+    description: 'With a DPoP proof (RFC 9449) the code is bound to its key.',
     headers: z.object({
+      dpop: text.optional(),
       'oauth-client-attestation': text.optional(),
       'oauth-client-attestation-pop': text.optional(),
     }),
@@ -80,16 +86,28 @@ function mountPush(app: App, deps: AuthorizationRouteDeps): void {
       },
     },
     bodyLimitBytes: 65_536,
-    answers: { 201: json('Where to send the person.', z.object({ request_uri: text, expires_in: z.int() })) },
+    answers: {
+      201: json('Where to send the person.', z.object({ request_uri: text, expires_in: z.int() }), {
+        'dpop-nonce': 'A nonce for DPoP proofs (RFC 9449).',
+      }),
+    },
     handle: async ({ request }) => {
       assertProfile(deps.profile);
       const form = formOf(request);
+      const { nonces, issuerUrl } = deps;
+      const nowMs = deps.clock.nowMs();
       const client = authenticateClient(request.headers, form.get('client_id'), {
         authorities: deps.authorities,
-        audience: deps.issuerUrl,
-        nowMs: deps.clock.nowMs(),
+        audience: issuerUrl,
+        nowMs,
       });
-      return { request_uri: await pushRequest(deps, form, client), expires_in: pushedSeconds };
+      const dpop = readDpop(request.headers['dpop'], { nonces, url: `${issuerUrl}/par`, nowMs });
+      const requestUri = await pushRequest(deps, form, { client, dpop });
+      return answer(
+        201,
+        { request_uri: requestUri, expires_in: pushedSeconds },
+        { 'dpop-nonce': nonces.create('dpop', nowMs) },
+      );
     },
   });
 }

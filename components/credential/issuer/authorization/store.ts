@@ -9,6 +9,8 @@ export interface PushedRequest {
   readonly clientId: string;
   readonly redirectUri: string;
   readonly codeChallenge: string;
+  /** Thumbprint of the key that the code is bound to; null where the wallet named none. */
+  readonly dpopThumbprint: string | null;
   readonly state: string | null;
   readonly sealed: Buffer;
   readonly expiresAt: Date;
@@ -27,6 +29,7 @@ export async function insertPushed(
       client_id: request.clientId,
       redirect_uri: request.redirectUri,
       code_challenge: request.codeChallenge,
+      dpop_thumbprint: request.dpopThumbprint,
       state: request.state,
       sealed: request.sealed,
       expires_at: request.expiresAt,
@@ -51,6 +54,7 @@ export async function lockPushed(
       clientId: row.client_id,
       redirectUri: row.redirect_uri,
       codeChallenge: row.code_challenge,
+      dpopThumbprint: row.dpop_thumbprint,
       state: row.state,
       sealed: row.sealed,
       expiresAt: row.expires_at,
@@ -69,6 +73,8 @@ export interface AuthorizationCode {
   readonly clientId: string;
   readonly redirectUri: string;
   readonly codeChallenge: string;
+  /** As of the pushed request. */
+  readonly dpopThumbprint: string | null;
   readonly sealedClaims: Buffer;
   readonly expiresAt: Date;
 }
@@ -86,6 +92,7 @@ export async function insertCode(
       client_id: code.clientId,
       redirect_uri: code.redirectUri,
       code_challenge: code.codeChallenge,
+      dpop_thumbprint: code.dpopThumbprint,
       sealed_claims: code.sealedClaims,
       expires_at: code.expiresAt,
     })
@@ -105,6 +112,7 @@ export async function takeCode(tx: Transactor<DB>, codeHash: Buffer): Promise<Au
       clientId: row.client_id,
       redirectUri: row.redirect_uri,
       codeChallenge: row.code_challenge,
+      dpopThumbprint: row.dpop_thumbprint,
       sealedClaims: row.sealed_claims,
       expiresAt: row.expires_at,
     }

@@ -4,8 +4,8 @@ import type { Reader } from '#kit/db/db.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { secretHash } from '../../protocol/secrets.ts';
+import { type DpopProof, dpopRefusal, judgeDpop } from '../nonces/dpop.ts';
 import type { Nonces } from '../nonces/nonces.ts';
-import { type DpopProof, dpopRefusal, judgeDpop } from '../tokens/dpop.ts';
 import { type AccessToken, findAccessToken } from '../tokens/store.ts';
 
 interface AuthoriseDeps {

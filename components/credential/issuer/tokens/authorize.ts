@@ -15,10 +15,10 @@ import {
   takeCode,
   useRefresh,
 } from '../authorization/store.ts';
+import { type DpopProof, dpopRefusal } from '../nonces/dpop.ts';
 import { useOnce } from '../nonces/store.ts';
 import { statusAt } from '../offers/offer.ts';
 import { endOffer, lockOffer } from '../offers/store.ts';
-import { type DpopProof, dpopRefusal } from './dpop.ts';
 import { type ExchangeDeps, tokenSeconds } from './exchange.ts';
 import { insertAccessToken } from './store.ts';
 
@@ -37,8 +37,8 @@ interface Tokens {
 }
 
 /**
- * Gives tokens for an authorization code (RFC 6749, section 4.1.3; RFC 7636). A code is used up by the first request that
- * presents it, also by a wrong one.
+ * Gives tokens for an authorization code (RFC 6749, section 4.1.3; RFC 7636), to the key that the code is bound to, if it
+ * is (RFC 9449, section 10). A code is used up by the first request that presents it, also by a wrong one.
  * @throws ProtocolError invalid_grant, invalid_client, invalid_dpop_proof
  */
 export async function exchangeAuthorizationCode(
@@ -104,13 +104,10 @@ function given(outcome: Tokens | ProtocolError): Tokens {
 
 function isRequesterOf(
   code: AuthorizationCode,
-  request: {
-    readonly client: AttestedClient;
-    readonly verifier: string;
-    readonly redirectUri: string | undefined;
-  },
+  request: Bound & { readonly verifier: string; readonly redirectUri: string | undefined },
 ): boolean {
   if (code.clientId !== request.client.clientId) return false;
+  if (code.dpopThumbprint !== null && code.dpopThumbprint !== request.dpop.thumbprint) return false;
   if (request.redirectUri !== undefined && request.redirectUri !== code.redirectUri) return false;
   const isVerifier = /^[A-Za-z0-9._~-]{43,128}$/.test(request.verifier);
   const challenge = encodeBase64Url(sha256(request.verifier));

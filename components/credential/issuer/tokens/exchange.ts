@@ -5,10 +5,10 @@ import type { Database, Transactor } from '#kit/db/db.ts';
 import type { CredentialDatabase } from '../../database/schema.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { createSecret, openUnder, sealUnder, secretHash, txCodeHash } from '../../protocol/secrets.ts';
+import { type DpopProof, dpopRefusal } from '../nonces/dpop.ts';
 import { useOnce } from '../nonces/store.ts';
 import { mostTxCodeTries, statusAt } from '../offers/offer.ts';
 import { countTxCodeTry, endOffer, type LockedOffer, lockOfferByCode } from '../offers/store.ts';
-import { type DpopProof, dpopRefusal } from './dpop.ts';
 import { insertAccessToken } from './store.ts';
 
 /** How long an access token can be used, in seconds. */

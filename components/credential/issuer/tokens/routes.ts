@@ -17,9 +17,9 @@ import { PRE_AUTHORIZED_GRANT } from '../../protocol/grants.ts';
 import { isHighAssurance, type Profile } from '../../protocol/profile.ts';
 import { walletRoute } from '../../protocol/route.ts';
 import { authenticateClient } from '../attestation/client.ts';
+import { type DpopProof, readDpop } from '../nonces/dpop.ts';
 import { type Nonces, nonceSeconds } from '../nonces/nonces.ts';
 import { exchangeAuthorizationCode, refreshTokens } from './authorize.ts';
-import { type DpopProof, judgeDpop } from './dpop.ts';
 import { type ExchangeDeps, exchangeCode, tokenSeconds } from './exchange.ts';
 
 export interface TokenRouteDeps extends ExchangeDeps {
@@ -119,7 +119,7 @@ interface Asking {
 /** The grant of the profile openid4vc-1.0: the code of an offer. */
 async function giveForOffer(deps: TokenRouteDeps, { form, headers, nowMs }: Asking) {
   const grant = readGrant(form);
-  const dpop = readDpop(deps, headers['dpop'], nowMs);
+  const dpop = proofOf(deps, headers, nowMs);
   const token = await exchangeCode(deps, { ...grant, dpop });
   return { access_token: token, token_type: dpop === undefined ? ('Bearer' as const) : ('DPoP' as const) };
 }
@@ -134,7 +134,7 @@ async function giveBound(deps: TokenRouteDeps, { form, headers, nowMs }: Asking)
     );
   const context = { authorities: deps.authorities, audience: deps.issuerUrl, nowMs };
   const client = authenticateClient(headers, form.get('client_id'), context);
-  const dpop = readDpop(deps, headers['dpop'], nowMs);
+  const dpop = proofOf(deps, headers, nowMs);
   if (dpop === undefined) throw new ProtocolError('invalid_dpop_proof', 'a DPoP proof is required');
   const tokens =
     grantType === 'refresh_token'
@@ -166,12 +166,10 @@ function readGrant(form: FormParameters): { readonly code: string; readonly txCo
   return { code: required(form, 'pre-authorized_code'), txCode: form.get('tx_code') };
 }
 
-function readDpop(
-  deps: TokenRouteDeps,
-  header: string | string[] | undefined,
+function proofOf(
+  { nonces, issuerUrl }: TokenRouteDeps,
+  headers: IncomingHttpHeaders,
   nowMs: number,
 ): DpopProof | undefined {
-  if (header === undefined) return undefined;
-  if (typeof header !== 'string') throw new ProtocolError('invalid_dpop_proof', 'several proofs were sent');
-  return judgeDpop(header, { nonces: deps.nonces, method: 'POST', url: `${deps.issuerUrl}/token`, nowMs });
+  return readDpop(headers['dpop'], { nonces, url: `${issuerUrl}/token`, nowMs });
 }

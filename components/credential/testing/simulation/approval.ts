@@ -40,7 +40,7 @@ export async function approvedToken(world: World, step: Of<'token'>): Promise<vo
   const offer = pick(world.offers, step.offer);
   if (offer === undefined) return;
   const wallet = world.walletOf(step, offer.boundTo);
-  const pushed = await push(world, { offer, wallet, isUnknown: step.how === 'unknown' });
+  const pushed = await push(world, { offer, wallet, how: step.how });
   if (pushed === undefined) return;
   const isRight = step.how !== 'wrong' && step.how !== 'without';
   const code = await approvePushed(world, pushed, isRight);
@@ -51,10 +51,11 @@ export async function approvedToken(world: World, step: Of<'token'>): Promise<vo
 interface Push {
   readonly offer: ModelOffer;
   readonly wallet: SimulatedWallet;
-  readonly isUnknown: boolean;
+  readonly how: Of<'token'>['how'];
 }
 
-async function push(world: World, { offer, wallet, isUnknown }: Push): Promise<ModelPushed | undefined> {
+async function push(world: World, { offer, wallet, how }: Push): Promise<ModelPushed | undefined> {
+  const [isUnknown, isBound] = [how === 'unknown', how === 'bound'];
   const verifier = randomBytes(32).toString('base64url');
   const fields = {
     response_type: 'code',
@@ -65,7 +66,11 @@ async function push(world: World, { offer, wallet, isUnknown }: Push): Promise<M
     code_challenge_method: 'S256',
     scope: offer.configurationId,
   };
-  const answer = await post(world, '/par', { fields, headers: await attested(world, wallet) });
+  const headers = {
+    ...(await attested(world, wallet)),
+    ...(isBound && { dpop: await dpopOf(world, wallet, '/par') }),
+  };
+  const answer = await post(world, '/par', { fields, headers });
   const expected = !isUnknown && isOpen(offer, world.nowMs) ? 1 : 0;
   const [good] = accepted(world, 'push', { answers: [answer], expected });
   if (good === undefined) return undefined;
@@ -73,6 +78,7 @@ async function push(world: World, { offer, wallet, isUnknown }: Push): Promise<M
     requestUri: good.json().request_uri,
     offer,
     verifier,
+    boundTo: isBound ? wallet : undefined,
     expiresAtMs: world.nowMs + PUSHED_MS,
     isGone: false,
   };
@@ -108,6 +114,7 @@ async function approvePushed(
     code,
     offer,
     verifier: pushed.verifier,
+    boundTo: pushed.boundTo,
     expiresAtMs: world.nowMs + CODE_MS,
     isGone: false,
   };
@@ -129,7 +136,7 @@ interface Exchange {
   readonly how: Of<'exchange'>['how'];
 }
 
-/** A code serves once, and is used up by a request with another verifier too. */
+/** A code serves once, and is used up by a request with another verifier or of another key too. */
 async function exchangeCode(world: World, code: ModelCode, { wallet, how }: Exchange): Promise<void> {
   const fields = {
     grant_type: 'authorization_code',
@@ -139,7 +146,8 @@ async function exchangeCode(world: World, code: ModelCode, { wallet, how }: Exch
   };
   const isLive = !code.isGone && code.expiresAtMs > world.nowMs && isOpen(code.offer, world.nowMs);
   const answers = await atOnce(how === 'thrice' ? 3 : 1, () => tokens(world, wallet, fields));
-  const expected = isLive && how !== 'verifier' ? 1 : 0;
+  const isHolder = code.boundTo === undefined || code.boundTo === wallet;
+  const expected = isLive && isHolder && how !== 'verifier' ? 1 : 0;
   const good = accepted(world, `exchange ${how}`, { answers, expected });
   code.isGone = true;
   for (const answer of good) {
@@ -149,10 +157,12 @@ async function exchangeCode(world: World, code: ModelCode, { wallet, how }: Exch
 }
 
 async function tokens(world: World, wallet: SimulatedWallet, fields: Readonly<Record<string, string>>) {
-  const { wallet: client } = world;
-  const dpop = await client.dpop(wallet.dpopKey, { path: '/token', nonce: await client.dpopNonce() });
+  const dpop = await dpopOf(world, wallet, '/token');
   return post(world, '/token', { fields, headers: { ...(await attested(world, wallet)), dpop } });
 }
+
+const dpopOf = async ({ wallet: client }: World, { dpopKey }: SimulatedWallet, path: string) =>
+  client.dpop(dpopKey, { path, nonce: await client.dpopNonce() });
 
 function keepTokens(
   world: World,

@@ -33,6 +33,8 @@ export interface ModelPushed {
   readonly requestUri: string;
   readonly offer: ModelOffer;
   readonly verifier: string;
+  /** The wallet whose DPoP key alone gets tokens for the code. */
+  readonly boundTo: SimulatedWallet | undefined;
   readonly expiresAtMs: number;
   isGone: boolean;
 }
@@ -42,6 +44,7 @@ export interface ModelCode {
   readonly code: string;
   readonly offer: ModelOffer;
   readonly verifier: string;
+  readonly boundTo: SimulatedWallet | undefined;
   readonly expiresAtMs: number;
   isGone: boolean;
 }

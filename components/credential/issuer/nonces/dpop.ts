@@ -3,7 +3,7 @@ import { sha256 } from '#core/crypto/hash.ts';
 import { encodeBase64Url } from '#core/encoding/base64.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { readPossession } from '../../protocol/possession.ts';
-import type { Nonces } from '../nonces/nonces.ts';
+import type { Nonces } from './nonces.ts';
 
 /** How far the clock of a wallet may be ahead, and how old a proof may be, in seconds. */
 const aheadSeconds = 60;
@@ -65,6 +65,20 @@ export function judgeDpop(proof: string, context: DpopContext): DpopProof {
     useOnce: `dpop\n${read.thumbprint}\n${jti}`,
     expiresAt: new Date(nowMs + (ageSeconds + aheadSeconds) * 1000),
   };
+}
+
+/**
+ * Verifies the proof in the header `DPoP` of a request of the authorization server; undefined where there is none.
+ * @param url the address of the request
+ * @throws ProtocolError invalid_dpop_proof, use_dpop_nonce
+ */
+export function readDpop(
+  header: string | string[] | undefined,
+  context: Pick<DpopContext, 'nonces' | 'url' | 'nowMs'>,
+): DpopProof | undefined {
+  if (header === undefined) return undefined;
+  if (typeof header !== 'string') throw dpopRefusal('several proofs were sent', false);
+  return judgeDpop(header, { ...context, method: 'POST' });
 }
 
 /** The refusal of a proof; at a resource it is one of the token that the proof came with. */
