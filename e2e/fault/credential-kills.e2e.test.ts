@@ -106,7 +106,7 @@ describe.runIf(process.platform === 'linux')('credentials while services fail', 
 
     test('a code is redeemed once', async () => {
       const { code } = readOffer((await organization.offer()).credentialOfferUri);
-      const reached = commits.hold('"offers"', side);
+      const reached = commits.hold('insert into "access_tokens"', side);
       await kill(doomedWallet.redeem(code), reached);
       const again = [await wallet.redeem(code), await wallet.redeem(code)];
       expect(again.map(({ status }) => status)).toEqual(rest);
@@ -115,7 +115,7 @@ describe.runIf(process.platform === 'linux')('credentials while services fail', 
     test('a nonce and a token give one credential', async () => {
       const offer = await wallet.accept(organization);
       const proofs = [await wallet.proof(offer.issuer)];
-      const reached = commits.hold('"credentials"', side);
+      const reached = commits.hold('insert into "credentials"', side);
       await kill(doomedWallet.credential(offer, proofs), reached);
       expect(await organization.credentialIds(offer.offerId)).toHaveLength(side === 'before' ? 0 : 1);
       const again = [await wallet.credential(offer, proofs), await wallet.credential(offer, proofs)];
@@ -126,7 +126,7 @@ describe.runIf(process.platform === 'linux')('credentials while services fail', 
     test('a request is answered once, and has one verdict', async () => {
       const to = await requests.ask();
       const presentation = await present(to.request, held, ['permitNumber']);
-      const reached = commits.hold('"presentation_requests"', side);
+      const reached = commits.hold('update "presentation_requests"', side);
       await kill(doomedRequests.answer(to, presentation), reached);
       const again = [await requests.answer(to, presentation), await requests.answer(to, presentation)];
       expect(again.map(({ status }) => status)).toEqual(side === 'before' ? [200, 409] : [409, 409]);
