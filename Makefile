@@ -27,7 +27,7 @@ demo: install ## perform the main journey end to end and verify everything: CHAP
 start: install ## run local mode until Ctrl-C
 	@npm start --silent
 
-test: install ## everything that needs no root (about 13 minutes on two cores)
+test: install ## everything that needs no root (about 15 minutes on two cores)
 	@npm run --silent test
 
 check: install ## types, lint, formatting, tidy
