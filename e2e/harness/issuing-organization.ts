@@ -57,7 +57,7 @@ const stateSchema = z.object({
 
 export async function createIssuingOrganization(here: Here): Promise<IssuingOrganization> {
   const { api } = here;
-  const organization = await createOrganization(api, here.token(), 'issuing');
+  const organization = await createOrganization(api, here.token(), 'city');
   const { id: organizationId } = organization;
   const administrator = await createPerson(api, here.token(), organization, {
     name: 'administrator',
