@@ -20,7 +20,7 @@ import {
   namespace,
   openGateway,
 } from './installed.ts';
-import { apply, must } from './kubectl.ts';
+import { apply, kubectl, must } from './kubectl.ts';
 import { requestFrom } from './token-caller.ts';
 
 /** Credentials of a wallet of another maker, issued and verified by pods through the Ingress with TLS. */
@@ -122,6 +122,8 @@ describe('in the profile haip-1.0', () => {
   let directory: string;
   let maker: IssuedCertificate;
 
+  const pods = ['pods', '-l', 'chancery.dev/client-id=service-credential', '-n', namespace];
+
   /** Stores a verifier's certificate in the Secret that the chart names; the hash by which wallets know it. */
   const applyVerifier = async (name: string): Promise<string> => {
     const { key, certificate } = await issueCertificate(directory, name, new URL(door.url).hostname);
@@ -143,12 +145,15 @@ describe('in the profile haip-1.0', () => {
     const metadata = { name: 'wallet-makers', namespace };
     const data = { 'ca.crt': readFileSync(maker.authorityFile, 'utf8') };
     await apply(namespace, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data });
+    const before = (await kubectl('get', ...pods, '-o', 'name')).trim().split('\n');
     await changeInstallation(
       replicas,
       'credential.profile=haip-1.0',
       'credential.verifierCertificate.existingSecret=verifier-certificate',
       'credential.attestation.configMap=wallet-makers',
     );
+    // Until they have ended, pods of the other profile answer a part of the requests.
+    await kubectl('wait', '-n', namespace, '--for=delete', '--timeout=90s', ...before);
     const offer = await organization.offer();
     const link = offer.credentialOfferReferenceUri;
     held = await new HaipWallet(maker).take(link, typeCode(offer.txCode ?? ''));
@@ -160,7 +165,6 @@ describe('in the profile haip-1.0', () => {
     expect(await present('x509_hash')).toMatchObject({ state: 'Verified' });
     const second = await applyVerifier('second');
     // The kubelet writes a changed Secret into its pods within two minutes, and at once after another change of the pod.
-    const pods = ['pods', '-l', 'chancery.dev/client-id=service-credential', '-n', namespace];
     await must('kubectl', ['annotate', ...pods, '--overwrite', `test.chancery.dev/changed=${second}`]);
     await expect.poll(clientId, { timeout: 180_000, interval: 2_000 }).toBe(`x509_hash:${second}`);
   }, 500_000);
