@@ -166,6 +166,8 @@ describe('a request is refused, and issues nothing,', () => {
       { credential_configuration_id: 'nothing' },
       'unknown_credential_configuration',
     ],
+    ['the configuration has U+0000', { credential_configuration_id: 'a\0' }, 'invalid_credential_request'],
+    ['the type has U+0000', { format: 'dc+sd-jwt', vct: 'urn:a\0' }, 'invalid_credential_request'],
     ['it names a credential identifier', { credential_identifier: 'x' }, 'unknown_credential_identifier'],
     ['the format is another', { format: 'jwt_vc_json', vct: 'x' }, 'invalid_credential_request'],
   ])('when %s', async (_, change, error) => {

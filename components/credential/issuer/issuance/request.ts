@@ -42,11 +42,14 @@ export interface CredentialRequest {
   readonly encryption: EncryptionRequest | undefined;
 }
 
+/** Ids and types are looked up; PostgreSQL has no text with U+0000. */
+const lookedUp = text.regex(/^[^\0]*$/);
+
 const looseBody = z.looseObject({
-  credential_configuration_id: text.max(200).optional(),
+  credential_configuration_id: lookedUp.max(200).optional(),
   credential_identifier: text.optional(),
   format: text.optional(),
-  vct: text.max(500).optional(),
+  vct: lookedUp.max(500).optional(),
 });
 
 /**
