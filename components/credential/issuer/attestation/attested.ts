@@ -43,6 +43,8 @@ export function readAttested(
 }
 
 function faultOfTimes({ exp, nbf, iat }: JsonObject, nowMs: number): string | undefined {
+  if ([exp, nbf, iat].some((time) => time !== undefined && typeof time !== 'number'))
+    return 'exp, nbf or iat is no number';
   const seconds = nowMs / 1000;
   if (typeof exp === 'number' && exp + leewaySeconds <= seconds) return 'it has expired';
   if (typeof nbf === 'number' && nbf - leewaySeconds > seconds) return 'it is not valid yet';

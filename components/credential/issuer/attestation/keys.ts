@@ -12,6 +12,8 @@ interface AttestedKeys {
   readonly keys: readonly Possession[];
   /** The nonce that the attestation carries; undefined for one that a proof comes with. */
   readonly nonce: string | undefined;
+  /** Whether it says when it expires. */
+  readonly hasExpiry: boolean;
 }
 
 /** Most keys of an attestation. */
@@ -24,7 +26,7 @@ const mostKeys = 32;
 export function readKeyAttestation(jwt: string, context: KeyContext): AttestedKeys | string {
   const attested = readAttested(jwt, { typ: 'key-attestation+jwt', ...context });
   if (typeof attested === 'string') return attested;
-  const { attested_keys: listed, nonce, iat } = attested.payload;
+  const { attested_keys: listed, nonce, iat, exp } = attested.payload;
   if (typeof iat !== 'number') return 'it has no iat';
   if (!Array.isArray(listed) || listed.length === 0 || listed.length > mostKeys) return 'it attests no keys';
   const keys: Possession[] = [];
@@ -33,5 +35,5 @@ export function readKeyAttestation(jwt: string, context: KeyContext): AttestedKe
     if (key === undefined) return 'it attests a key that is not on P-256';
     keys.push({ jwk: key.jwk, thumbprint: key.thumbprint, header: {}, payload: {} });
   }
-  return { keys, nonce: typeof nonce === 'string' ? nonce : undefined };
+  return { keys, nonce: typeof nonce === 'string' ? nonce : undefined, hasExpiry: exp !== undefined };
 }

@@ -206,6 +206,12 @@ describe('keys', () => {
       'another key': await jwt(await haip.attester.attestKeys([other], now)),
       'no text': await jwt({}),
       expired: await jwt(await haip.attester.attestKeys([key], now, { exp: now - 61 })),
+      'without an end beside a proof': await jwt(
+        await haip.attester.attestKeys([key], now, { exp: undefined }),
+      ),
+      'an end that is no time': attestation(
+        await haip.attester.attestKeys([key], now, { nonce, exp: String(now - 61) }),
+      ),
       'without nonce': attestation(await haip.attester.attestKeys([key], now)),
       Ed25519: attestation(await haip.attester.attestKeys([ed], now, { nonce })),
       twice: attestation(await haip.attester.attestKeys([key, key], now, { nonce })),

@@ -89,13 +89,17 @@ function judgeAttestation(attestation: string, context: ProofContext): ProvenKey
   return { keys, nonce };
 }
 
-/** Judges that the key of a proof is among those that its `key_attestation` vouches for. */
+/**
+ * Judges that the key of a proof is among those that its `key_attestation` vouches for, until the time that it names
+ * (appendix D.1).
+ */
 function assertAttested({ header, thumbprint }: Possession, context: ProofContext): void {
   const { key_attestation: attestation } = header;
   if (attestation === undefined && !context.requiresAttestation) return;
   if (typeof attestation !== 'string') throw invalidProof('the proof needs key_attestation');
   const read = readKeyAttestation(attestation, context);
   if (typeof read === 'string') throw invalidProof(`the key attestation is refused: ${read}`);
+  if (!read.hasExpiry) throw invalidProof('the key attestation has no exp');
   if (!read.keys.some((key) => key.thumbprint === thumbprint)) throw invalidProof('the key is not attested');
 }
 
