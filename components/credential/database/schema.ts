@@ -11,7 +11,7 @@ interface ConfigurationTable {
   /** `vct`, or the document type. */
   credential_type: string;
   display_name: string;
-  /** Names of claims of the top level. */
+  /** Names of claims of the top level; of an mdoc, JSON Pointers of namespace and element. */
   claims: Json<readonly string[]>;
   created_at: Date;
   /** Of the newest offer, or up to an hour before it. */

@@ -7,7 +7,7 @@ export interface Configuration {
   /** `vct`, or the document type. */
   readonly credentialType: string;
   readonly displayName: string;
-  /** Names of claims of the top level. */
+  /** Names of claims of the top level; of an mdoc, JSON Pointers of namespace and element. */
   readonly claims: readonly string[];
 }
 

@@ -1,3 +1,4 @@
+import { findPath } from '#core/blueprint/pointer.ts';
 import { batchSize, PRE_AUTHORIZED_GRANT } from '../../protocol/grants.ts';
 import { POSSESSION_ALGORITHMS } from '../../protocol/possession.ts';
 import { isHighAssurance, type Profile } from '../../protocol/profile.ts';
@@ -40,6 +41,7 @@ function supported(
   requiresKeyAttestation: boolean,
 ) {
   const isMdoc = format === 'mso_mdoc';
+  const paths = isMdoc ? elementPaths(claims) : claims.map((name) => [name]);
   const algorithms = isMdoc ? ['ES256'] : [...POSSESSION_ALGORITHMS];
   return {
     format,
@@ -59,9 +61,17 @@ function supported(
     credential_metadata: {
       display: [{ name: displayName, locale: 'en' }],
       // Of an empty list clients make a fault.
-      ...(claims.length > 0 && { claims: claims.map((name) => ({ path: [name] })) }),
+      ...(paths.length > 0 && { claims: paths.map((path) => ({ path })) }),
     },
   };
+}
+
+/** A path into an mdoc has two names (appendix C.2); rows of earlier builds have namespaces alone, which lead to none. */
+function elementPaths(pointers: readonly string[]): string[][] {
+  return pointers.flatMap((pointer) => {
+    const path = findPath(pointer);
+    return path?.length === 2 ? [[...path]] : [];
+  });
 }
 
 /** The metadata of the token endpoint (RFC 8414); of the grants of the profile alone. */

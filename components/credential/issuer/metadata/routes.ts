@@ -79,6 +79,8 @@ const serverSchema = z
 
 /** A first offer of a type adds it to the metadata, so caches keep them for a minute only. */
 const headers = { 'cache-control': 'public, max-age=60' };
+/** The metadata of the issuer has two forms. */
+const issuerHeaders = { ...headers, vary: 'accept' };
 const tag = 'Credential exchange';
 
 /** Mounts the metadata of the issuer, also below the path of an issuer that has one. */
@@ -102,11 +104,11 @@ export function mountMetadataRoutes(app: App, deps: MetadataRouteDeps): void {
     handle: async ({ request }) => {
       const listed = await listConfigurations(deps.db.read);
       const metadata = issuerMetadata(issuerUrl, listed, deps.requiresKeyAttestation);
-      if (!prefersJwt(request.headers.accept)) return answer(200, metadata, headers);
+      if (!prefersJwt(request.headers.accept)) return answer(200, metadata, issuerHeaders);
       const iat = Math.floor(deps.clock.nowMs() / 1000);
       const payload = { ...metadata, sub: issuerUrl, iat };
       const jwt = deps.verifiers.current().sign('openidvci-issuer-metadata+jwt', payload);
-      return answer(200, jsonText(jwt), { ...headers, vary: 'accept', 'content-type': 'application/jwt' });
+      return answer(200, jsonText(jwt), { ...issuerHeaders, 'content-type': 'application/jwt' });
     },
   });
 

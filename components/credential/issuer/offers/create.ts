@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { jsonPointer } from '#core/blueprint/members.ts';
 import { faultOfClaims, pointerOf } from '#core/credential/sd-jwt/issue.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
@@ -182,8 +183,14 @@ function configurationOf({ credentialType, vct, doctype, format, claims }: Offer
     format: isMdoc ? ('mso_mdoc' as const) : ('dc+sd-jwt' as const),
     credentialType: isMdoc ? (doctype ?? '') : type,
     displayName: credentialType,
-    claims: Object.keys(claims),
+    claims: isMdoc ? Object.entries(claims).flatMap(elementsOf) : Object.keys(claims),
   };
+}
+
+function elementsOf([namespace, elements]: [string, unknown]): string[] {
+  return isJsonObject(elements)
+    ? Object.keys(elements).map((element) => jsonPointer([namespace, element]))
+    : [];
 }
 
 function urnOf(name: string): string {

@@ -242,6 +242,27 @@ describe('the metadata', () => {
     expect(answer.headers['cache-control']).toBe('public, max-age=60');
   });
 
+  test('names the elements of an mdoc with their namespaces', async () => {
+    const claims = { 'org.test.1': { 'a/b~': 1, c: { d: 1 } }, 'org.test.2': { e: 1 } };
+    const offer = { format: 'mso_mdoc', doctype: 'org.test.document', claims };
+    const id = configurationOf((await wallet.offer(offer)).json());
+    const answer = await fixture.app.inject({ url: '/.well-known/openid-credential-issuer' });
+    expect(answer.json().credential_configurations_supported[id].credential_metadata.claims).toEqual([
+      { path: ['org.test.1', 'a/b~'] },
+      { path: ['org.test.1', 'c'] },
+      { path: ['org.test.2', 'e'] },
+    ]);
+  });
+
+  test('has two forms, which caches keep apart', async () => {
+    for (const accept of ['application/json', 'application/jwt']) {
+      const url = '/.well-known/openid-credential-issuer';
+      const answer = await fixture.app.inject({ url, headers: { accept } });
+      expect(answer.headers['content-type']).toContain(accept);
+      expect(answer.headers['vary']).toContain('accept');
+    }
+  });
+
   test('lists the types that were offered last, where there are more than it lists', async () => {
     const listed = async () => {
       const answer = await fixture.app.inject({ url: '/.well-known/openid-credential-issuer' });
