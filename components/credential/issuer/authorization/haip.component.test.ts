@@ -81,6 +81,19 @@ describe('an offer in haip-1.0', () => {
   });
 });
 
+test('a request without a token is told of DPoP, and a token that is bound to no key is not accepted', async () => {
+  const none = await haip.fixture.app.inject({ method: 'POST', url: '/credential', payload: {} });
+  expect([none.statusCode, none.json().error]).toEqual([401, 'invalid_token']);
+  expect(none.headers['www-authenticate']).toMatch(/^DPoP /);
+  const { access_token: accessToken } = await haip.tokensOf(await haip.begin());
+  // As one that was given before the installation got the profile.
+  await haip.fixture.db.transact((tx) =>
+    tx.updateTable('access_tokens').set({ dpop_thumbprint: null }).execute(),
+  );
+  const asBearer = await haip.wallet.credential(accessToken, {});
+  expect([asBearer.statusCode, asBearer.json().error]).toEqual([401, 'invalid_token']);
+});
+
 describe('the approval', () => {
   test('counts wrong codes, and ends the offer with the fifth', async () => {
     const flow = await haip.begin();

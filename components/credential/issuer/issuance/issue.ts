@@ -9,6 +9,7 @@ import type { Meter } from '../../metrics.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { batchSize } from '../../protocol/grants.ts';
 import type { Possession } from '../../protocol/possession.ts';
+import type { Profile } from '../../protocol/profile.ts';
 import { openObjectUnder } from '../../protocol/secrets.ts';
 import { LIST_SIZE } from '../../protocol/statuses.ts';
 import { findOpenList, insertList } from '../../status/store.ts';
@@ -32,6 +33,7 @@ export interface IssueDeps {
   readonly nonces: Nonces;
   readonly issuers: Issuers;
   readonly issuerUrl: string;
+  readonly profile: Profile;
   readonly authorities: readonly Certificate[];
   readonly requiresKeyAttestation: boolean;
   readonly meter: Meter;
