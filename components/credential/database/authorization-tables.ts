@@ -34,6 +34,8 @@ interface RefreshTokenTable {
   token_hash: Buffer;
   offer_id: string;
   client_id: string;
+  /** Of the attested key of the wallet's instance; null in rows of earlier builds. */
+  client_thumbprint: string | null;
   dpop_thumbprint: string;
   /** Claims, sealed under the token; null once it was used. */
   sealed_claims: Buffer | null;

@@ -8,6 +8,7 @@ import { receivedTexts } from './0006-received-texts.ts';
 import { recordedStatuses } from './0007-recorded-statuses.ts';
 import { offeredTypes } from './0008-offered-types.ts';
 import { boundCodes } from './0009-bound-codes.ts';
+import { boundRefreshes } from './0010-bound-refreshes.ts';
 
 export const migrations: readonly Migration[] = [
   issuing,
@@ -19,4 +20,5 @@ export const migrations: readonly Migration[] = [
   recordedStatuses,
   offeredTypes,
   boundCodes,
+  boundRefreshes,
 ];

@@ -9,6 +9,8 @@ const aheadSeconds = 60;
 /** A wallet that its maker attested. */
 export interface AttestedClient {
   readonly clientId: string;
+  /** Of the attested key, which is that of one instance of the wallet. */
+  readonly thumbprint: string;
   /** What serves once: key and `jti` of the proof. */
   readonly useOnce: string;
   readonly expiresAt: Date;
@@ -54,6 +56,7 @@ export function authenticateClient(
     throw invalidClient('iat of the proof is too old, or in the future');
   return {
     clientId: sub,
+    thumbprint: key.thumbprint,
     useOnce: `client\n${key.thumbprint}\n${jti}`,
     expiresAt: new Date(nowMs + (ageSeconds + aheadSeconds) * 1000),
   };

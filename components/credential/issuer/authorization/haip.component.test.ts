@@ -200,6 +200,25 @@ describe('a refresh token', () => {
     expect((await refresh(given.refresh_token)).statusCode).toBe(200);
     expect((await refresh('unknown')).json().error).toBe('invalid_grant');
   });
+
+  test('is bound to the instance of the wallet that got it', async () => {
+    const given = await haip.tokensOf(await haip.begin());
+    const form = { grant_type: 'refresh_token', refresh_token: given.refresh_token };
+    const other = await haip.attester.headers(await walletKey(), haip.wallet.nowSeconds);
+    expect((await haip.token(form, haip.dpopKey, other)).json().error).toBe('invalid_grant');
+    expect((await haip.token(form)).statusCode).toBe(200);
+  });
+
+  test('of a release that stored no instance is bound with its next use', async () => {
+    const given = await haip.tokensOf(await haip.begin());
+    await haip.fixture.db.transact((tx) =>
+      tx.updateTable('refresh_tokens').set({ client_thumbprint: null }).execute(),
+    );
+    const next = (await refresh(given.refresh_token)).json();
+    const form = { grant_type: 'refresh_token', refresh_token: next.refresh_token };
+    const other = await haip.attester.headers(await walletKey(), haip.wallet.nowSeconds);
+    expect((await haip.token(form, haip.dpopKey, other)).json().error).toBe('invalid_grant');
+  });
 });
 
 describe('keys', () => {

@@ -123,6 +123,8 @@ export async function takeCode(tx: Transactor<DB>, codeHash: Buffer): Promise<Au
 interface RefreshToken {
   readonly offerId: string;
   readonly clientId: string;
+  /** Of the attested key of the wallet's instance; null for a token of an earlier build. */
+  readonly clientThumbprint: string | null;
   readonly dpopThumbprint: string;
   /** Null once it was used. */
   readonly sealedClaims: Buffer | null;
@@ -140,6 +142,7 @@ export async function insertRefresh(
       token_hash: tokenHash,
       offer_id: token.offerId,
       client_id: token.clientId,
+      client_thumbprint: token.clientThumbprint,
       dpop_thumbprint: token.dpopThumbprint,
       sealed_claims: token.sealedClaims,
       expires_at: token.expiresAt,
@@ -161,6 +164,7 @@ export async function lockRefresh(tx: Transactor<DB>, tokenHash: Buffer): Promis
     row && {
       offerId: row.offer_id,
       clientId: row.client_id,
+      clientThumbprint: row.client_thumbprint,
       dpopThumbprint: row.dpop_thumbprint,
       sealedClaims: row.sealed_claims,
       expiresAt: row.expires_at,

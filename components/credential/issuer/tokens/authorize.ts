@@ -66,7 +66,8 @@ export async function exchangeAuthorizationCode(
 }
 
 /**
- * Gives new tokens for a refresh token, which is replaced. One that was used before ends all tokens of its offer, because
+ * Gives new tokens for a refresh token, which is replaced, to the instance of the wallet that got it: its attested key and
+ * its DPoP key (draft-ietf-oauth-attestation-based-client-auth, "Refresh token binding"). One that was used before ends all tokens of its offer, because
  * another party has a copy (RFC 9700, section 4.14.2).
  * @throws ProtocolError invalid_grant, invalid_client, invalid_dpop_proof
  */
@@ -86,6 +87,8 @@ export async function refreshTokens(
     }
     if (token.dpopThumbprint !== request.dpop.thumbprint)
       return dpopRefusal('the token is bound to another key', false);
+    if ((token.clientThumbprint ?? request.client.thumbprint) !== request.client.thumbprint)
+      return invalidGrant();
     const fault = await useProofs(tx, request);
     if (fault !== undefined) return fault;
     const claims = openUnder(request.refreshToken, token.offerId, token.sealedClaims);
@@ -145,6 +148,7 @@ async function issueTokens(tx: Transactor<CredentialDatabase>, issue: Issue): Pr
   await insertRefresh(tx, secretHash(refreshToken), {
     offerId,
     clientId: client.clientId,
+    clientThumbprint: client.thumbprint,
     dpopThumbprint: dpop.thumbprint,
     sealedClaims: seal(refreshToken),
     expiresAt: new Date(now.getTime() + refreshSeconds * 1000),
