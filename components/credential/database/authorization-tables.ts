@@ -9,6 +9,8 @@ interface PushedRequestTable {
   code_challenge: string;
   /** Of the key that the code will be bound to; null where the wallet named none. */
   dpop_thumbprint: string | null;
+  /** Whether the wallet asked by `authorization_details`. */
+  has_details: boolean;
   state: string | null;
   /** Claims and the issuer state, sealed under the request URI. */
   sealed: Buffer;
@@ -24,6 +26,8 @@ interface AuthorizationCodeTable {
   code_challenge: string;
   /** Of the key that the code is bound to; null where it is to none. */
   dpop_thumbprint: string | null;
+  /** As of the pushed request. */
+  has_details: boolean;
   /** Claims, sealed under the code. */
   sealed_claims: Buffer;
   expires_at: Date;

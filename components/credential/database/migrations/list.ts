@@ -9,6 +9,7 @@ import { recordedStatuses } from './0007-recorded-statuses.ts';
 import { offeredTypes } from './0008-offered-types.ts';
 import { boundCodes } from './0009-bound-codes.ts';
 import { boundRefreshes } from './0010-bound-refreshes.ts';
+import { askedDetails } from './0011-asked-details.ts';
 
 export const migrations: readonly Migration[] = [
   issuing,
@@ -21,4 +22,5 @@ export const migrations: readonly Migration[] = [
   offeredTypes,
   boundCodes,
   boundRefreshes,
+  askedDetails,
 ];

@@ -57,6 +57,36 @@ describe('an offer in haip-1.0', () => {
     expect(again.statusCode).toBe(200);
   });
 
+  test('can be taken with authorization_details, whose identifier then asks for the credential', async () => {
+    const flow = await haip.begin();
+    const { scope: credential_configuration_id = '', ...others } = flow.pushed;
+    const detail = { type: 'openid_credential', credential_configuration_id };
+    const pushed = { ...others, authorization_details: JSON.stringify([detail]) };
+    const given = await haip.tokensOf({ ...flow, pushed });
+    expect(given.authorization_details).toEqual([
+      { ...detail, credential_identifiers: [expect.any(String)] },
+    ]);
+    expect(await haip.tokensOf(await haip.begin())).not.toHaveProperty('authorization_details');
+    const [
+      {
+        credential_identifiers: [credential_identifier],
+      },
+    ] = given.authorization_details;
+    const request = async (asked: Readonly<Record<string, unknown>>) => {
+      const nonce = await haip.wallet.nonce();
+      const keys = [await walletKey()];
+      const attestation = await haip.attester.attestKeys(keys, haip.wallet.nowSeconds, { nonce });
+      return haip.credential(given.access_token, { ...asked, proofs: { attestation: [attestation] } });
+    };
+    const both = await request({ credential_identifier, credential_configuration_id });
+    expect(both.json().error).toBe('invalid_credential_request');
+    const other = await request({ credential_identifier: 'other' });
+    expect(other.json().error).toBe('unknown_credential_identifier');
+    expect((await request({ credential_identifier })).statusCode).toBe(200);
+    const metadata = await haip.fixture.app.inject({ url: '/.well-known/oauth-authorization-server' });
+    expect(metadata.json().authorization_details_types_supported).toEqual(['openid_credential']);
+  });
+
   test('is served in no weaker way', async () => {
     const flow = await haip.begin();
     const preAuthorized = {

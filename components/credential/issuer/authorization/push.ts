@@ -69,6 +69,7 @@ export async function pushRequest(
       redirectUri: asked.redirectUri,
       codeChallenge: asked.codeChallenge,
       dpopThumbprint: dpop?.thumbprint ?? asked.dpopThumbprint,
+      hasDetails: asked.hasDetails,
       state: asked.state,
       sealed: sealUnder(requestUri, offer.id, { plain: canonicalBytes(secrets), random: randomBytes }),
       expiresAt: new Date(now.getTime() + pushedSeconds * 1000),
@@ -83,6 +84,7 @@ interface PushedTerms {
   readonly redirectUri: string;
   readonly codeChallenge: string;
   readonly dpopThumbprint: string | null;
+  readonly hasDetails: boolean;
   readonly state: string | null;
 }
 
@@ -105,6 +107,7 @@ function readRequest(form: FormParameters): PushedTerms {
     redirectUri: redirectOf(form.get('redirect_uri')),
     codeChallenge,
     dpopThumbprint,
+    hasDetails: form.has('authorization_details'),
     state,
   };
 }

@@ -11,6 +11,8 @@ export interface PushedRequest {
   readonly codeChallenge: string;
   /** Thumbprint of the key that the code is bound to; null where the wallet named none. */
   readonly dpopThumbprint: string | null;
+  /** Whether the wallet asked by `authorization_details`. */
+  readonly hasDetails: boolean;
   readonly state: string | null;
   readonly sealed: Buffer;
   readonly expiresAt: Date;
@@ -30,6 +32,7 @@ export async function insertPushed(
       redirect_uri: request.redirectUri,
       code_challenge: request.codeChallenge,
       dpop_thumbprint: request.dpopThumbprint,
+      has_details: request.hasDetails,
       state: request.state,
       sealed: request.sealed,
       expires_at: request.expiresAt,
@@ -55,6 +58,7 @@ export async function lockPushed(
       redirectUri: row.redirect_uri,
       codeChallenge: row.code_challenge,
       dpopThumbprint: row.dpop_thumbprint,
+      hasDetails: row.has_details,
       state: row.state,
       sealed: row.sealed,
       expiresAt: row.expires_at,
@@ -75,6 +79,7 @@ export interface AuthorizationCode {
   readonly codeChallenge: string;
   /** As of the pushed request. */
   readonly dpopThumbprint: string | null;
+  readonly hasDetails: boolean;
   readonly sealedClaims: Buffer;
   readonly expiresAt: Date;
 }
@@ -93,6 +98,7 @@ export async function insertCode(
       redirect_uri: code.redirectUri,
       code_challenge: code.codeChallenge,
       dpop_thumbprint: code.dpopThumbprint,
+      has_details: code.hasDetails,
       sealed_claims: code.sealedClaims,
       expires_at: code.expiresAt,
     })
@@ -113,6 +119,7 @@ export async function takeCode(tx: Transactor<DB>, codeHash: Buffer): Promise<Au
       redirectUri: row.redirect_uri,
       codeChallenge: row.code_challenge,
       dpopThumbprint: row.dpop_thumbprint,
+      hasDetails: row.has_details,
       sealedClaims: row.sealed_claims,
       expiresAt: row.expires_at,
     }

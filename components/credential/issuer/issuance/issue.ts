@@ -93,16 +93,18 @@ export async function issueCredentials(
   }
 }
 
-/** @throws ProtocolError unknown_credential_configuration; invalid_credential_request for one that the offer has not */
+/** @throws ProtocolError unknown_credential_configuration, unknown_credential_identifier; invalid_credential_request for one that the offer has not */
 async function judgeConfiguration(
   { db }: IssueDeps,
   offer: Offer,
   { asked }: CredentialRequest,
 ): Promise<Configuration> {
+  if ('identifier' in asked && asked.identifier !== offer.configurationId)
+    throw new ProtocolError('unknown_credential_identifier', 'the token was given with no such identifier');
   const found =
-    'configurationId' in asked
-      ? await findConfiguration(db.read, asked.configurationId)
-      : await findConfigurationOfType(db.read, { format: 'dc+sd-jwt', credentialType: asked.credentialType });
+    'credentialType' in asked
+      ? await findConfigurationOfType(db.read, { format: 'dc+sd-jwt', credentialType: asked.credentialType })
+      : await findConfiguration(db.read, 'identifier' in asked ? asked.identifier : asked.configurationId);
   if (found === undefined)
     throw new ProtocolError('unknown_credential_configuration', 'this issuer has no such configuration');
   if (found.id !== offer.configurationId)

@@ -23,7 +23,7 @@ export const credentialRequestSchema = z.object({
     .object({ jwk: encryptionKey, enc: z.enum(RESPONSE_ENCRYPTION.encodings) })
     .optional()
     .describe('The answer is a JWE to this key.'),
-  credential_identifier: text.optional(),
+  credential_identifier: text.optional().describe('From `authorization_details` of the token response.'),
   format: text.optional().describe('With `vct`, of earlier drafts.'),
   vct: text.optional(),
   proof: z.object({ proof_type: text, jwt: text }).optional().describe('Of earlier drafts.'),
@@ -36,8 +36,11 @@ export type EncryptionRequest = NonNullable<
 
 /** A request for credentials, read. */
 export interface CredentialRequest {
-  /** The configuration, or the type of a request of an earlier draft. */
-  readonly asked: { readonly configurationId: string } | { readonly credentialType: string };
+  /** The configuration, the identifier of the token response, or the type of a request of an earlier draft. */
+  readonly asked:
+    | { readonly configurationId: string }
+    | { readonly identifier: string }
+    | { readonly credentialType: string };
   readonly proofs: Proofs;
   readonly encryption: EncryptionRequest | undefined;
 }
@@ -54,8 +57,7 @@ const looseBody = z.looseObject({
 
 /**
  * Reads the body of a request for credentials (OpenID4VCI 1.0, section 8.2). Members that are not known are passed over.
- * @throws ProtocolError invalid_credential_request, unknown_credential_identifier, invalid_proof,
- * invalid_encryption_parameters
+ * @throws ProtocolError invalid_credential_request, invalid_proof, invalid_encryption_parameters
  */
 export function readCredentialRequest(body: unknown): CredentialRequest {
   const parsed = looseBody.safeParse(body);
@@ -68,8 +70,11 @@ export function readCredentialRequest(body: unknown): CredentialRequest {
 }
 
 function askedOf(body: z.output<typeof looseBody>): CredentialRequest['asked'] {
-  if (body.credential_identifier !== undefined)
-    throw new ProtocolError('unknown_credential_identifier', 'this issuer gives no credential identifiers');
+  if (body.credential_identifier !== undefined) {
+    if (body.credential_configuration_id !== undefined)
+      throw invalidRequest('credential_identifier and credential_configuration_id exclude each other');
+    return { identifier: body.credential_identifier };
+  }
   if (body.credential_configuration_id !== undefined)
     return { configurationId: body.credential_configuration_id };
   const isSdJwt = body.format === 'dc+sd-jwt' || body.format === 'vc+sd-jwt';

@@ -72,6 +72,7 @@ const serverSchema = z
     require_pushed_authorization_requests: z.boolean().optional(),
     code_challenge_methods_supported: texts.optional(),
     authorization_response_iss_parameter_supported: z.boolean().optional(),
+    authorization_details_types_supported: texts.optional(),
     client_attestation_signing_alg_values_supported: texts.optional(),
     client_attestation_pop_signing_alg_values_supported: texts.optional(),
   })

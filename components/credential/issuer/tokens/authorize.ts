@@ -34,6 +34,8 @@ interface Bound {
 interface Tokens {
   readonly accessToken: string;
   readonly refreshToken: string;
+  /** The configuration, where the wallet asked by `authorization_details`. */
+  readonly detailed?: string;
 }
 
 /**
@@ -60,7 +62,8 @@ export async function exchangeAuthorizationCode(
     const claims = openUnder(request.code, offer.id, code.sealedClaims);
     if (claims === undefined) throw new Error('the claims of a code cannot be opened with it');
     await endOffer(tx, offer.id, { status: 'Exchanged', reason: null, at: now });
-    return issueTokens(tx, { ...request, offerId: offer.id, claims, now });
+    const tokens = await issueTokens(tx, { ...request, offerId: offer.id, claims, now });
+    return code.hasDetails ? { ...tokens, detailed: offer.configurationId } : tokens;
   });
   return given(outcome);
 }

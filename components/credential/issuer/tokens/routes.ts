@@ -52,6 +52,16 @@ const tokenSchema = z
     refresh_token: text.optional().describe('In haip-1.0, for fresh copies of the credential.'),
     token_type: z.enum(['Bearer', 'DPoP']),
     expires_in: z.int(),
+    authorization_details: z
+      .array(
+        z.object({
+          type: z.literal('openid_credential'),
+          credential_configuration_id: text,
+          credential_identifiers: z.array(text),
+        }),
+      )
+      .optional()
+      .describe('Where the pushed request had them.'),
     c_nonce: text,
     c_nonce_expires_in: z.int(),
   })
@@ -150,6 +160,16 @@ async function giveBound(deps: TokenRouteDeps, { form, headers, nowMs }: Asking)
     access_token: tokens.accessToken,
     refresh_token: tokens.refreshToken,
     token_type: 'DPoP' as const,
+    ...(tokens.detailed !== undefined && { authorization_details: [detailOf(tokens.detailed)] }),
+  };
+}
+
+/** What a token is for (OpenID4VCI 1.0, section 6.2): an offer has one credential, so its configuration identifies it. */
+function detailOf(configurationId: string) {
+  return {
+    type: 'openid_credential' as const,
+    credential_configuration_id: configurationId,
+    credential_identifiers: [configurationId],
   };
 }
 
