@@ -3,7 +3,8 @@ import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { boundTxId, payloadHash, verifyTransactionSignature } from '#core/ledger/transaction.ts';
 import { refusal } from '../errors.ts';
 import type { SignedTransaction } from '../ledger/registers.ts';
-import { type Fixture, issuerUrl, openFixture } from '../testing/fixture.ts';
+import { changeStatus } from '../status/change.ts';
+import { caller, type Fixture, issuerUrl, openFixture } from '../testing/fixture.ts';
 import { type Held, Presenter } from '../testing/presenter.ts';
 import { recordChanges } from './job.ts';
 
@@ -138,6 +139,27 @@ describe('a change of a status whose offer names a register', () => {
     expect(submitted()).toHaveLength(1);
     expect(submitted()[0]?.id).not.toBe(transactionId);
     assertSound(submitted()[0]);
+  });
+
+  test('is signed for those who may make it alone', async () => {
+    let signatures = 0;
+    const issuers: typeof fixture.deps.issuers = {
+      chainOf: (issuer, use) => fixture.deps.issuers.chainOf(issuer, use),
+      sign: (address, digest) => {
+        signatures += 1;
+        return fixture.deps.issuers.sign(address, digest);
+      },
+    };
+    const revoked = { credentialId: held.credentialId, to: 'Revoked', reason: 'test' } as const;
+    const stranger = caller({ organizationId: 'other', roles: ['Administrator'] });
+    await expect(changeStatus({ ...fixture.deps, issuers }, stranger, revoked)).rejects.toMatchObject({
+      code: 'CREDENTIAL_NOT_FOUND',
+    });
+    expect(signatures).toBe(0);
+    const { organizationId } = fixture.organization;
+    const person = caller({ organizationId, roles: ['Administrator'] });
+    await changeStatus({ ...fixture.deps, issuers }, person, revoked);
+    expect(signatures).toBe(1);
   });
 
   test('that is refused to the caller records nothing', async () => {

@@ -36,7 +36,7 @@ interface StatusChange {
 export async function changeStatus(deps: ChangeStatusDeps, caller: Caller, change: StatusChange) {
   const { db, clock, meter } = deps;
   const at = new Date(clock.nowMs());
-  const record = await signRecord(deps, change, at);
+  const record = await signRecord(deps, caller, { ...change, at });
   const changed = await db.transact(async (tx) => {
     const credential = await lockCredential(tx, change.credentialId);
     if (credential === undefined || !mayChange(caller, credential)) throw refusal('CREDENTIAL_NOT_FOUND');
@@ -82,9 +82,13 @@ export async function changeStatus(deps: ChangeStatusDeps, caller: Caller, chang
 }
 
 /** The transaction of a change, signed before anything is locked; unsigned while the key cannot be had. */
-async function signRecord(deps: ChangeStatusDeps, { credentialId, to }: StatusChange, changedAt: Date) {
+async function signRecord(
+  deps: ChangeStatusDeps,
+  caller: Caller,
+  { credentialId, to, at: changedAt }: StatusChange & { readonly at: Date },
+) {
   const found = await findRecorded(deps.db.read, credentialId);
-  if (found === undefined) return undefined;
+  if (found === undefined || !mayChange(caller, found)) return undefined;
   const { registerId, walletAddress, listId, index } = found;
   const uri = statusListUrl(deps.issuerUrl, listId);
   const payload = changePayload({ credentialId, uri, index, status: to, changedAt });
@@ -98,7 +102,7 @@ async function signRecord(deps: ChangeStatusDeps, { credentialId, to }: StatusCh
 }
 
 /** Administrators of the issuing organisation, and services. */
-function mayChange(caller: Caller, { organizationId }: IssuedCredential): boolean {
+function mayChange(caller: Caller, { organizationId }: Pick<IssuedCredential, 'organizationId'>): boolean {
   if (caller.kind === 'service') return caller.delegation === undefined;
   return caller.organizationId === organizationId && caller.roles.includes('Administrator');
 }

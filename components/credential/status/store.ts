@@ -152,6 +152,7 @@ export async function lockCredential(tx: Transactor<DB>, id: string): Promise<Is
 
 /** Where the changes of a credential are recorded beside its list. */
 interface RecordedCredential {
+  readonly organizationId: string;
   readonly registerId: string;
   readonly walletAddress: string;
   readonly listId: string;
@@ -164,11 +165,18 @@ export async function findRecorded(db: Reader<DB>, id: string): Promise<Recorded
     .selectFrom('credentials as credential')
     .innerJoin('offers as offer', 'offer.id', 'credential.offer_id')
     .select(['offer.register_id', 'offer.wallet_address', 'credential.list_id', 'credential.list_index'])
+    .select('credential.organization_id')
     .where('credential.id', '=', id)
     .executeTakeFirst();
   const { register_id: registerId, list_id: listId, list_index: index } = row ?? {};
   if (row === undefined || !registerId || !listId || index === null || index === undefined) return undefined;
-  return { registerId, walletAddress: row.wallet_address, listId, index };
+  return {
+    organizationId: row.organization_id,
+    registerId,
+    walletAddress: row.wallet_address,
+    listId,
+    index,
+  };
 }
 
 /** The statuses of a list, locked until the transaction ends. */
