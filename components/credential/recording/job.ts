@@ -16,6 +16,8 @@ const everyMs = 1_000;
 const mostAtOnce = 50;
 /** How long a replica has to record what it took. */
 const heldMs = 60_000;
+/** Time that is left for the change that it begins last; another replica takes what it does not begin. */
+const lastMs = 30_000;
 /** Time until a pending transaction is looked at again. */
 const pendingMs = 2_000;
 const longestWaitMs = 15 * 60_000;
@@ -34,7 +36,7 @@ export function recordChanges(deps: RecordDeps): Job {
       const until = new Date(now.getTime() + heldMs);
       const due = await deps.db.transact((tx) => takeDue(tx, { now, until, most: mostAtOnce }));
       for (const change of due) {
-        if (signal.aborted) return;
+        if (signal.aborted || deps.clock.nowMs() > until.getTime() - lastMs) return;
         await record(deps, change);
       }
     },

@@ -141,6 +141,32 @@ describe('a change of a status whose offer names a register', () => {
     assertSound(submitted()[0]);
   });
 
+  test('is one transaction also where a replica is so slow that another one takes its changes', async () => {
+    const another = await presenter.hold({ trustAnchor: 'register', registerId });
+    fixture.outage.sign = refusal('WALLETS_UNAVAILABLE');
+    await change('suspend');
+    held = another;
+    await change('suspend');
+    delete fixture.outage.sign;
+    const { registers, clock, deps } = fixture;
+    let isFirst = true;
+    const slow = {
+      exists: (id: string) => registers.exists(id),
+      submit: (transaction: SignedTransaction) => registers.submit(transaction),
+      stateOf: async (id: string, transactionId: string) => {
+        if (isFirst) {
+          isFirst = false;
+          clock.advance(61_000);
+          await run();
+          clock.advance(1_000);
+        }
+        return registers.stateOf(id, transactionId);
+      },
+    };
+    await recordChanges({ ...deps, registers: slow }).run(new AbortController().signal);
+    expect(submitted()).toHaveLength(2);
+  });
+
   test('is signed for those who may make it alone', async () => {
     let signatures = 0;
     const issuers: typeof fixture.deps.issuers = {
