@@ -72,8 +72,9 @@ export class HaipWallet {
     return this.attester.headers(this.instance, this.wallet.nowSeconds, change);
   }
 
-  async begin(): Promise<Flow> {
-    const offer = (await this.wallet.offer()).json();
+  /** @param change members of the offer */
+  async begin(change: Readonly<Record<string, unknown>> = {}): Promise<Flow> {
+    const offer = (await this.wallet.offer(change)).json();
     const verifier = randomBytes(32).toString('base64url');
     const configurationId = configurationOf(offer);
     const pushed = {

@@ -28,6 +28,8 @@ export type Approval =
       readonly kind: 'form';
       readonly length: number;
       readonly isNumeric: boolean;
+      /** What the offer says of the code. */
+      readonly description: string | undefined;
       readonly triesLeft?: number;
     }
   | { readonly kind: 'redirect'; readonly to: string };
@@ -91,7 +93,8 @@ async function refuseTry(tx: Transactor<CredentialDatabase>, refused: Refused): 
 }
 
 function formOf({ txCodeForm }: LockedOffer): Extract<Approval, { kind: 'form' }> {
-  return { kind: 'form', length: txCodeForm?.length ?? 0, isNumeric: txCodeForm?.inputMode === 'numeric' };
+  const { length = 0, inputMode, description } = txCodeForm ?? {};
+  return { kind: 'form', length, isNumeric: inputMode === 'numeric', description };
 }
 
 const secretsSchema = z.object({

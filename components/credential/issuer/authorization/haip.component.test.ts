@@ -139,6 +139,15 @@ describe('the approval', () => {
     expect(again.json().error).toBe('invalid_request');
   });
 
+  test('shows what the offer says of the transaction code', async () => {
+    const description = 'The code is in the letter of 1 May <b>';
+    const requestUri = await haip.push(await haip.begin({ txCode: { description } }));
+    const query = new URLSearchParams({ request_uri: requestUri, client_id: clientId });
+    const page = await haip.fixture.app.inject({ url: `/authorize?${query}` });
+    expect(page.body).toContain('<p>The code is in the letter of 1 May &lt;b&gt;</p>');
+    expect((await haip.approve(requestUri, 'wrong')).body).toContain('the letter of 1 May');
+  });
+
   test('uses a request once, for its client, in its time', async () => {
     const flow = await haip.begin();
     const requestUri = await haip.push(flow);

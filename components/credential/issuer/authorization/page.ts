@@ -40,18 +40,19 @@ ${body}</main></body>
 
 /** The form that asks for the transaction code. */
 export function codeForm(
-  { length, isNumeric, triesLeft }: Extract<Approval, { kind: 'form' }>,
+  { length, isNumeric, description, triesLeft }: Extract<Approval, { kind: 'form' }>,
   { requestUri, clientId }: { readonly requestUri: string; readonly clientId: string },
 ): string {
   const fault =
     triesLeft === undefined
       ? ''
       : `<p class="fault" role="alert">This is not the code. ${triesLeft === 1 ? 'One try is' : `${triesLeft} tries are`} left.</p>\n`;
+  const about = description === undefined ? '' : `<p>${escaped(description)}</p>\n`;
   const mode = isNumeric ? 'numeric' : 'text';
   return page(
     'Take your credential',
     `${fault}<p>Enter the code that you were sent with the offer.</p>
-<form method="post" action="authorize" autocomplete="off">
+${about}<form method="post" action="authorize" autocomplete="off">
 <input type="hidden" name="request_uri" value="${escaped(requestUri)}">
 <input type="hidden" name="client_id" value="${escaped(clientId)}">
 <label for="code">Code, ${length} characters</label>
