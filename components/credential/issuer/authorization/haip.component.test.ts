@@ -87,6 +87,11 @@ describe('an offer in haip-1.0', () => {
     expect(metadata.json().authorization_details_types_supported).toEqual(['openid_credential']);
   });
 
+  test('is signed under a certificate: the register cannot be its anchor', async () => {
+    const answer = await haip.wallet.offer({ trustAnchor: 'register' });
+    expect([answer.statusCode, answer.json().code]).toEqual([400, 'CLAIMS_INVALID']);
+  });
+
   test('is served in no weaker way', async () => {
     const flow = await haip.begin();
     const preAuthorized = {

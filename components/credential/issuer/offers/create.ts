@@ -39,7 +39,7 @@ export const offerBody = z.strictObject({
     .enum(['dc+sd-jwt', 'sd-jwt-vc', 'mso_mdoc'])
     .default('dc+sd-jwt')
     .describe('`sd-jwt-vc` is another spelling of `dc+sd-jwt`.'),
-  trustAnchor: z.enum(TRUST_ANCHORS).default('x509-tenant'),
+  trustAnchor: z.enum(TRUST_ANCHORS).default('x509-tenant').describe('`register` is not for haip-1.0.'),
   claims: z.custom<JsonObject>(isJsonObject, 'expected an object').describe('Claims about the subject.'),
   disclosablePaths: z
     .array(text.min(1).max(500))
@@ -91,6 +91,7 @@ const letters = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
  * @param createdBy client id of the service that offers
  */
 export async function createOffer(deps: CreateOfferDeps, body: OfferBody, createdBy: string) {
+  assertAnchor(deps.profile, body.trustAnchor);
   const configuration = configurationOf(body);
   const disclosable = body.disclosablePaths?.map(pointerOf) ?? null;
   const plain = readClaims(body, disclosable);
@@ -130,6 +131,16 @@ export async function createOffer(deps: CreateOfferDeps, body: OfferBody, create
     return found;
   });
   return presentCreated(deps, { ...offer, configurationId }, { code, reference, txCode });
+}
+
+/**
+ * In haip-1.0 a credential has the certificate of its issuer in x5c (HAIP 1.0, section 6.1.1), and none that the register
+ * vouches for has one.
+ * @throws AppError invalid CLAIMS_INVALID
+ */
+function assertAnchor(profile: Profile, trustAnchor: OfferBody['trustAnchor']): void {
+  if (isHighAssurance(profile) && trustAnchor === 'register')
+    throw refusal('CLAIMS_INVALID', { message: 'in haip-1.0 trustAnchor is x509-tenant or x509-lotl' });
 }
 
 /** @throws AppError invalid CLAIMS_INVALID, unprocessable REGISTER_UNKNOWN, unavailable REGISTERS_UNAVAILABLE */
