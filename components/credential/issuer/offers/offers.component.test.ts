@@ -118,6 +118,14 @@ describe('an offer', () => {
     expect(refusalOf(await cancel('0190a5b2-7c3d-4e4f-8a1b-2c3d4e5f6a7b'))).toEqual([404, 'OFFER_NOT_FOUND']);
   });
 
+  test('that has expired is not cancelled', async () => {
+    const { offerId } = (await wallet.offer({ expiresInSeconds: 60 })).json();
+    fixture.clock.advance(60_000);
+    const url = `/api/v1/offers/${offerId}`;
+    expect((await fixture.app.inject({ method: 'DELETE', url, headers: service })).statusCode).toBe(204);
+    expect(await stateOf(offerId)).not.toHaveProperty('reason');
+  });
+
   test('leaves no code and no claim in the database that can be read', async () => {
     const secretive = { claims: { secretName: 'Ada Lovelace of Test' } };
     const offer = (await wallet.offer({ ...secretive, txCode: {} })).json();

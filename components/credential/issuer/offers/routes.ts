@@ -168,7 +168,8 @@ async function cancelOffer({ db, clock }: OfferRouteDeps, id: string): Promise<v
     const offer = await lockOffer(tx, id);
     if (offer === undefined) throw refusal('OFFER_NOT_FOUND');
     if (offer.status === 'Exchanged') throw refusal('OFFER_TAKEN');
-    if (offer.status === 'Pending') await endOffer(tx, id, { status: 'Expired', reason: 'cancelled', at });
+    const reason = statusAt(offer, at) === 'Pending' ? 'cancelled' : null;
+    if (offer.status === 'Pending') await endOffer(tx, id, { status: 'Expired', reason, at });
   });
 }
 
