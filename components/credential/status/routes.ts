@@ -97,7 +97,7 @@ export function mountStatusRoutes(app: App, deps: StatusRouteDeps): void {
       operationId: `${verb}Credential`,
       tag,
       summary,
-      description: `For Administrators of the issuing organisation, and services. Readers of the list see it within ${ttlSeconds} s.`,
+      description: `For Administrators of the issuing organisation, and services. Readers of the list see it within ${ttlSeconds} s, behind an HTTP cache within ${2 * ttlSeconds} s.`,
       policy: 'RequireAuthenticated',
       rateLimit: 'Api',
       params: z.object({ credentialId: z.guid() }),

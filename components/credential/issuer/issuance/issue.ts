@@ -93,7 +93,10 @@ export async function issueCredentials(
   }
 }
 
-/** @throws ProtocolError unknown_credential_configuration, unknown_credential_identifier; invalid_credential_request for one that the offer has not */
+/**
+ * @throws ProtocolError unknown_credential_configuration, unknown_credential_identifier; invalid_credential_request for
+ * one that the offer has not
+ */
 async function judgeConfiguration(
   { db }: IssueDeps,
   offer: Offer,

@@ -70,8 +70,8 @@ export async function exchangeAuthorizationCode(
 
 /**
  * Gives new tokens for a refresh token, which is replaced, to the instance of the wallet that got it: its attested key and
- * its DPoP key (draft-ietf-oauth-attestation-based-client-auth, "Refresh token binding"). One that was used before ends all tokens of its offer, because
- * another party has a copy (RFC 9700, section 4.14.2).
+ * its DPoP key (draft-ietf-oauth-attestation-based-client-auth, "Refresh token binding"). One that was used before ends all
+ * tokens of its offer, because another party has a copy (RFC 9700, section 4.14.2).
  * @throws ProtocolError invalid_grant, invalid_client, invalid_dpop_proof
  */
 export async function refreshTokens(
