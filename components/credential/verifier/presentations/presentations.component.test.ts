@@ -278,6 +278,52 @@ describe('the result', () => {
     });
     expect((await presenter.result(both.requestId)).json().state).toBe('Failed');
   });
+
+  const queryOf = (id: string) => ({
+    id,
+    format: 'dc+sd-jwt',
+    meta: { vct_values: ['urn:platform:credential:site-permit'] },
+  });
+  const declared = (declaredQuery: object) =>
+    presenter.asked({ credentialType: undefined, requiredClaims: undefined, declaredQuery });
+
+  test('that verified shows nothing of an alternative that failed', async () => {
+    const { requestId, request } = await declared({
+      credentials: [queryOf('first'), queryOf('second')],
+      credential_sets: [{ options: [['first'], ['second']] }],
+    });
+    await presenter.answer(requestId, request, {
+      first: [await presenter.present(held, request, { payload: { nonce: 'other' } })],
+      second: [await presenter.present(held, request)],
+    });
+    const { state, result } = (await presenter.result(requestId)).json();
+    expect([state, result.perQuery.first.isValid]).toEqual(['Verified', false]);
+    expect(result).toMatchObject({
+      isValid: true,
+      errors: [],
+      issuer: issuerUrl,
+      holderKeyVerified: true,
+      x5cChainValid: true,
+      statusCheckResult: 'Valid',
+      trust: { decision: 'Trusted' },
+    });
+  });
+
+  test('has no claim for the whole that two credentials contradict', async () => {
+    const one = await presenter.hold({ claims: { name: 'Ada', born: 1815, town: 'London' } });
+    const other = await presenter.hold({ claims: { name: 'Eve', born: 1815 } });
+    const { requestId, request } = await declared({ credentials: [queryOf('one'), queryOf('other')] });
+    await presenter.answer(requestId, request, {
+      one: [await presenter.present(one, request)],
+      other: [await presenter.present(other, request)],
+    });
+    const { state, result } = (await presenter.result(requestId)).json();
+    expect([state, result.verifiedClaims]).toEqual(['Verified', { born: 1815, town: 'London' }]);
+    expect([result.perQuery.one.verifiedClaims.name, result.perQuery.other.verifiedClaims.name]).toEqual([
+      'Ada',
+      'Eve',
+    ]);
+  });
 });
 
 test('a verdict is written whatever characters claims and names have', async () => {

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { equalClaims } from '#core/credential/requests/claims.ts';
 import { equalSecrets } from '#core/crypto/hash.ts';
+import type { JsonObject } from '#core/encoding/json.ts';
 import { type App, acceptForms, addRoute, findFormText, json, parseForm } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusal, refusals } from '../../errors.ts';
@@ -40,7 +42,7 @@ const trustSchema = z
 const verdictSchema = z.object({
   isValid: z.boolean(),
   errors: z.array(errorSchema),
-  issuer: nullable,
+  issuer: nullable.describe('`iss`, as the credential has it; trust says whether its signer is trusted.'),
   holderKeyVerified: z.boolean(),
   x5cChainValid: z.boolean(),
   statusCheckResult: z.enum(['Valid', 'Revoked', 'Suspended', 'Unavailable', 'NotPresent']),
@@ -60,7 +62,9 @@ const resultSchema = z
     state: z.enum(['Pending', 'Submitted', 'Verified', 'Failed', 'Expired']),
     result: verdictSchema
       .extend({
-        verifiedClaims: claimsSchema,
+        verifiedClaims: claimsSchema.describe(
+          'Of all queries; a claim that has different values in two of them is in perQuery alone.',
+        ),
         perQuery: z.record(text, verdictSchema.extend({ verifiedClaims: claimsSchema })),
       })
       .nullable(),
@@ -175,17 +179,27 @@ function resultOf({ status, verdict, claims }: StoredRequest) {
     { ...one, verifiedClaims: byQuery === null ? null : (byQuery[id] ?? {}) },
   ]);
   const verdicts = Object.values(perQuery);
-  // Of several queries the one that failed tells most; where none did, the first.
-  const shown = verdicts.find(({ isValid }) => !isValid && status === 'Failed') ?? verdicts[0];
+  const isVerified = status === 'Verified';
+  // A request may verify although a query that it does not need failed: nothing of that one is shown for the whole.
+  const shown = verdicts.find(({ isValid }) => isValid === isVerified) ?? verdicts[0];
   return {
-    isValid: status === 'Verified',
+    isValid: isVerified,
     errors,
     issuer: shown?.issuer ?? null,
     holderKeyVerified: shown?.holderKeyVerified ?? false,
     x5cChainValid: shown?.x5cChainValid ?? false,
     statusCheckResult: shown?.statusCheckResult ?? 'NotPresent',
     trust: shown?.trust ?? null,
-    verifiedClaims: byQuery === null ? null : Object.assign({}, ...Object.values(byQuery)),
+    verifiedClaims: byQuery === null ? null : mergeClaims(Object.values(byQuery)),
     perQuery: Object.fromEntries(all),
   };
+}
+
+/** The claims of all queries. Where two say different things, neither stands for the whole. */
+function mergeClaims(claims: readonly JsonObject[]): JsonObject {
+  const byName = Map.groupBy(claims.flatMap(Object.entries), ([name]) => name);
+  const agreed = [...byName].flatMap(([name, [first, ...more]]) =>
+    first !== undefined && more.every(([, value]) => equalClaims(value, first[1])) ? [[name, first[1]]] : [],
+  );
+  return Object.fromEntries(agreed);
 }
