@@ -139,7 +139,10 @@ export async function openActive(
   const asked = (await listCredentials(deps.db.read, wallet.id)).filter(isAsked);
   const active = (await withFreshStatus(deps, asked)).filter(isActive);
   const contents = await openContents(deps.keyring, wallet, active);
-  return active.map((credential, index) => ({ credential, claims: contents[index]?.claims ?? {} }));
+  return active.flatMap((credential, index) => {
+    const content = contents[index];
+    return content === undefined ? [] : [{ credential, text: content.credential, claims: content.claims }];
+  });
 }
 
 /** What a credential says, for its holder. @throws AppError locked WALLET_LOCKED, gone WALLET_DELETED */

@@ -111,7 +111,7 @@ describe('a request of a verifier', () => {
             ['a', 'b'],
           ],
         },
-        { id: 'all' },
+        { id: 'none' },
         { id: 'other', meta: { vct_values: ['urn:other'] } },
         { id: 'authority', trusted_authorities: [{ type: 'aki', values: ['AAAA'] }] },
       ),
@@ -137,12 +137,7 @@ describe('a request of a verifier', () => {
             queryId: 'permit',
             candidates: [{ credentialId: id, disclosableClaims: ['permitNumber', '/address/city'] }],
           },
-          {
-            queryId: 'all',
-            candidates: [
-              { credentialId: id, disclosableClaims: expect.arrayContaining(['permitNumber', 'address']) },
-            ],
-          },
+          { queryId: 'none', candidates: [{ credentialId: id, disclosableClaims: [] }] },
           { queryId: 'other', candidates: [] },
           { queryId: 'authority', candidates: [] },
         ],
@@ -156,6 +151,22 @@ describe('a request of a verifier', () => {
       purpose: null,
       unsatisfiedQueryIds: ['other'],
     });
+  });
+
+  test('that names no claims is answered by what its issuer signed in the clear alone', async () => {
+    const sdJwt = await stored({ payload: { permitClass: 'B' } });
+    const mdoc = await store(await issuer.mdoc(fixture.holderJwk));
+    const document = { format: 'mso_mdoc', meta: { doctype_value: mdoc.body.docType } };
+    answers(query({ id: 'sd-jwt' }, { id: 'mdoc', ...document }));
+    expect((await ask({ requestUri })).body.matches).toEqual([
+      { queryId: 'sd-jwt', candidates: [{ credentialId: sdJwt.id, disclosableClaims: ['permitClass'] }] },
+      { queryId: 'mdoc', candidates: [{ credentialId: mdoc.body.id, disclosableClaims: [] }] },
+    ]);
+    const requirements = [{ type: issuer.type }];
+    const { body } = await client.call('alice', `POST ${base}/match`, { body: { requirements } });
+    expect(body.matches[0].candidates).toEqual([
+      { credentialId: sdJwt.id, disclosableClaims: ['permitClass'] },
+    ]);
   });
 
   test('is shown to a person without a wallet, and to nobody without the audience', async () => {

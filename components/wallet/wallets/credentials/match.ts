@@ -2,6 +2,7 @@ import { answerClaims, selectClaims } from '#core/credential/requests/claims.ts'
 import type { CredentialQuery, DcqlQuery } from '#core/credential/requests/dcql.ts';
 import { type CredentialRequirement, judgeRequirement } from '#core/credential/requests/requirement.ts';
 import { isSatisfied } from '#core/credential/requests/submission.ts';
+import { judgeSdJwtForm } from '#core/credential/sd-jwt/verify.ts';
 import type { JsonObject } from '#core/encoding/json.ts';
 import { isOfAuthority } from '#core/trust/authorities.ts';
 import { judgeX5c } from '#core/trust/x5c.ts';
@@ -11,6 +12,8 @@ import type { HeldCredential } from './store.ts';
 /** A credential with what it says. */
 export interface OpenedCredential {
   readonly credential: HeldCredential;
+  /** As it was stored. */
+  readonly text: string;
   readonly claims: JsonObject;
 }
 
@@ -31,10 +34,23 @@ export function candidatesOf(
   return held
     .filter(({ credential }) => isRequired(requirement, credential))
     .filter(({ claims }) => judgeRequirement(requirement, claims).length === 0)
-    .map(({ credential: { id, claimNames } }) => ({
-      credentialId: id,
-      disclosableClaims: asked.length === 0 ? claimNames : asked.filter((name) => isHeld(name, claimNames)),
+    .map((one) => ({
+      credentialId: one.credential.id,
+      disclosableClaims:
+        asked.length === 0
+          ? alwaysDisclosed(one)
+          : asked.filter((name) => isHeld(name, one.credential.claimNames)),
     }));
+}
+
+/**
+ * Names of the claims that every presentation has. A query without claims asks for no others (OpenID4VP 1.0 section
+ * 6.4.1): what its issuer signed in the clear; nothing of an mdoc.
+ */
+function alwaysDisclosed({ credential: { format, claimNames }, text }: OpenedCredential): readonly string[] {
+  if (format === 'mso_mdoc') return [];
+  const { result } = judgeSdJwtForm(text);
+  return claimNames.filter((name) => result !== undefined && Object.hasOwn(result.issuerJwt.payload, name));
 }
 
 /** Whether a requirement asks for credentials of the format and type. */
@@ -94,11 +110,13 @@ export function matchQuery(
   };
 }
 
-function candidateOf(query: CredentialQuery, { credential, claims }: OpenedCredential): readonly Candidate[] {
+function candidateOf(query: CredentialQuery, opened: OpenedCredential): readonly Candidate[] {
+  const { credential, claims } = opened;
   if (!isOfType(query, credential) || !isOfNamedAuthority(query, credential)) return [];
-  const requested = satisfiedClaims(query, claims);
-  if (requested === undefined) return [];
-  const disclosableClaims = requested === 'all' ? credential.claimNames : requested;
+  if (query.claims === undefined)
+    return [{ credentialId: credential.id, disclosableClaims: alwaysDisclosed(opened) }];
+  const disclosableClaims = satisfiedClaims(query, claims);
+  if (disclosableClaims === undefined) return [];
   return [{ credentialId: credential.id, disclosableClaims }];
 }
 
@@ -116,8 +134,7 @@ function isOfNamedAuthority(
 }
 
 /** The claims that an answer discloses: those of the first claim set that is met. Undefined when none is. */
-function satisfiedClaims(query: CredentialQuery, claims: JsonObject): readonly string[] | 'all' | undefined {
-  if (query.claims === undefined) return 'all';
+function satisfiedClaims(query: CredentialQuery, claims: JsonObject): readonly string[] | undefined {
   const { requested, violations } = answerClaims(query, claims);
   return violations.length === 0 ? namesOf(query, requested, claims) : undefined;
 }
