@@ -177,6 +177,34 @@ it('takes answers over plain HTTP on this machine in development alone', () => {
   expect(refusalOf(local)).toBe('REQUEST_OBJECT_INVALID response_uri');
 });
 
+it.each([
+  'https://verifier.example\\@evil.example/',
+  'https:\\\\verifier.example/answers',
+  'https:verifier.example/answers',
+  'https://verifier.exam\tple/answers',
+  'https://verifier%2eexample/answers',
+  'https://verifier。example/answers',
+  ' https://verifier.example/answers',
+  'https://verifier.example/\u202e',
+])('takes no address whose host another reader may find elsewhere: %j', (response_uri) => {
+  expect(refusalOf(object({ response_uri }))).toBe('REQUEST_OBJECT_INVALID response_uri');
+});
+
+it.each([
+  'https://Verifier.Example/a?b=%2F',
+  'https://verifier.example:443',
+  'https://verifier.example:8443/a',
+])('takes an address of the host in other words: %s', (response_uri) => {
+  expect(refusalOf(object({ response_uri }))).toBe('accepted');
+});
+
+it.each(['client_id', 'nonce', 'state'])('shows no %s that changes how the text around it reads', (name) => {
+  for (const value of ['bank\u202eelpmaxe', 'a\nb', 'b\u0430nk'])
+    expect(refusalOf(unsigned({ client_id: 'someone', [name]: value }))).toBe(
+      `REQUEST_OBJECT_INVALID ${name}`,
+    );
+});
+
 it('reads requests of which nothing can be verified, without a path', () => {
   const uri = sound.response_uri;
   for (const text of [

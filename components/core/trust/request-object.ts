@@ -50,6 +50,9 @@ const AUDIENCE = 'https://self-issued.me/v2';
 const DNS_NAME = 0x82;
 /** Members of requests that change what is asked, and are not understood here. */
 const UNSUPPORTED = ['presentation_definition', 'presentation_definition_uri', 'scope', 'transaction_data'];
+const PRINTABLE = /^[\x20-\x7e]*$/;
+/** What RFC 3986 allows in a URI. */
+const URI_TEXT = /^[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]*$/;
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
 function refuse(code: RequestCode, message: string, field?: string): never {
@@ -63,6 +66,11 @@ function refuseObject(message: string, field?: string): never {
 function textOf(payload: JsonObject, name: string): string {
   const value = payload[name];
   return typeof value === 'string' && value !== '' ? value : refuseObject(`${name} is no text`, name);
+}
+
+/** Refuses a value that people are shown, or that is sent on, unless it is printable ASCII (RFC 6749 appendix A). */
+function printable(name: string, value: string): string {
+  return PRINTABLE.test(value) ? value : refuseObject(`${name} has a character that is not allowed`, name);
 }
 
 function timeOf(payload: JsonObject, name: string): number | undefined {
@@ -135,6 +143,9 @@ function judgeAddress(responseUri: string, allowsHttp: boolean): string {
   const url = URL.parse(responseUri);
   if (url === null || url.username !== '' || url.password !== '' || url.hash !== '')
     refuseObject('response_uri is no address', 'response_uri');
+  // Readers of addresses differ in tabs, backslashes and other spellings of a host: answers go to the host that was judged.
+  if (!URI_TEXT.test(responseUri) || !responseUri.toLowerCase().startsWith(url.origin))
+    refuseObject('response_uri is not written as an address', 'response_uri');
   const isPlain = url.protocol === 'http:' && allowsHttp && LOOPBACK.includes(url.hostname);
   if (url.protocol !== 'https:' && !isPlain) refuseObject('response_uri is not https', 'response_uri');
   return url.hostname.toLowerCase();
@@ -172,12 +183,12 @@ function readTerms(payload: JsonObject, { walletNonce, requestUri, allowsHttp, a
   judgeTimes(payload, atMs);
   const responseUri = textOf(payload, 'response_uri');
   return {
-    clientId: textOf(payload, 'client_id'),
+    clientId: printable('client_id', textOf(payload, 'client_id')),
     host: judgeAddress(responseUri, allowsHttp),
     responseUri,
     responseMode: mode,
-    nonce: textOf(payload, 'nonce'),
-    state,
+    nonce: printable('nonce', textOf(payload, 'nonce')),
+    state: state === undefined ? undefined : printable('state', state),
     dcqlQuery,
   } as const;
 }
