@@ -169,6 +169,14 @@ describe('a request of a verifier', () => {
     ]);
   });
 
+  test.each(['To let you in\u202e', 'line\u2028two', 'over\u200bcome', 'bell\x07'])(
+    'is shown without a purpose that does not read as it is written: %j',
+    async (purpose) => {
+      answers({ ...query({ id: 'a' }), credential_sets: [{ options: [['a']], purpose }] });
+      expect((await ask({ requestUri })).body).toMatchObject({ clientId: resolved.clientId, purpose: null });
+    },
+  );
+
   test('is shown to a person without a wallet, and to nobody without the audience', async () => {
     answers(query({ id: 'a' }));
     client.callers.set('newcomer', citizen());

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readableText } from '#core/encoding/readable.ts';
 import { type App, addRoute, json } from '#kit/http/http.ts';
 import { refusals } from '../../errors.ts';
 import type { KeepDeps } from './keep.ts';
@@ -106,10 +107,13 @@ export function mountResolveRoute(app: App, deps: KeepDeps): void {
 }
 
 const withPurpose = z.object({
-  credential_sets: z.array(z.object({ purpose: z.string().max(500) })).min(1),
+  credential_sets: z.array(z.object({ purpose: readableText.max(500) })).min(1),
 });
 
-/** Drafts of DCQL had the purpose beside the sets of credentials, where verifiers still write it. */
+/**
+ * Drafts of DCQL had the purpose beside the sets of credentials, where verifiers still write it. A text that changes how
+ * the words around it read is not shown.
+ */
 function purposeOf(query: unknown): string | null {
   return withPurpose.safeParse(query).data?.credential_sets[0]?.purpose ?? null;
 }
