@@ -73,6 +73,25 @@ describe('the status of a credential of another issuer', () => {
     expect(await statusOf(await foreign({ status_list: { bits: 1, lst } }))).toEqual(['Failed', 'Revoked']);
   });
 
+  test('is read from the next list once the kept one has expired', async () => {
+    const iat = presenter.wallet.nowSeconds;
+    expect(await statusOf(await foreign({ exp: iat + 30, ttl: 3600 }))).toEqual(['Verified', 'Valid']);
+    fixture.clock.advance(100_000);
+    expect(await statusOf(await foreign())).toEqual(['Verified', 'Valid']);
+  });
+
+  test('is read from one list for its ttl, also where the list was the same before', async () => {
+    const one = await foreign();
+    const fetches = async () => {
+      fixture.fetched.length = 0;
+      expect(await statusOf(one)).toEqual(['Verified', 'Valid']);
+      return fixture.fetched.length;
+    };
+    expect([await fetches(), await fetches()]).toEqual([1, 0]);
+    fixture.clock.advance(61_000);
+    expect([await fetches(), await fetches()]).toEqual([1, 0]);
+  });
+
   test.each([
     ['the list is of another address', { sub: 'https://other.test/lists/2' }],
     ['the list has expired', { iat: 1, exp: 2 }],

@@ -37,17 +37,18 @@ interface CachedList {
   readonly untilMs: number;
 }
 
-/** A signed list, and whether this installation signed it: those are not kept a second time. */
+/** A signed list, and whether its issuer was asked for it now: own lists, and those that are kept, are not kept again. */
 interface FoundList {
   readonly token: string;
-  readonly isOwn: boolean;
+  readonly isFetched: boolean;
 }
 
 /** A verified list, inflated; the same token under the same certificate is not verified again. */
 interface OpenedList {
   readonly token: string;
-  /** Thumbprint of the leaf of the credential's issuer. */
-  readonly issuer: string;
+  /** Thumbprint of the leaf of the credential's issuer; undefined for an issuer that is known by its DID. */
+  readonly issuer: string | undefined;
+  readonly ttlSeconds: number | undefined;
   readonly untilMs: number;
   readonly list: { readonly bits: StatusBits; readonly bytes: Uint8Array };
 }
@@ -91,22 +92,20 @@ export class StatusReader {
     { uri, index }: StatusReference,
     origin: KeyOrigin,
   ): Promise<number | undefined> {
-    const list = this.#findOpened(found, uri, origin) ?? (await this.#open(found, uri, origin));
-    return list && findStatus(list, index);
+    const opened = this.#findOpened(found, uri, origin) ?? (await this.#open(found, uri, origin));
+    if (opened === undefined) return undefined;
+    if (found.isFetched) this.#keep(uri, opened);
+    return findStatus(opened.list, index);
   }
 
-  #findOpened({ token }: FoundList, uri: string, origin: KeyOrigin): OpenedList['list'] | undefined {
+  #findOpened({ token }: FoundList, uri: string, origin: KeyOrigin): OpenedList | undefined {
     const opened = this.#opened.get(uri);
     const isSame = opened?.token === token && opened.issuer === leafOf(origin);
-    return isSame && opened.untilMs > this.#deps.clock.nowMs() ? opened.list : undefined;
+    return isSame && opened.untilMs > this.#deps.clock.nowMs() ? opened : undefined;
   }
 
   /** Verifies and inflates a list; undefined when it is not the issuer's. */
-  async #open(
-    { token, isOwn }: FoundList,
-    uri: string,
-    origin: KeyOrigin,
-  ): Promise<OpenedList['list'] | undefined> {
+  async #open({ token }: FoundList, uri: string, origin: KeyOrigin): Promise<OpenedList | undefined> {
     const form = judgeStatusTokenForm(token);
     if (form.result === undefined) return undefined;
     const issuerKey = keyOf(form.result.header, origin);
@@ -117,42 +116,37 @@ export class StatusReader {
     if (result === undefined) return undefined;
     const bytes = await inflated(result.compressed);
     if (bytes === undefined) return undefined;
-    if (!isOwn) this.#keep(uri, token, { ttlSeconds: result.ttlSeconds, nowMs });
-    const list = { bits: result.bits, bytes };
+    const { bits, ttlSeconds, expiresAt = Number.POSITIVE_INFINITY } = result;
     const issuer = leafOf(origin);
-    if (issuer !== undefined && bytes.length <= mostOpenedBytes) {
-      const untilMs = (result.expiresAt ?? Number.POSITIVE_INFINITY) * 1000;
-      setBounded(this.#opened, uri, { token, issuer, untilMs, list });
-    }
-    return list;
+    const opened = { token, issuer, ttlSeconds, untilMs: expiresAt * 1000, list: { bits, bytes } };
+    if (issuer !== undefined && bytes.length <= mostOpenedBytes) setBounded(this.#opened, uri, opened);
+    return opened;
+  }
+
+  /** Keeps a list that its issuer was asked for, never beyond its expiry. */
+  #keep(uri: string, { token, ttlSeconds, untilMs }: OpenedList): void {
+    if (ttlSeconds === undefined) return;
+    const seconds = Math.min(Math.max(ttlSeconds, leastTtlSeconds), mostTtlSeconds);
+    const keptUntilMs = this.#deps.clock.nowMs() + seconds * 1000;
+    setBounded(this.#kept, uri, { token, untilMs: Math.min(keptUntilMs, untilMs) });
   }
 
   async #find(uri: string): Promise<FoundList | undefined> {
     const own = await this.#deps.findOwnList(uri);
-    if (own !== undefined) return { token: own, isOwn: true };
+    if (own !== undefined) return { token: own, isFetched: false };
     const kept = this.#kept.get(uri);
     if (kept !== undefined && kept.untilMs > this.#deps.clock.nowMs())
-      return { token: kept.token, isOwn: false };
+      return { token: kept.token, isFetched: false };
     try {
       const answer = await this.#deps.outbound.send(uri, {
         headers: { accept: 'application/statuslist+jwt' },
         limits: { timeoutMs, maxBytes: mostBytes },
       });
-      return answer.status === 200 ? { token: answer.body.toString('utf8'), isOwn: false } : undefined;
+      return answer.status === 200 ? { token: answer.body.toString('utf8'), isFetched: true } : undefined;
     } catch (error) {
       if (error instanceof OutboundError) return undefined;
       throw error;
     }
-  }
-
-  #keep(
-    uri: string,
-    token: string,
-    { ttlSeconds, nowMs }: { ttlSeconds: number | undefined; nowMs: number },
-  ): void {
-    if (this.#kept.get(uri)?.token === token || ttlSeconds === undefined) return;
-    const seconds = Math.min(Math.max(ttlSeconds, leastTtlSeconds), mostTtlSeconds);
-    setBounded(this.#kept, uri, { token, untilMs: nowMs + seconds * 1000 });
   }
 }
 
