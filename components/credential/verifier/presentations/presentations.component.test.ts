@@ -179,6 +179,19 @@ describe('an answer', () => {
     expect([found.state, codes(found)]).toEqual(['Failed', ['WALLET_DECLINED']]);
   });
 
+  test.each(['direct_post', 'direct_post.jwt'])(
+    'of a wallet that declines by %s shows no text that changes how the words around it read',
+    async (responseMode) => {
+      const { requestId, request } = await presenter.asked({ responseMode });
+      const declined = { error: 'denied\u202elaitini\u2028', state: request.state };
+      const form =
+        responseMode === 'direct_post' ? declined : { response: await presenter.encrypt(request, declined) };
+      expect((await presenter.post(requestId, form)).statusCode).toBe(200);
+      const [{ message }] = (await presenter.result(requestId)).json().result.errors;
+      expect(message).toBe('The wallet answered "unknown_error"');
+    },
+  );
+
   test('has 1 MiB at most', async () => {
     const { requestId, request } = await presenter.asked();
     const vp_token = JSON.stringify({ credential: ['a'.repeat(1024 * 1024)] });

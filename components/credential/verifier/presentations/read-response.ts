@@ -14,6 +14,8 @@ export type WalletResponse =
   /** The person or the wallet declined (OpenID4VP 1.0, section 8.5). */
   | { readonly kind: 'declined'; readonly error: string };
 
+/** RFC 6749, section 4.1.2.1. */
+const errorCode = /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,100}$/;
 const privateKey = z.looseObject({ kty: z.string(), kid: z.string() });
 
 /**
@@ -36,7 +38,12 @@ export async function readResponse(form: FormParameters, request: StoredRequest)
 /** A refusal of the wallet may come in plain, as it has no key of ours where it could not read the request. */
 function declined(form: FormParameters, request: StoredRequest): WalletResponse {
   assertState(form.get('state'), request);
-  return { kind: 'declined', error: (form.get('error') ?? '').slice(0, 100) };
+  return { kind: 'declined', error: errorCodeOf(form.get('error') ?? '') };
+}
+
+/** An error code as results show it: anyone may write one, so that only characters of error codes are shown. */
+function errorCodeOf(error: string): string {
+  return errorCode.test(error) ? error : 'unknown_error';
 }
 
 function assertState(state: unknown, request: StoredRequest): void {
@@ -46,8 +53,7 @@ function assertState(state: unknown, request: StoredRequest): void {
 async function readEncrypted(jwe: string, request: StoredRequest): Promise<WalletResponse> {
   const payload = await decrypt(jwe, request);
   assertState(payload['state'], request);
-  if (typeof payload['error'] === 'string')
-    return { kind: 'declined', error: payload['error'].slice(0, 100) };
+  if (typeof payload['error'] === 'string') return { kind: 'declined', error: errorCodeOf(payload['error']) };
   const { vp_token: vpToken } = payload;
   if (vpToken === undefined) throw refusal('DCQL_INVALID', { message: 'vp_token is missing' });
   return { kind: 'presentations', vpToken: JSON.stringify(vpToken) };
