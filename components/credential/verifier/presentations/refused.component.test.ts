@@ -68,6 +68,19 @@ describe('a presentation fails', () => {
     expect((await presenter.verified(held, { requiredClaims: right })).state).toBe('Verified');
   });
 
+  test.each([
+    ['number', 1.85, 1.95],
+    ['null', null, false],
+    ['object', { town: 'Test' }, { town: 'Test', street: 'A' }],
+    ['list', ['A', 'B'], ['B', 'A']],
+    ['text', 'A', ['A']],
+  ])('with another %s than expected, also one that a query cannot name', async (_, value, other) => {
+    const one = await presenter.hold({ claims: { value: other } });
+    const ask = (expectedValue: unknown) => ({ requiredClaims: [{ claimName: 'value', expectedValue }] });
+    expect(codes(await presenter.verified(one, ask(value)))).toEqual(['CLAIM_VALUE']);
+    expect((await presenter.verified(one, ask(other))).state).toBe('Verified');
+  });
+
   test('while its credential is suspended, and for good once it is revoked', async () => {
     const one = await presenter.hold();
     const change = (verb: string) =>

@@ -2,6 +2,7 @@ import { judgeMdocForm } from '#core/credential/mdoc/parse.ts';
 import { DOCUMENT_SIGNER, verifyMdoc } from '#core/credential/mdoc/verify.ts';
 import { judgeClaims } from '#core/credential/requests/claims.ts';
 import type { ClaimQuery, CredentialQuery } from '#core/credential/requests/dcql.ts';
+import { judgeRequirement } from '#core/credential/requests/requirement.ts';
 import { subjectClaims } from '#core/credential/sd-jwt/registered-claims.ts';
 import { judgeSdJwtForm, verifySdJwtVc } from '#core/credential/sd-jwt/verify.ts';
 import type { StatusReference } from '#core/credential/status-list/reference.ts';
@@ -137,7 +138,7 @@ async function judgeVerified(
     ...trustErrors(trust),
     ...authorityErrors(query, issuer),
     ...(trust.isTrusted ? statusErrors(status, revocationCheck) : []),
-    ...judgeClaims(query, claims),
+    ...claimErrors(judging, claims),
   ].map(errorOf);
   const verdict: QueryVerdict = {
     isValid: errors.length === 0,
@@ -198,6 +199,15 @@ function statusErrors(status: StatusResult, check: 'FailClosed' | 'FailOpen'): r
   if (status === 'Suspended') return [violation('STATUS_SUSPENDED', 'The credential is suspended')];
   const isRefused = status === 'Unavailable' && check === 'FailClosed';
   return isRefused ? [violation('STATUS_UNAVAILABLE', 'The status of the credential cannot be learnt')] : [];
+}
+
+/** Claims as the query asks for them, then expected values that it cannot name. */
+function claimErrors({ request, query }: Judging, claims: JsonObject): readonly Violation[] {
+  const found = judgeClaims(query, claims);
+  if (found.length > 0) return found;
+  const format = query.format === 'mso_mdoc' ? 'mso_mdoc' : 'sd-jwt-vc';
+  const requiredClaims = [...request.terms.requiredClaims];
+  return judgeRequirement({ type: '', format, requiredClaims }, claims);
 }
 
 /** The claims that a query asked for; all about the subject where it names none. */

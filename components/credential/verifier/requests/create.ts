@@ -4,8 +4,10 @@ import { z } from 'zod';
 import { trustPolicy } from '#core/blueprint/model/credentials.ts';
 import { type DcqlQuery, parseDcqlQuery } from '#core/credential/requests/dcql.ts';
 import { buildRequirementQuery } from '#core/credential/requests/requirement.ts';
+import { canonicalJson } from '#core/encoding/jcs.ts';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
 import { readableText } from '#core/encoding/readable.ts';
+import { judge } from '#core/errors/judgement.ts';
 import type { TrustPolicy } from '#core/trust/evaluate.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
@@ -20,8 +22,16 @@ import { CLIENT_ID_PREFIXES, INSTALLATION_POLICY, RESPONSE_MODES, type RequestTe
 const text = z.string();
 const claimSchema = z.union([
   text.min(1).max(200),
-  z.strictObject({ claimName: text.min(1).max(200), expectedValue: z.unknown().optional() }),
+  z.strictObject({
+    claimName: text.min(1).max(200),
+    expectedValue: z.unknown().refine(hasCanonicalJson, 'has no canonical JSON').optional(),
+  }),
 ]);
+
+/** Whether a value can be compared with claims: text that is no Unicode and deep nesting equal none. */
+function hasCanonicalJson(value: unknown): boolean {
+  return judge(() => canonicalJson(value)).result !== undefined;
+}
 
 export const requestBody = z.strictObject({
   credentialType: text
@@ -123,7 +133,10 @@ async function decryptionKey(): Promise<object> {
 }
 
 function termsOf(body: RequestBody, profile: Profile): RequestTerms {
-  const query = queryOf(body);
+  const requiredClaims = (body.requiredClaims ?? []).map((claim) =>
+    typeof claim === 'string' ? { claimName: claim } : claim,
+  );
+  const query = queryOf(body, requiredClaims);
   const ids = query.credentials.map(({ id }) => id);
   const named = new Map(Object.entries(body.trustPolicies ?? {}));
   const unknown = [...named.keys()].find((id) => !ids.includes(id));
@@ -133,6 +146,7 @@ function termsOf(body: RequestBody, profile: Profile): RequestTerms {
     named.get(id) ?? body.trustPolicy ?? issuersPolicy(body.acceptedIssuers) ?? INSTALLATION_POLICY;
   return {
     query,
+    requiredClaims: body.declaredQuery === undefined ? requiredClaims : [],
     policies: new Map(ids.map((id) => [id, policyOf(id)])),
     revocationCheck: body.revocationCheckPolicy,
     ...dialectOf(body, profile),
@@ -156,20 +170,17 @@ function issuersPolicy(issuers: readonly string[] | undefined): TrustPolicy | un
 }
 
 /** @throws AppError invalid DCQL_INVALID */
-function queryOf({
-  declaredQuery,
-  credentialType,
-  format,
-  requiredClaims = [],
-  purpose,
-}: RequestBody): DcqlQuery {
+function queryOf(
+  { declaredQuery, credentialType, format, purpose }: RequestBody,
+  requiredClaims: RequestTerms['requiredClaims'],
+): DcqlQuery {
   if ((declaredQuery === undefined) === (credentialType === undefined))
     throw refusal('DCQL_INVALID', { message: 'one of credentialType and declaredQuery is needed' });
   if (declaredQuery !== undefined) return parseDcqlQuery(declaredQuery);
   const requirement = {
     type: credentialType ?? '',
     format: format === 'mso_mdoc' ? ('mso_mdoc' as const) : ('sd-jwt-vc' as const),
-    requiredClaims: requiredClaims.map((claim) => (typeof claim === 'string' ? { claimName: claim } : claim)),
+    requiredClaims: [...requiredClaims],
     ...(purpose !== undefined && { description: purpose }),
   };
   const { query } = buildRequirementQuery([requirement]);

@@ -158,6 +158,14 @@ describe('a request for presentations', () => {
     expect([answer.statusCode, answer.json().code]).toEqual([400, 'DCQL_INVALID']);
   });
 
+  test('expects no value that no claim can have', async () => {
+    const nested = JSON.parse(`${'['.repeat(65)}${']'.repeat(65)}`);
+    for (const expectedValue of ['\ud800', nested]) {
+      const requiredClaims = [{ claimName: 'a', expectedValue }];
+      expect((await presenter.ask({ requiredClaims })).json().code).toBe('INVALID_REQUEST');
+    }
+  });
+
   test('sends people to safe addresses alone', async () => {
     for (const redirectUri of ['http://other.test/', 'javascript:alert(1)', 'ftp://x.test/']) {
       expect((await presenter.ask({ redirectUri })).json().code).toBe('REDIRECT_URI_REFUSED');
