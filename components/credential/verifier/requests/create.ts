@@ -33,7 +33,7 @@ function hasCanonicalJson(value: unknown): boolean {
   return judge(() => canonicalJson(value)).result !== undefined;
 }
 
-export const requestBody = z.strictObject({
+const members = z.strictObject({
   credentialType: text
     .min(1)
     .max(500)
@@ -44,7 +44,7 @@ export const requestBody = z.strictObject({
     .array(claimSchema)
     .max(64)
     .optional()
-    .describe('Names of claims, or JSON Pointers; `namespace/element` for mdoc.'),
+    .describe('With credentialType. Names of claims, or JSON Pointers; `namespace/element` for mdoc.'),
   acceptedIssuers: z
     .array(text.min(1).max(300))
     .min(1)
@@ -75,6 +75,11 @@ export const requestBody = z.strictObject({
     .optional()
     .describe('Where the wallet sends the person; the result then waits for the code that comes with them.'),
 });
+
+export const requestBody = members.refine(
+  ({ acceptedIssuers, trustPolicy }) => acceptedIssuers === undefined || trustPolicy === undefined,
+  'needs acceptedIssuers or trustPolicy, and not both',
+);
 
 type RequestBody = z.output<typeof requestBody>;
 
@@ -146,7 +151,7 @@ function termsOf(body: RequestBody, profile: Profile): RequestTerms {
     named.get(id) ?? body.trustPolicy ?? issuersPolicy(body.acceptedIssuers) ?? INSTALLATION_POLICY;
   return {
     query,
-    requiredClaims: body.declaredQuery === undefined ? requiredClaims : [],
+    requiredClaims,
     policies: new Map(ids.map((id) => [id, policyOf(id)])),
     revocationCheck: body.revocationCheckPolicy,
     ...dialectOf(body, profile),
@@ -176,7 +181,14 @@ function queryOf(
 ): DcqlQuery {
   if ((declaredQuery === undefined) === (credentialType === undefined))
     throw refusal('DCQL_INVALID', { message: 'one of credentialType and declaredQuery is needed' });
-  if (declaredQuery !== undefined) return parseDcqlQuery(declaredQuery);
+  if (declaredQuery !== undefined) {
+    // Expected values that are passed over would pass for values that were verified.
+    if (requiredClaims.length > 0)
+      throw refusal('DCQL_INVALID', {
+        message: 'declaredQuery names its claims itself, without requiredClaims',
+      });
+    return parseDcqlQuery(declaredQuery);
+  }
   const requirement = {
     type: credentialType ?? '',
     format: format === 'mso_mdoc' ? ('mso_mdoc' as const) : ('sd-jwt-vc' as const),

@@ -147,15 +147,36 @@ describe('a request for presentations', () => {
   test.each([
     ['nothing', { credentialType: undefined }],
     ['both a type and a query', { declaredQuery: { credentials: [] } }],
-    ['an empty query', { credentialType: undefined, declaredQuery: { credentials: [] } }],
+    [
+      'an empty query',
+      { credentialType: undefined, requiredClaims: undefined, declaredQuery: { credentials: [] } },
+    ],
+    [
+      'claims beside a query, which would not be verified',
+      {
+        credentialType: undefined,
+        requiredClaims: [{ claimName: 'permitNumber', expectedValue: 'P-17' }],
+        declaredQuery: { credentials: [{ id: 'a', format: 'dc+sd-jwt', meta: { vct_values: ['urn:x'] } }] },
+      },
+    ],
     [
       'a query without meta',
-      { credentialType: undefined, declaredQuery: { credentials: [{ id: 'a', format: 'dc+sd-jwt' }] } },
+      {
+        credentialType: undefined,
+        requiredClaims: undefined,
+        declaredQuery: { credentials: [{ id: 'a', format: 'dc+sd-jwt' }] },
+      },
     ],
     ['a policy for no query', { trustPolicies: { other: { sources: [{ kind: 'register' }] } } }],
   ])('for %s is refused', async (_, change) => {
     const answer = await presenter.ask(change);
     expect([answer.statusCode, answer.json().code]).toEqual([400, 'DCQL_INVALID']);
+  });
+
+  test('accepts issuers by a list or by a policy, which one would void', async () => {
+    const trustPolicy = { sources: [{ kind: 'x509-tenant' }] };
+    const answer = await presenter.ask({ acceptedIssuers: ['did:platform:org:w1other'], trustPolicy });
+    expect([answer.statusCode, answer.json().code]).toEqual([400, 'INVALID_REQUEST']);
   });
 
   test('expects no value that no claim can have', async () => {
