@@ -127,13 +127,13 @@ describe('the issuer of a credential', () => {
 });
 
 describe('a request of a verifier', () => {
-  async function verifier(host: string): Promise<{ identity: VerifierIdentity; rootPem: string }> {
-    const made = await issuingCertificate(host, fixture.clock.nowMs());
+  async function verifier(host: string, options: { listUri?: string } = {}) {
+    const made = await issuingCertificate(host, fixture.clock.nowMs(), options);
     const key = made.privateKey.export({ format: 'pem', type: 'pkcs8' });
     const leaf = Buffer.from(made.chain[0] ?? []).toString('base64');
     const pem = `${key}-----BEGIN CERTIFICATE-----\n${leaf}\n-----END CERTIFICATE-----\n`;
     const rules = { host, mayBeSelfSigned: false, nowMs: fixture.clock.nowMs() };
-    return { identity: readIdentity(Buffer.from(pem), rules), rootPem: made.rootPem };
+    return { ...made, identity: readIdentity(Buffer.from(pem), rules) };
   }
 
   const query = { credentials: [{ id: 'a', format: 'dc+sd-jwt', meta: { vct_values: ['urn:x'] } }] };
@@ -195,6 +195,27 @@ describe('a request of a verifier', () => {
     };
     expect(await authOf(later)).toMatchObject({ state: 'AuthenticUntrusted', reason: 'TRUST_CERT_EXPIRED' });
     fixture.trustLists.clear();
+  });
+
+  test('is not believed once its certificate is revoked, or while that cannot be learnt', async () => {
+    const listUri = 'http://authority.test/verifiers.crl';
+    const { identity, rootPem, revocationList } = await verifier('verifier.test', { listUri });
+    const requestObject = objectOf(identity);
+    const authOf = async (verifierAuthorities: ReturnType<typeof anchorOf>[]) =>
+      (await resolveRequest({ ...fixture.deps, verifierAuthorities }, { requestObject })).auth;
+    const anchors = [anchorOf(rootPem)];
+    const nowMs = fixture.clock.nowMs();
+    expect(await authOf([])).toMatchObject({ reason: 'TRUST_ISSUER_NOT_LISTED' });
+    // The authority is not trusted: its address is not asked.
+    expect(fixture.fetched).not.toContain(listUri);
+    expect(await authOf(anchors)).toEqual({ state: 'AuthenticUntrusted', reason: 'TRUST_CRL_UNAVAILABLE' });
+    fixture.clock.advance(30_000);
+    fixture.elsewhere.set(listUri, await revocationList([], nowMs));
+    expect(await authOf(anchors)).toMatchObject({ state: 'TrustedListVerified' });
+    fixture.clock.advance(3_600_000);
+    fixture.elsewhere.set(listUri, await revocationList(['02'], fixture.clock.nowMs()));
+    await fixture.revocations.refreshing().run(new AbortController().signal);
+    expect(await authOf(anchors)).toEqual({ state: 'AuthenticUntrusted', reason: 'TRUST_CERT_REVOKED' });
   });
 
   test('is fetched once, by the address in its URI, and is that of the client id in the URI', async () => {

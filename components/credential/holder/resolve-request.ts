@@ -3,18 +3,21 @@ import { type DcqlQuery, parseDcqlQuery } from '#core/credential/requests/dcql.t
 import { encodeBase64Url } from '#core/encoding/base64.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Certificate } from '#core/trust/certificate.ts';
+import { EXTENSION } from '#core/trust/extensions.ts';
 import { validatePath } from '#core/trust/path.ts';
 import { judgeRequestObject, type VerifierRequest } from '#core/trust/request-object.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Outbound, OutboundError } from '#kit/outbound/outbound.ts';
 import { refusal } from '../errors.ts';
 import { type ReadObjectDeps, readRequestObject } from '../verifier/requests/read-object.ts';
+import type { RevocationLists } from '../verifier/trust-sources/revocation-lists.ts';
 import type { TrustSources } from '../verifier/trust-sources/trust-sources.ts';
 
 export interface ResolveRequestDeps extends ReadObjectDeps {
   readonly clock: Clock;
   readonly outbound: Pick<Outbound, 'send'>;
   readonly sources: Pick<TrustSources, 'findListedIssuers'>;
+  readonly revocations: Pick<RevocationLists, 'verdictOf'>;
   /** Authorities of verifiers that the settings name. */
   readonly verifierAuthorities: readonly Certificate[];
 }
@@ -33,7 +36,7 @@ interface RequestSource {
 type VerifierAuth =
   /** The certificate leads to an anchor of a list, `{id}#{sequence}`, or of the settings, `configured`. */
   | { readonly state: 'TrustedListVerified'; readonly anchorSetId: string }
-  /** The request is the certificate's, which leads to no anchor. */
+  /** The request is the certificate's, which leads to no anchor, or is revoked, or its list cannot be had. */
   | { readonly state: 'AuthenticUntrusted'; readonly reason: string }
   /** Nothing proves who asks. */
   | { readonly state: 'Unverifiable'; readonly reason: string };
@@ -151,21 +154,39 @@ async function readOwn(deps: ReadObjectDeps, id: string, walletNonce: string | u
 }
 
 async function authOf(
-  { clock, sources, verifierAuthorities }: ResolveRequestDeps,
+  { clock, sources, revocations, verifierAuthorities }: ResolveRequestDeps,
   path: readonly Certificate[] | undefined,
 ): Promise<VerifierAuth> {
   const last = path?.at(-1);
   if (path === undefined || last === undefined)
     return { state: 'Unverifiable', reason: 'REQUEST_NOT_CERTIFIED' };
   const atMs = clock.nowMs();
-  const configured = validatePath({ path, anchors: verifierAuthorities, atMs });
-  if (configured.result !== undefined) return { state: 'TrustedListVerified', anchorSetId: 'configured' };
-  let [{ code: reason }] = configured.violations;
+  let reason = await refusalOf(revocations, { path, anchors: verifierAuthorities, atMs });
+  if (reason === undefined) return { state: 'TrustedListVerified', anchorSetId: 'configured' };
   for (const { trustListId, sequenceNumber, anchors } of await sources.findListedIssuers(last)) {
-    const { violations, result } = validatePath({ path, anchors, atMs });
-    if (result !== undefined)
+    reason = await refusalOf(revocations, { path, anchors, atMs });
+    if (reason === undefined)
       return { state: 'TrustedListVerified', anchorSetId: `${trustListId}#${sequenceNumber}` };
-    reason = violations[0].code;
   }
   return { state: 'AuthenticUntrusted', reason };
+}
+
+/** Why a path proves nothing: it leads to none of the anchors, or a certificate of it is revoked, or may be. */
+async function refusalOf(
+  revocations: ResolveRequestDeps['revocations'],
+  input: Parameters<typeof validatePath>[0],
+): Promise<string | undefined> {
+  const { violations, result } = validatePath(input);
+  if (result === undefined) return violations[0].code;
+  const { path } = input;
+  // Only authorities of a valid path name addresses that are asked.
+  const verdicts = await Promise.all(
+    path.map(async (certificate, at) =>
+      certificate.extensions.has(EXTENSION.crlDistributionPoints)
+        ? revocations.verdictOf(certificate, path[at + 1] ?? result.anchor)
+        : 'Good',
+    ),
+  );
+  if (verdicts.includes('Revoked')) return 'TRUST_CERT_REVOKED';
+  return verdicts.includes('Unavailable') ? 'TRUST_CRL_UNAVAILABLE' : undefined;
 }
