@@ -34,6 +34,38 @@ export function selectClaims(claims: JsonObject, path: ClaimPath): readonly unkn
   return selected;
 }
 
+/** The rest of the paths whose next step is one. */
+function below(paths: readonly ClaimPath[], step: ClaimPath[number]): readonly ClaimPath[] {
+  return paths.filter(([first]) => first === step).map((path) => path.slice(1));
+}
+
+function pick(value: unknown, paths: readonly ClaimPath[]): unknown {
+  if (paths.some((path) => path.length === 0)) return value;
+  const steps = new Set(paths.map(([step]) => step));
+  if (Array.isArray(value)) {
+    // Elements keep their places where a path names one by its place.
+    if ([...steps].some((step) => typeof step === 'number' && step < value.length)) return value;
+    const inEach = below(paths, null);
+    const items = value.map((item) => pick(item, inEach)).filter((item) => item !== undefined);
+    return items.length === 0 ? undefined : items;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const members = Object.entries(value)
+    .filter(([name]) => steps.has(name))
+    .map(([name, member]) => [name, pick(member, below(paths, name))] as const)
+    .filter(([, member]) => member !== undefined);
+  return members.length === 0 ? undefined : Object.fromEntries(members);
+}
+
+/**
+ * The claims that paths select, in the objects and arrays where they are; nothing beside them. An array of which a path
+ * selects one element is whole.
+ */
+export function pickClaims(claims: JsonObject, paths: readonly ClaimPath[]): JsonObject {
+  const picked = pick(claims, paths);
+  return isJsonObject(picked) ? picked : {};
+}
+
 /** Whether two claims are the same JSON value (RFC 8785). */
 export function equalClaims(left: unknown, right: unknown): boolean {
   return canonicalJson(left) === canonicalJson(right);

@@ -53,6 +53,14 @@ describe('an answer', () => {
     },
   );
 
+  test('keeps of an object what was asked for, and a registered claim that was', async () => {
+    const found = await presenter.verified(held, { requiredClaims: ['/address/town', 'iss'] });
+    expect([found.state, found.result.verifiedClaims]).toEqual([
+      'Verified',
+      { iss: issuerUrl, address: { town: 'Test' } },
+    ]);
+  });
+
   test('of an organisation that is known by its DID, or bound to Ed25519, is verified', async () => {
     const byDid = await presenter.hold({ trustAnchor: 'register' }, 'EdDSA');
     expect(await presenter.verified(byDid)).toMatchObject({

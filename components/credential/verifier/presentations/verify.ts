@@ -1,7 +1,7 @@
 import { judgeMdocForm } from '#core/credential/mdoc/parse.ts';
 import { DOCUMENT_SIGNER, verifyMdoc } from '#core/credential/mdoc/verify.ts';
-import { judgeClaims } from '#core/credential/requests/claims.ts';
-import type { ClaimQuery, CredentialQuery } from '#core/credential/requests/dcql.ts';
+import { judgeClaims, pickClaims } from '#core/credential/requests/claims.ts';
+import type { CredentialQuery } from '#core/credential/requests/dcql.ts';
 import { judgeRequirement } from '#core/credential/requests/requirement.ts';
 import { subjectClaims } from '#core/credential/sd-jwt/registered-claims.ts';
 import { judgeSdJwtForm, verifySdJwtVc } from '#core/credential/sd-jwt/verify.ts';
@@ -212,23 +212,9 @@ function claimErrors({ request, query }: Judging, claims: JsonObject): readonly 
 
 /** The claims that a query asked for; all about the subject where it names none. */
 function requestedOf({ format, claims: requested }: CredentialQuery, claims: JsonObject): JsonObject {
-  if (format === 'mso_mdoc') return requested === undefined ? claims : elementsOf(requested, claims);
-  const names = requested?.map(({ path }) => String(path[0]));
-  const chosen = Object.entries(subjectClaims(claims)).filter(
-    ([name]) => names === undefined || names.includes(name),
+  if (requested === undefined) return format === 'mso_mdoc' ? claims : subjectClaims(claims);
+  return pickClaims(
+    claims,
+    requested.map(({ path }) => path),
   );
-  return Object.fromEntries(chosen);
-}
-
-/** Requested elements by namespace. */
-function elementsOf(requested: readonly ClaimQuery[], claims: JsonObject): JsonObject {
-  const paths = requested.map(({ path }) => path.map(String));
-  const chosen = Object.entries(claims).map(([space, elements]) => {
-    const names = paths.flatMap(([first, name]) => (first === space && name !== undefined ? [name] : []));
-    const kept = Object.entries(isJsonObject(elements) ? elements : {}).filter(([name]) =>
-      names.includes(name),
-    );
-    return [space, Object.fromEntries(kept)] as const;
-  });
-  return Object.fromEntries(chosen.filter(([, elements]) => Object.keys(elements).length > 0));
 }
