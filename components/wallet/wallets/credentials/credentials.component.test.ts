@@ -200,13 +200,16 @@ describe('a credential is refused', () => {
 
   test.each([
     ['its type', { payload: { vct: 'urn:test:\0' } }],
+    ['its type', { payload: { vct: 'urn:test:\u2066' } }],
     ['its issuer', { payload: { iss: 'https://issuer.test/\0' } }],
+    ['its issuer', { payload: { iss: 'https://issuer.test\u202e/moc.knab' } }],
     ['the name of a claim', { claims: { 'a\0': 1 } }],
+    ['the name of a claim', { claims: { 'a\u200b': 1 } }],
     [
       'the address of its status',
       { payload: { status: { status_list: { idx: 1, uri: 'https://a.test/\0' } } } },
     ],
-  ])('when %s has a character that no database stores', async (_what, change) => {
+  ])('when %s has a character that no database stores, or no person reads', async (_what, change) => {
     expect(await refusalOf(issuer.sdJwt(holderJwk, change))).toEqual([422, 'CREDENTIAL_INVALID', 'FORMAT']);
   });
 

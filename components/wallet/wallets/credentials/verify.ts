@@ -5,6 +5,7 @@ import { judgeSdJwtForm, verifySdJwtVc } from '#core/credential/sd-jwt/verify.ts
 import type { StatusReference } from '#core/credential/status-list/reference.ts';
 import { findSpkiKey, jwkThumbprint, type SignatureKey } from '#core/crypto/signature-key.ts';
 import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
+import { isReadableLine } from '#core/encoding/readable.ts';
 import { equalBytes } from '#core/encoding/text.ts';
 import { type AppError, type Violation, violation } from '#core/errors/errors.ts';
 import { judgeX5c } from '#core/trust/x5c.ts';
@@ -48,8 +49,9 @@ export async function verifyCredential(text: string, options: VerifyOptions): Pr
   const verified = await (text.includes('~') ? verifySdJwt(text, options) : verifyDocument(text, options));
   const { type, issuer, status, names } = verified;
   const texts = [type, issuer, typeof status === 'object' ? status.uri : undefined, ...names];
-  if (texts.some((one) => one?.includes('\0')))
-    throw invalid([violation('FORMAT', 'A name or address has a NUL character')]);
+  // People are shown them, and PostgreSQL stores no NUL.
+  if (texts.some((one) => one !== undefined && !isReadableLine(one)))
+    throw invalid([violation('FORMAT', 'A name or address has a character that cannot be read')]);
   return verified;
 }
 
