@@ -52,7 +52,12 @@ const credentialSchema = z
     expiresAt: z.string().nullable(),
     storedAt: z.string(),
     status: z.enum(STATUSES),
-    statusCheckedAt: z.string().nullable().describe('null for a credential without a status.'),
+    statusCheckedAt: z
+      .string()
+      .nullable()
+      .describe(
+        'When the status was asked for; what cannot be learnt leaves it. null without a list to ask.',
+      ),
     keyBinding: z
       .enum(['HolderKey', 'OtherKey'])
       .describe('HolderKey: the wallet signs presentations. OtherKey: the app of the person has the key.'),
