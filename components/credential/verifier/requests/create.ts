@@ -58,7 +58,10 @@ const members = z.strictObject({
   trustPolicy: trustPolicy.optional(),
   trustPolicies: z.record(text, trustPolicy).optional().describe('By query id.'),
   revocationCheckPolicy: z.enum(['FailClosed', 'FailOpen']).default('FailClosed'),
-  purpose: readableText.max(300).optional(),
+  purpose: readableText
+    .max(300)
+    .optional()
+    .describe('With credentialType. Why, for the person; declaredQuery has its own.'),
   expiresInSeconds: z.int().min(60).max(900).default(300),
   responseMode: z
     .enum(RESPONSE_MODES)
@@ -193,11 +196,15 @@ function queryOf(
     type: credentialType ?? '',
     format: format === 'mso_mdoc' ? ('mso_mdoc' as const) : ('sd-jwt-vc' as const),
     requiredClaims: [...requiredClaims],
-    ...(purpose !== undefined && { description: purpose }),
   };
   const { query } = buildRequirementQuery([requirement]);
   const [only] = query.credentials;
-  return only === undefined ? query : { ...query, credentials: [{ ...only, id: 'credential' }] };
+  if (only === undefined) return query;
+  const credentials = [{ ...only, id: 'credential' }];
+  // A purpose has its place beside a set of credentials; wallets that do not know it pass it over.
+  return purpose === undefined
+    ? { ...query, credentials }
+    : { ...query, credentials, credential_sets: [{ options: [['credential']], required: true, purpose }] };
 }
 
 /** @throws AppError invalid REDIRECT_URI_REFUSED */

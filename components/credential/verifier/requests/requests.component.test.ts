@@ -124,8 +124,11 @@ describe('a request for presentations', () => {
             claims: [{ path: ['permitNumber'] }],
           },
         ],
+        credential_sets: [{ options: [['credential']], required: true, purpose: 'To let you in' }],
       },
     });
+    expect((await presenter.verified(held, { purpose: 'To let you in' })).state).toBe('Verified');
+    expect((await presenter.asked()).request['dcql_query']).not.toHaveProperty('credential_sets');
   });
 
   test('names the hash of its certificate, and repeats the nonce of the wallet', async () => {
