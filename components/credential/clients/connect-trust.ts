@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { findSpkiKey } from '#core/crypto/signature-key.ts';
+import { findSpkiKey, type SignatureKey } from '#core/crypto/signature-key.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import { findCertificate, parseCertificate } from '#core/trust/certificate.ts';
 import type { Endpoint } from '#kit/config/config.ts';
-import { createServiceClient } from '#kit/http/http.ts';
+import { createServiceClient, type ServiceAnswer } from '#kit/http/http.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { IssuerChainService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
@@ -19,6 +19,7 @@ interface Addresses {
 }
 
 const keySchema = z.object({ publicKeySpki: z.string() });
+const refusedSchema = z.object({ code: z.string() });
 const timeoutMs = 5_000;
 const retryAfterSeconds = 1;
 
@@ -74,10 +75,7 @@ export function connectTrust(addresses: Addresses, options: PeerOptions): TrustS
         .catch((cause: unknown) => {
           throw refusal('WALLETS_UNAVAILABLE', { cause, retryAfterSeconds });
         });
-      if (answer.status >= 500) throw refusal('WALLETS_UNAVAILABLE', { retryAfterSeconds });
-      const key = keySchema.safeParse(answer.body);
-      if (answer.status !== 200 || !key.success) return undefined;
-      return findSpkiKey(decodeBase64Any(key.data.publicKeySpki));
+      return organizationKeyOf(answer);
     },
     close: () => {
       authorities.close();
@@ -85,6 +83,24 @@ export function connectTrust(addresses: Addresses, options: PeerOptions): TrustS
       keys.close();
     },
   };
+}
+
+const withoutKey = ['WALLET_NOT_FOUND', 'WALLET_DELETED', 'WALLET_LOCKED', 'CERT_KEY_NOT_ELIGIBLE'];
+
+/**
+ * The key in an answer of the wallet service; undefined where the service says that there is none. No verdict is made of
+ * any other answer.
+ * @throws AppError unavailable WALLETS_UNAVAILABLE
+ */
+export function organizationKeyOf({
+  status,
+  body,
+}: Pick<ServiceAnswer, 'status' | 'body'>): SignatureKey | undefined {
+  const key = keySchema.safeParse(body);
+  if (status === 200 && key.success) return findSpkiKey(decodeBase64Any(key.data.publicKeySpki));
+  const { code = '' } = refusedSchema.safeParse(body).data ?? {};
+  if (withoutKey.includes(code)) return undefined;
+  throw refusal('WALLETS_UNAVAILABLE', { retryAfterSeconds });
 }
 
 /** The tenant service judges freshness; the time of the next update repeats its judgement. */
