@@ -330,6 +330,31 @@ describe('the result', () => {
     });
   });
 
+  test('has every presentation of a query with several, all of which must verify', async () => {
+    const other = await presenter.hold({ claims: { permitNumber: 'P-18' } });
+    const answered = async (how: object) => {
+      const { requestId, request } = await declared({
+        credentials: [{ ...queryOf('permits'), multiple: true, claims: [{ path: ['permitNumber'] }] }],
+      });
+      await presenter.answer(requestId, request, {
+        permits: [await presenter.present(held, request), await presenter.present(other, request, how)],
+      });
+      const { state, result } = (await presenter.result(requestId)).json();
+      return [state, result.perQuery.permits.verifiedClaims, result.perQuery['permits#2']];
+    };
+    const first = { permitNumber: 'P-17' };
+    expect(await answered({})).toEqual([
+      'Verified',
+      first,
+      expect.objectContaining({ isValid: true, verifiedClaims: { permitNumber: 'P-18' } }),
+    ]);
+    expect(await answered({ payload: { nonce: 'x' } })).toEqual([
+      'Failed',
+      first,
+      expect.objectContaining({ isValid: false, verifiedClaims: {} }),
+    ]);
+  });
+
   test('has no claim for the whole that two credentials contradict', async () => {
     const one = await presenter.hold({ claims: { name: 'Ada', born: 1815, town: 'London' } });
     const other = await presenter.hold({ claims: { name: 'Eve', born: 1815 } });

@@ -63,9 +63,11 @@ const resultSchema = z
     result: verdictSchema
       .extend({
         verifiedClaims: claimsSchema.describe(
-          'Of all queries; a claim that has different values in two of them is in perQuery alone.',
+          'Of all presentations; a claim that has different values in two of them is in perQuery alone.',
         ),
-        perQuery: z.record(text, verdictSchema.extend({ verifiedClaims: claimsSchema })),
+        perQuery: z
+          .record(text, verdictSchema.extend({ verifiedClaims: claimsSchema }))
+          .describe('By query id; `{id}#2` and so on for further presentations of a query with `multiple`.'),
       })
       .nullable(),
     expiresAt: text,
@@ -195,7 +197,7 @@ function resultOf({ status, verdict, claims }: StoredRequest) {
   };
 }
 
-/** The claims of all queries. Where two say different things, neither stands for the whole. */
+/** The claims of all presentations. Where two say different things, neither stands for the whole. */
 function mergeClaims(claims: readonly JsonObject[]): JsonObject {
   const byName = Map.groupBy(claims.flatMap(Object.entries), ([name]) => name);
   const agreed = [...byName].flatMap(([name, [first, ...more]]) =>

@@ -13,7 +13,7 @@ import { createSecret, secretHash } from '../../protocol/secrets.ts';
 import { responseUri } from '../requests/request-object.ts';
 import { findRequest, type StoredRequest, writeVerdict } from '../requests/store.ts';
 import { readResponse, type WalletResponse } from './read-response.ts';
-import { type JudgedQuery, presentTrust, type QueryVerdict } from './verdict.ts';
+import { presentTrust, type QueryVerdict } from './verdict.ts';
 import { type VerifyDeps, verifyPresentation } from './verify.ts';
 
 export interface SubmitDeps extends VerifyDeps {
@@ -95,24 +95,28 @@ async function judge(deps: SubmitDeps, request: StoredRequest, response: WalletR
   const answerTo = responseUri(deps.issuerUrl, request.id);
   const found = parseVpToken(request.terms.query, response.vpToken);
   const judged = await Promise.all(
-    found.map(async ({ query, presentations }) => {
-      const all = await Promise.all(
-        presentations.map((one) =>
-          verifyPresentation(deps, one, { request, query, nowMs, responseUri: answerTo }),
-        ),
-      );
-      return [query.id, worstOf(all)] as const;
-    }),
+    found.flatMap(({ query, presentations }) =>
+      presentations.map(async (one, at) => ({
+        queryId: query.id,
+        key: at === 0 ? query.id : `${query.id}#${at + 1}`,
+        ...(await verifyPresentation(deps, one, { request, query, nowMs, responseUri: answerTo })),
+      })),
+    ),
   );
-  const verified = new Set(judged.filter(([, { verdict }]) => verdict.isValid).map(([id]) => id));
+  // Several presentations of one query must all verify.
+  const failed = new Set(judged.flatMap(({ queryId, verdict }) => (verdict.isValid ? [] : [queryId])));
+  const verified = new Set(found.map(({ query }) => query.id).filter((id) => !failed.has(id)));
   const isValid = isSatisfied(request.terms.query, verified);
-  const errors = judged.flatMap(([, { verdict }]) => verdict.errors);
+  const errors = judged.flatMap(({ verdict }) => verdict.errors);
+  const refusals = judged.flatMap(({ queryId, verdict: { trust } }) =>
+    refusalOf(trust).map((reason) => [queryId, reason] as const),
+  );
   return {
     isValid,
     errors: isValid ? [] : missing(errors),
-    verdicts: Object.fromEntries(judged.map(([id, { verdict }]) => [id, presentVerdict(verdict)])),
-    claims: Object.fromEntries(judged.map(([id, { claims }]) => [id, claims])),
-    notTrusted: judged.flatMap(([, { verdict }]) => refusalOf(verdict.trust)),
+    verdicts: Object.fromEntries(judged.map(({ key, verdict }) => [key, presentVerdict(verdict)])),
+    claims: Object.fromEntries(judged.map(({ key, claims }) => [key, claims])),
+    notTrusted: [...new Map(refusals).values()],
   };
 }
 
@@ -124,14 +128,6 @@ function refusalOf(trust: TrustDecision | undefined): readonly string[] {
 function missing(errors: QueryVerdict['errors']): QueryVerdict['errors'] {
   const absent = { code: 'CLAIM_MISSING', message: 'A credential that is required was not presented' };
   return errors.length > 0 ? errors : [absent];
-}
-
-/** Several presentations of one query must all verify. */
-function worstOf(all: readonly JudgedQuery[]): JudgedQuery {
-  const [first] = all;
-  const bad = all.find(({ verdict }) => !verdict.isValid);
-  if (first === undefined) throw new Error('a query without presentations was judged');
-  return bad ?? first;
 }
 
 function presentVerdict({ trust, ...verdict }: QueryVerdict): object {

@@ -10,7 +10,7 @@ interface ResultError {
   readonly field?: string | undefined;
 }
 
-/** The verdict about the presentations of one query. */
+/** The verdict about a presentation of a query. */
 export interface QueryVerdict {
   readonly isValid: boolean;
   readonly errors: readonly ResultError[];
