@@ -27,6 +27,8 @@ export class TestIssuer {
   readonly #nowMs: number;
   /** Whether the credential service answers. */
   isAway = false;
+  /** Indexes of statuses about which the credential service does not answer. */
+  readonly unanswered = new Set<number>();
   isTrusted = true;
   /** The answer to the next request of a verifier. */
   resolve: (source: RequestSource) => Promise<ResolvedRequest> = () => Promise.reject(new Error('not asked'));
@@ -100,7 +102,7 @@ export class TestIssuer {
     known: { publicKey: Buffer; notBeforeMs: number; notAfterMs: number },
   ) {
     this.asked.push([issuer, of]);
-    if (this.isAway) throw refusal('CREDENTIALS_UNAVAILABLE');
+    if (this.isAway || this.unanswered.has(of.status?.index ?? -1)) throw refusal('CREDENTIALS_UNAVAILABLE');
     const [leaf] = issuer.certificates;
     const isKnown = leaf !== undefined && this.certificate.equals(leaf);
     const status = of.status === undefined ? undefined : (this.statuses.get(of.status.index) ?? 'Active');

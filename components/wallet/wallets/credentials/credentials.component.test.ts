@@ -364,6 +364,21 @@ describe('the status of a credential', () => {
     expect(listed.body.credentials.map((each: { id: string }) => each.id)).toEqual([id]);
   });
 
+  test('is learnt although that of an earlier credential cannot be', async () => {
+    await stored();
+    replica.clock.advance(1);
+    const payload = { status: { status_list: { idx: 9, uri: issuer.statusUri } } };
+    const { id } = await stored({ payload });
+    issuer.unanswered.add(7);
+    issuer.statuses.set(9, 'Revoked');
+    replica.clock.advance(15 * 60_000);
+    const run = statusJob(replica.deps).run(new AbortController().signal);
+    await expect(run).rejects.toMatchObject({ code: 'CREDENTIALS_UNAVAILABLE' });
+    issuer.unanswered.clear();
+    const listed = await client.call('alice', `GET ${base}?status=Revoked`);
+    expect(listed.body.credentials.map((each: { id: string }) => each.id)).toEqual([id]);
+  });
+
   test('is Expired when its time is over', async () => {
     const exp = replica.clock.nowMs() / 1000 + 30;
     const { id } = await stored({ payload: { exp, status: undefined } });

@@ -63,10 +63,16 @@ export function statusJob(deps: StatusDeps): Job {
       const now = new Date(deps.clock.nowMs());
       const before = new Date(now.getTime() - checkedAgainMs);
       const due = await deps.db.transact((tx) => takeUnchecked(tx, { before, now, most: checkedAtOnce }));
+      let outage: unknown;
       for (const each of due) {
         if (signal.aborted) return;
-        await check(deps, each);
+        // The authority of one credential may be away: the others are checked all the same.
+        await check(deps, each).catch((error: unknown) => {
+          if (!isAppError(error, 'unavailable')) throw error;
+          outage ??= error;
+        });
       }
+      if (outage !== undefined) throw outage;
     },
   };
 }
