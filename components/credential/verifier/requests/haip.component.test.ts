@@ -27,6 +27,7 @@ describe('metadata in haip-1.0', () => {
       require_pushed_authorization_requests: true,
       code_challenge_methods_supported: ['S256'],
       authorization_response_iss_parameter_supported: true,
+      authorization_details_types_supported: ['openid_credential'],
       token_endpoint_auth_methods_supported: ['attest_jwt_client_auth'],
       client_attestation_signing_alg_values_supported: ['ES256'],
       client_attestation_pop_signing_alg_values_supported: ['ES256'],
