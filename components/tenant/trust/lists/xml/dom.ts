@@ -7,6 +7,7 @@ const deepest = 100;
 const declaration = /<!(?!--|\[CDATA\[)/;
 /** What a canonical form escapes in attributes. */
 const escaped = /[<&"\t\n\r]/;
+const declarationName = /^xmlns(?::[\w.-]+)?$/;
 const encoding = /^<\?xml[^>]*\sencoding\s*=\s*["']([^"']*)["']/;
 
 const isElement = (node: Node): node is Element => node.nodeType === node.ELEMENT_NODE;
@@ -75,11 +76,16 @@ function assertNoInstruction(node: Node): void {
   }
 }
 
-/** The library writes the names of namespaces into the canonical form as they are: markup in them would become elements. */
+/**
+ * The library writes the names of namespaces into the canonical form as they are: markup in them would become elements. It
+ * knows a declaration by its spelling alone, `a-xmlns:b` too, and reads prefixes of ASCII only.
+ */
 function assertNamespaces(element: Element): void {
-  for (const { namespaceURI, value } of element.attributes) {
-    if (namespaceURI === XMLNS_NS && escaped.test(value))
-      throw malformed('the name of a namespace is no URI');
+  for (const { namespaceURI, name, value } of element.attributes) {
+    const isDeclaration = namespaceURI === XMLNS_NS;
+    if (isDeclaration ? !declarationName.test(name) : name.includes('xmlns:'))
+      throw malformed('a prefix cannot be told from a declaration of a namespace');
+    if (isDeclaration && escaped.test(value)) throw malformed('the name of a namespace is no URI');
   }
 }
 

@@ -63,14 +63,20 @@ const doubledId = (name: string): Wrapping => ({
     signList(list, { signer }).replace('</ds:Object>', `<ds:X ${name}="xades-sig"/></ds:Object>`),
 });
 
-/** Signed services that the document hides in the name of a namespace: a library that does not escape it digests the same text. */
-function hiddenServices(list: TestList, signer: TestCertificate, evil: TestCertificate): string {
-  const edge = '<p:x xmlns:p="u"></p:x>';
-  const services = `<TSPServices>${evilService(evil)}</TSPServices>`;
-  const text = signList({ ...list, extra: `${edge}${services}${edge}` }, { signer });
-  const value = `u"></p:x>${services}<p:x xmlns:p="u`.replaceAll('<', '&lt;');
-  return text.replace(`${edge}${services}${edge}`, `<p:x xmlns:p='${value}'></p:x>`);
-}
+/**
+ * Signed services that the document hides in an attribute which the library takes for the declaration of a namespace: it
+ * does not escape the value and digests the same text.
+ * @param attribute writes the attributes of an element from that value
+ */
+const hiddenServices =
+  (attribute: (value: string) => string): Wrapping['text'] =>
+  (list, signer, evil) => {
+    const edge = '<p:x xmlns:p="u"></p:x>';
+    const services = `<TSPServices>${evilService(evil)}</TSPServices>`;
+    const text = signList({ ...list, extra: `${edge}${services}${edge}` }, { signer });
+    const value = `u"></p:x>${services}<p:x xmlns:p="u`.replaceAll('<', '&lt;');
+    return text.replace(`${edge}${services}${edge}`, `<p:x ${attribute(value)}></p:x>`);
+  };
 
 /** Signature wrapping: signed parts of a good list beside content of the attacker. */
 export const WRAPPINGS: Readonly<Record<string, Wrapping>> = {
@@ -124,7 +130,23 @@ export const WRAPPINGS: Readonly<Record<string, Wrapping>> = {
   'services in the name of a namespace': {
     kind: 'malformed',
     message: 'no URI',
-    text: hiddenServices,
+    text: hiddenServices((value) => `xmlns:p='${value}'`),
+  },
+  'services in an attribute whose prefix ends as a declaration of a namespace begins': {
+    kind: 'malformed',
+    message: 'cannot be told',
+    text: hiddenServices((value) => `axmlns:p='${value}' xmlns:axmlns='v' xmlns:p='u'`),
+  },
+  'an attribute that is not digested': {
+    kind: 'malformed',
+    message: 'cannot be told',
+    text: (list, signer) =>
+      signList(list, { signer }).replace('<TSPServices>', '<TSPServices xmlns:axmlns="v" axmlns:p="w">'),
+  },
+  'a prefix that is read as the default namespace': {
+    kind: 'malformed',
+    message: 'cannot be told',
+    text: (list, signer) => signList(list, { signer }).replace('<TSPServices>', '<TSPServices xmlns:é="v">'),
   },
   'a second SignedInfo': {
     kind: 'signature',
