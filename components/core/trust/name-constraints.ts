@@ -7,7 +7,7 @@ import {
   derSequence,
   readDer,
 } from '../encoding/der.ts';
-import { equalBytes } from '../encoding/text.ts';
+import { encodeHex } from '../encoding/hex.ts';
 import type { Certificate } from './certificate.ts';
 import { EXTENSION, findExtension, nameAttributes, subjectAltNames } from './extensions.ts';
 
@@ -28,11 +28,33 @@ interface ComparedName {
   readonly content: Uint8Array;
   /** Latin-1, in lower case. */
   readonly text: string;
-  /** Relative names of a directory name, as they are written. */
-  readonly parts: readonly Uint8Array[];
+  /** Relative names of a directory name, in the form that they are compared in. */
+  readonly parts: readonly string[];
 }
 
 type Fits = (name: ComparedName, base: ComparedName) => boolean;
+
+/** Encodings of the string types of attributes (RFC 5280 appendix A.1), by identifier octet. */
+const ENCODINGS: ReadonlyMap<number, string> = new Map([
+  [0x0c, 'utf-8'],
+  [0x13, 'latin1'],
+  [0x14, 'latin1'],
+  [0x16, 'latin1'],
+  [0x1e, 'utf-16be'],
+]);
+
+/** A value of an attribute: text apart from its type, case and inner space (RFC 5280 section 7.1), anything else as DER. */
+function comparedValue(value: DerNode): string {
+  const encoding = ENCODINGS.get(value.tag);
+  if (encoding === undefined) return `#${encodeHex(derBytes(value))}`;
+  const text = new TextDecoder(encoding).decode(derContent(value));
+  return `"${text.normalize('NFKC').toLowerCase().trim().replaceAll(/\s+/g, ' ')}`;
+}
+
+/** A relative name: a set of attributes. */
+function comparedPart(attributes: ReturnType<typeof nameAttributes>[number]): string {
+  return JSON.stringify(attributes.map(({ oid, value }) => [oid, comparedValue(value)]).sort());
+}
 
 function comparedName(node: DerNode): ComparedName {
   const content = derContent(node);
@@ -40,7 +62,7 @@ function comparedName(node: DerNode): ComparedName {
     tag: node.tag,
     content,
     text: Buffer.from(content).toString('latin1').toLowerCase(),
-    parts: node.tag === NAME.directory ? derSequence(derInner(node)).map(derBytes) : [],
+    parts: node.tag === NAME.directory ? nameAttributes(derInner(node)).map(comparedPart) : [],
   };
 }
 
@@ -56,7 +78,7 @@ function isEmailWithin({ text: address }: ComparedName, { text: limit }: Compare
   return limit.startsWith('.') ? host.endsWith(limit) : host === limit;
 }
 
-/** The host of a URI; undefined when it has none, or an address: such a URI fits no constraint. */
+/** The host of a URI; undefined when it has none, or an address: such a URI honours no constraint. */
 function hostOf(uri: string): string | undefined {
   const authority = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:[\]]+)(?::[0-9]*)?(?:[/?#]|$)/.exec(
     uri,
@@ -79,10 +101,7 @@ function isAddressWithin({ content: address }: ComparedName, { content: range }:
 }
 
 function isNameWithin({ parts }: ComparedName, { parts: limits }: ComparedName): boolean {
-  return limits.every((limit, at) => {
-    const part = parts[at];
-    return part !== undefined && equalBytes(part, limit);
-  });
+  return limits.every((limit, at) => parts[at] === limit);
 }
 
 const FITS: ReadonlyMap<number, Fits> = new Map<number, Fits>([
@@ -147,6 +166,8 @@ function isAllowed(name: ComparedName, { permitted, excluded }: NameConstraints)
   const fits = FITS.get(name.tag);
   // Constraints of kinds that cannot be compared were refused, so no constraint can be of this kind.
   if (fits === undefined) return true;
+  const isConstrained = [...permitted, ...excluded].some((base) => base.tag === name.tag);
+  if (isConstrained && name.tag === NAME.uri && hostOf(name.text) === undefined) return false;
   if (excluded.some((base) => base.tag === name.tag && fits(name, base))) return false;
   const limits = permitted.filter((base) => base.tag === name.tag);
   return limits.length === 0 || limits.some((base) => fits(name, base));

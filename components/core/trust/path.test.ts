@@ -22,7 +22,7 @@ import {
   type TestChain,
   uriName,
 } from './testing/chains.ts';
-import { der, distinguishedName, sequence } from './testing/der-writer.ts';
+import { der, distinguishedName, oid, sequence } from './testing/der-writer.ts';
 import { judgeX5c } from './x5c.ts';
 
 // Thousands of judgements, on machines that do other work as well.
@@ -163,12 +163,37 @@ it('name constraints that cannot be honoured are refused', () => {
   expect(constrained(withMinimum)).toBe('TRUST_CHAIN_INVALID');
   expect(constrained(extension('2.5.29.30', sequence(), true))).toBe('TRUST_CHAIN_INVALID');
   expect(constrained(nameConstraints({ permitted: [directoryName('constraints')] }))).toBe('ok');
-  // a URI without a host fits no constraint
+  // a URI without a host honours no constraint
   const did = uriName('did:platform:org:w1abc');
   expect(constrained(nameConstraints({ permitted: [uriName('example.com')] }), did)).toBe(
     'TRUST_CHAIN_INVALID',
   );
+  expect(constrained(nameConstraints({ excluded: [uriName('example.com')] }), did)).toBe(
+    'TRUST_CHAIN_INVALID',
+  );
   expect(constrained(nameConstraints({ permitted: [dnsName('example.com')] }), did)).toBe('ok');
+});
+
+it('directory names meet name constraints in every spelling', () => {
+  const nameOf = (tag: number, ...texts: readonly string[]) =>
+    sequence(...texts.map((text) => der(0x31, sequence(oid('2.5.4.3'), der(tag, Buffer.from(text))))));
+  const excluding = (base: Buffer, subject: Buffer) =>
+    codeOf(
+      chain('spellings', three, {
+        0: { subject },
+        1: {
+          extensions: [basicConstraints(true), keyUsage(5), nameConstraints({ excluded: [der(0xa4, base)] })],
+        },
+      }),
+    );
+  const base = nameOf(0x0c, 'State Bank');
+  expect(excluding(base, nameOf(0x0c, 'State Bank', 'x'))).toBe('TRUST_CHAIN_INVALID');
+  expect(excluding(base, nameOf(0x13, 'State Bank', 'x'))).toBe('TRUST_CHAIN_INVALID');
+  expect(excluding(base, nameOf(0x0c, 'STATE  bank ', 'x'))).toBe('TRUST_CHAIN_INVALID');
+  const wide = der(0x1e, Buffer.from('State Bank', 'utf16le').swap16());
+  expect(excluding(base, sequence(der(0x31, sequence(oid('2.5.4.3'), wide))))).toBe('TRUST_CHAIN_INVALID');
+  expect(excluding(base, nameOf(0x0c, 'State Banks', 'x'))).toBe('ok');
+  expect(excluding(base, nameOf(0x0c, 'x', 'State Bank'))).toBe('ok');
 });
 
 it('name constraints are compared with a bounded number of names', () => {

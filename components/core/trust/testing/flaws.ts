@@ -98,6 +98,11 @@ const CONSTRAINTS: readonly (readonly [string, readonly Buffer[], Buffer])[] = [
     [uriName('https://example.com/x')],
     nameConstraints({ excluded: [uriName('example.com')] }),
   ],
+  [
+    'excluded URI without a host',
+    [uriName('did:x:y')],
+    nameConstraints({ excluded: [uriName('example.com')] }),
+  ],
   ['subject', [dnsName('a.example.com')], nameConstraints({ permitted: [directoryName('another name')] })],
 ];
 
