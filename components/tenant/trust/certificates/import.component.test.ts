@@ -1,5 +1,8 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chainDers, ecKey } from '#core/trust/testing/chains.ts';
+import { der, oid, sequence } from '#core/trust/testing/der-writer.ts';
+import { pem } from '#core/trust/testing/openssl.ts';
 import { makeCa, makeCertificate, type TestCertificate, usages } from '../issuing/ca.fixture.ts';
 import { makeRoot } from '../issuing/make.ts';
 import { organizationNameOf } from '../issuing/names.ts';
@@ -172,6 +175,25 @@ describe('an import', () => {
     }
     expect(await statusesOf(party)).toEqual(['Imported Active']);
     expect(await chainOf(party)).toEqual([good.der, middle.der]);
+  });
+
+  it('may have a subject without attributes, and no name that cannot be shown', async () => {
+    const party = await trust.makeParty('Unnamed', 'unnamed');
+    const nowMs = trust.tenant.clock.nowMs();
+    const times = { notBeforeMs: nowMs - dayMs, notAfterMs: nowMs + dayMs };
+    const ca = ecKey('P-256');
+    const key = { ...ca, spki: Buffer.from(party.wallet.keys.issuer.publicKey) };
+    const send = async (subject: Buffer) => {
+      const [leaf, above] = chainDers('unnamed', [key, ca], { 0: { subject, ...times }, 1: times });
+      const [certificatePem, chainPem] = [leaf, above].map((der) => pem(der ?? Buffer.of()));
+      const body = { certificatePem, chainPem: [chainPem] };
+      return trust.call('POST', `${party.path}/certificates/import`, { token: party.token, body });
+    };
+    const { status, body } = await send(sequence());
+    expect([status, body.subjectDn]).toEqual([201, '']);
+    const unreadable = sequence(der(0x31, sequence(oid('2.5.4.3'), der(0x0c, Buffer.of(0xff)))));
+    expect((await send(unreadable)).body.code).toBe('CERT_CHAIN_INVALID');
+    expect(await statusesOf(party)).toEqual(['Imported Active']);
   });
 
   it('signed by the key of the organisation itself is refused', async () => {

@@ -12,6 +12,7 @@ import { refusal } from '../../errors.ts';
 import { lockOrganization } from '../../organizations/store.ts';
 import type { TrustChange } from '../authority/provision.ts';
 import type { OrganizationKey } from '../keys/organization-keys.ts';
+import { findCertificate as findShown } from '../lists/values/certificates.ts';
 import { buildPath } from '../paths/build-path.ts';
 import { assertUncompromised, getCertifiableKey, type JudgeDeps } from './judge.ts';
 import { insertActive, type StoredCertificate } from './store.ts';
@@ -83,11 +84,16 @@ function judgeUpload({ certificatePem, chainPem }: Upload, key: OrganizationKey,
 }
 
 function parseAll(pem: string, member: string): Path {
-  const certificates = parsePemCertificates(pem)?.map(findCertificate) ?? [];
+  const certificates = parsePemCertificates(pem)?.map(findReadable) ?? [];
   const [first, ...rest] = certificates.flatMap((certificate) => certificate ?? []);
   if (first === undefined || rest.length + 1 !== certificates.length)
     throw broken(`${member} holds no PEM of X.509 certificates`);
   return [first, ...rest];
+}
+
+/** Names that are no text, which are left alone here, cannot be shown later: Node.js refuses to read them. */
+function findReadable(der: Uint8Array): Certificate | undefined {
+  return findShown(der) && findCertificate(der);
 }
 
 function judgePath(path: readonly Certificate[], nowMs: number): void {

@@ -48,8 +48,9 @@ export function presentCertificate(certificate: StoredCertificate): z.output<typ
   };
 }
 
-function nameOf({ subject }: X509Certificate): string {
-  return subject.split('\n').join(', ');
+/** A certificate may have its names in the alternative ones alone: Node.js has no text for its subject then. */
+function nameOf({ subject }: { readonly subject: string | undefined }): string {
+  return (subject ?? '').split('\n').join(', ');
 }
 
 function thumbprintOf({ fingerprint256 }: X509Certificate): string {

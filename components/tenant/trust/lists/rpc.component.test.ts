@@ -2,6 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { chainDers, ecKey } from '#core/trust/testing/chains.ts';
+import { der, oid, sequence } from '#core/trust/testing/der-writer.ts';
 import { createServiceTokens } from '#kit/auth/auth.ts';
 import { Cleanup, type Component, start } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
@@ -118,6 +120,15 @@ it('answers the anchors of the active version, and none of a stale list in stric
   expect(await issuersOf(present)).toEqual([{ ...listed, stale: false, anchors: [present] }]);
   expect(await issuersOf(former)).toEqual([]);
   await expect(issuersOf(Buffer.from('none'))).rejects.toMatchObject({ kind: 'invalid' });
+  // Names of strangers: without attributes, and no text.
+  const key = ecKey('P-256');
+  for (const name of [
+    sequence(),
+    sequence(der(0x31, sequence(oid('2.5.4.3'), der(0x0c, Buffer.of(0xff))))),
+  ]) {
+    const [certificate = Buffer.of()] = chainDers('stranger', [key, key], { 0: { issuer: name } });
+    expect(await issuersOf(certificate)).toEqual([]);
+  }
   tenant.clock.advance(1_000);
   expect(await issuersOf(present)).toEqual([{ ...listed, stale: true, anchors: [] }]);
   expect(await issuersOf(present, false)).toEqual([{ ...listed, stale: true, anchors: [present] }]);

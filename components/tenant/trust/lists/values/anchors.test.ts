@@ -1,9 +1,20 @@
 import { expect, it } from 'vitest';
+import { chainDers, ecKey } from '#core/trust/testing/chains.ts';
+import { sequence } from '#core/trust/testing/der-writer.ts';
 import { makeCertificate } from '../lists.fixture.ts';
 import { selectAnchors } from './anchors.ts';
 
 const nowMs = Date.UTC(2026, 5, 1);
 const granted = { type: 'urn:type', status: 'urn:granted', issues: true, isGranted: true };
+
+it('takes an authority without attributes in its name', () => {
+  const key = ecKey('P-256');
+  const name = sequence();
+  const changes = { 1: { subject: name, issuer: name, notAfterMs: nowMs } };
+  const [, der = Buffer.of()] = chainDers('none', [key, key], changes);
+  const { anchors } = selectAnchors([{ ...granted, certificates: [der.toString('base64')] }], nowMs);
+  expect(anchors).toMatchObject([{ subjectDn: '' }]);
+});
 
 it('takes certificates of authorities of granted services, and counts what it skips', async () => {
   const [one, two, expired, leaf] = await Promise.all([

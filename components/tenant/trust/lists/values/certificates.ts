@@ -34,6 +34,7 @@ export function issuerOf(certificate: X509Certificate): string {
   return onOneLine(certificate.issuer);
 }
 
-function onOneLine(name: string): string {
-  return name.split('\n').reverse().join(', ');
+/** Node.js has no text for a name without attributes, whatever its types say. */
+function onOneLine(name: string | undefined): string {
+  return (name ?? '').split('\n').reverse().join(', ');
 }
