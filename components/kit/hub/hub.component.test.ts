@@ -120,14 +120,17 @@ describe('a hub that follows an outbox', () => {
     await db.pool.query(`insert into outbox (kind, key, data, created_at)
       values ('Said', 'b', '5', now() - interval '2 minutes')`);
     const { connection, said } = await connectClient(url);
-    // A day of other rows is before what the replay reads.
-    await db.pool.query(`insert into outbox (transaction_id, kind, key, data, created_at)
-      select n::text::xid8, 'Said', 'b', '0', now() - interval '1 day' from generate_series(3, 300) as n`);
-    await waitFor(async () => {
+    const enter = async () => {
       said.length = 0;
       await connection.invoke('Enter', 'b', new Date(Date.now() - 60_000).toISOString());
       return said.length >= 2;
-    });
+    };
+    // Until the hub has read so far, it would take the rows below for new ones.
+    await waitFor(enter);
+    // A day of other rows is before what the replay reads.
+    await db.pool.query(`insert into outbox (transaction_id, kind, key, data, created_at)
+      select n::text::xid8, 'Said', 'b', '0', now() - interval '1 day' from generate_series(3, 300) as n`);
+    await waitFor(enter);
     expect(said).toEqual([
       ['b', 1],
       ['b', 4],
