@@ -98,7 +98,8 @@ export interface CertificateWish {
 /**
  * The certificate of a provenance that is in use at this moment: its key is the present one of the named wallet.
  * Undefined when there is none.
- * @throws WALLET_NOT_FOUND, WALLET_LOCKED, CERT_KEY_NOT_ELIGIBLE, WALLETS_UNAVAILABLE
+ * @throws WALLET_NOT_FOUND, WALLET_LOCKED, CERT_KEY_NOT_ELIGIBLE, also for new signatures of a key that was revoked as
+ * compromised, WALLETS_UNAVAILABLE
  */
 export async function findUsable(
   deps: JudgeDeps,
@@ -109,6 +110,9 @@ export async function findUsable(
   const active = await findActive(db.read, owner.organizationId, provenance);
   if (active === undefined && !mayBeRetired) return undefined;
   const key = await keys.get(owner, 'issuer');
+  // An outside authority may not know of it yet. Status lists are still signed, because they tell what is revoked.
+  if (provenance === 'Imported' && !mayBeRetired)
+    await assertUncompromised(db.read, owner.organizationId, key);
   const judged = active && (await judgeCertificate(deps, active, key));
   if (judged?.status === 'Active') return judged;
   if (!mayBeRetired) return undefined;

@@ -65,6 +65,17 @@ async function importLeaf(party: Party, issuer = root): Promise<TestCertificate>
 }
 
 describe('the chain of an issuer', () => {
+  it('of a key that was revoked as compromised is for statuses alone', async () => {
+    const party = await trust.makeParty('Compromised', 'compromised');
+    await enrol(party);
+    const leaf = await importLeaf(party);
+    const body = { reason: 'keyCompromise' };
+    expect((await trust.call('POST', `${party.path}/revoke`, { token: party.token, body })).status).toBe(200);
+    expect(await ask(party, IMPORTED)).toBe('CERT_EXTERNAL_ANCHOR_UNAVAILABLE');
+    expect((await trust.call('GET', `${party.path}/imported-cert-chain`)).status).toBe(404);
+    expect(await ask(party, IMPORTED, true)).toEqual([leaf.der]);
+  });
+
   it('is of the provenance that is asked for, without its anchor', async () => {
     const { acme } = trust;
     expect(await ask(acme, INTERNAL)).toBe('CERT_NOT_ENROLLED');
