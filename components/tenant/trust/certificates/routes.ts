@@ -131,7 +131,7 @@ function mountOwn(app: App, deps: EnrolDeps): void {
     operationId: 'revokeCertificates',
     summary: 'Revoke the certificates of an organisation by its own authority',
     description:
-      'All of the wallet that are not expired. Names of CRL reasons (RFC 5280) appear in the list; after `keyCompromise` the key gets no certificate any more.',
+      'All of the wallet that are not expired. Names of CRL reasons (RFC 5280) appear in the list; after `keyCompromise` the key gets no certificate any more, and issues nothing under an imported one.',
     body: {
       schema: z.object({ reason: readableName.max(200) }),
       example: { reason: 'cessationOfOperation' },
